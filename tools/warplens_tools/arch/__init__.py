@@ -1,0 +1,1 @@
+"""Limits and rates per architecture, one TOML each, and the `Gpu` that a finding is judged against."""

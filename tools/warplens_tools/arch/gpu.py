@@ -1,0 +1,83 @@
+"""The GPU a kernel is judged against: limits from its architecture, ceilings with their source."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What an architecture allows. Sizes in bytes; counts per streaming multiprocessor (SM) unless named."""
+
+    warp_size: int
+    max_threads_per_block: int
+    max_threads: int
+    max_warps: int
+    max_blocks: int
+    registers: int
+    max_registers_per_thread: int
+    register_allocation_unit: int
+    warp_allocation_granularity: int
+    shared_bytes: int
+    max_shared_bytes_per_block: int
+    #: Without an opt-in by cudaFuncSetAttribute.
+    default_shared_bytes_per_block: int
+    #: Taken from every block by the system.
+    reserved_shared_bytes_per_block: int
+    shared_allocation_unit: int
+    shared_banks: int
+    shared_bank_bytes: int
+    sector_bytes: int
+    cache_line_bytes: int
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Operations per clock per SM (a fused multiply-add counts as one instruction here)."""
+
+    fp64_fma: float
+    fp32_fma: float
+    fp16_fma: float
+    int32: float
+    sfu: float
+    load_store: float
+    #: Dense multiply-adds per clock per SM by type name, e.g. {"bf16": 2048}.
+    tensor_fma: dict[str, float] = {}
+
+
+class Ceiling(msgspec.Struct, frozen=True):
+    """One roof: a rate, its unit, and where it comes from."""
+
+    value: float
+    unit: str
+    #: "derived" from attributes and per-architecture rates, or "calibrated" on this very card.
+    kind: Literal["derived", "calibrated", "datasheet"]
+    source: str
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """A GPU, or an architecture standing in for one that is not here.
+
+    `ceilings` by name: "dram" (B/s), "l2" (B/s), "shared" (B/s), "fp64", "fp32", "fp16" (FLOP/s),
+    "tensor_<type>" (FLOP/s), "sfu", "int32" (op/s).
+    """
+
+    name: str
+    #: e.g. "sm_90".
+    arch: str
+    limits: Limits
+    rates: Rates
+    multiprocessors: int
+    clock_hz: float
+    l2_bytes: int
+    memory_bytes: int
+    ceilings: dict[str, Ceiling]
+    #: False where it stands in for a card that is not in this machine.
+    present: bool = False
+    uuid: str = ""
+    driver: str = ""
+
+    def ridge(self, compute: str = "fp32", memory: str = "dram") -> float | None:
+        """Operations per byte where the memory roof meets the compute roof; None if either is unknown."""
+        top, slope = self.ceilings.get(compute), self.ceilings.get(memory)
+        return None if top is None or slope is None else top.value / slope.value

@@ -1,0 +1,1 @@
+"""Runs the real tools (nvcc, ptxas, nvdisasm, ncu, nsys, NVML) and parses what they say, apart."""

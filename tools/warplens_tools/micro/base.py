@@ -1,0 +1,46 @@
+"""What a micro-profiling tool is.
+
+One file per tool, listed in `warplens_tools.micro.registry` (other distributions join through the
+entry-point group `warplens.micro`). The module's docstring is the tool's page. Stage 1 classifies the
+kernel (`warplens_tools.roofline`), stage 2 runs every tool relevant to the class, in list order,
+deterministically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.evidence import KernelEvidence, Tier
+from warplens_tools.finding import Bottleneck, BottleneckClass, Finding
+from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.text import SourceText
+
+
+class KernelView(msgspec.Struct, frozen=True):
+    """All a tool may look at: the kernel, its file, the GPU, the class, and the evidence present."""
+
+    kernel: Kernel
+    model: SourceModel
+    text: SourceText
+    gpu: Gpu
+    bottleneck: Bottleneck
+    evidence: KernelEvidence
+
+
+Check = Callable[[KernelView], Iterable[Finding]]
+
+
+class MicroTool(msgspec.Struct, frozen=True):
+    """One micro-profiling tool. `check` yields nothing where the evidence it needs is absent."""
+
+    code: str
+    slug: str
+    title: str
+    #: Tiers of which at least one must be present for it to say anything.
+    tiers: Sequence[Tier]
+    #: Classes of bottleneck it is relevant to; "mixed" and "unknown" kernels get every tool.
+    relevant: Sequence[BottleneckClass]
+    check: Check

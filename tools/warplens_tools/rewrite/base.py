@@ -1,0 +1,49 @@
+"""What a rewrite is.
+
+One file per rewrite, listed in `warplens_tools.rewrite.registry`. The module's docstring is its page
+and holds one sample in two fenced blocks, the first before and the second after; a test applies the
+rewrite to the first and compares with the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.text import SourceText, TextEdit
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a rewrite is asked to change in a kernel.
+
+    `names` are the arrays or parameters it concerns, all that apply when empty; `lines` restrict it to
+    places on these 1-based lines, anywhere in the kernel when empty.
+    """
+
+    names: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+
+
+class RewriteResult(msgspec.Struct, frozen=True):
+    """The edits of one rewrite; `refused` says why there are none."""
+
+    edits: tuple[TextEdit, ...] = ()
+    title: str = ""
+    refused: str = ""
+    #: How results may change (e.g. "double arithmetic becomes float"); "" if bit-identical by construction.
+    caveat: str = ""
+
+
+Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
+
+
+class Rewrite(msgspec.Struct, frozen=True):
+    """A deterministic edit of one kernel. `apply` never raises on code it cannot change: it refuses."""
+
+    slug: str
+    title: str
+    apply: Apply
+    #: Slugs of the findings it answers.
+    answers: Sequence[str] = ()

@@ -1,0 +1,1 @@
+"""Runs programs: process groups with time limits and cancellation, workloads, the GPU lock, the probe."""

@@ -1,0 +1,1 @@
+"""The tree-sitter model of CUDA source: kernels, launch sites, and what they share."""
