@@ -34,7 +34,9 @@ class MissingToolError(WarplensError):
 class ToolFailedError(WarplensError):
     """A program ran and failed."""
 
-    def __init__(self, message: str, *, remedy: str = "", status: int | None = None, output: str = "") -> None:
+    def __init__(
+        self, message: str, *, remedy: str = "", status: int | None = None, output: str = ""
+    ) -> None:
         super().__init__(message, remedy=remedy)
         self.status = status
         self.output = output

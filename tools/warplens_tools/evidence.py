@@ -172,6 +172,9 @@ class KernelEvidence(msgspec.Struct, frozen=True):
         """The instantiation that spills most, then takes most registers."""
         return max(
             self.compiled,
-            key=lambda k: (k.resources.spill_store_bytes + k.resources.spill_load_bytes, k.resources.registers),
+            key=lambda k: (
+                k.resources.spill_store_bytes + k.resources.spill_load_bytes,
+                k.resources.registers,
+            ),
             default=None,
         )

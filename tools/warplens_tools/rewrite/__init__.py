@@ -1,1 +1,1 @@
-"""Deterministic source edits that answer findings, one file each; quick fixes, `--fix` and the agent share them."""
+"""Deterministic source edits that answer findings, one file each, for quick fixes and the agent alike."""

@@ -46,7 +46,7 @@ class ArrayDeclaration(msgspec.Struct, frozen=True):
 
 
 class LaunchBounds(msgspec.Struct, frozen=True):
-    """`__launch_bounds__(max_threads, min_blocks, max_cluster)` as written and, where constant, as integers."""
+    """`__launch_bounds__(max_threads, min_blocks)` as written and, where constant, as integers."""
 
     max_threads: str
     min_blocks: str = ""

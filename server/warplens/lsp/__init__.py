@@ -1,0 +1,1 @@
+"""The language server. Alone imports pygls and lsprotocol; converts plain data at the edge."""

@@ -1,0 +1,101 @@
+"""What is judged and what is said of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from warplens_tools.evidence import Observation, Resources
+from warplens_tools.text import TextEdit
+
+#: `refused`     the edit is not allowed, or the workload cannot be measured
+#: `not_built`   the compiler rejected it
+#: `illegal`     its resources do not fit the card
+#: `crashed`     it faulted or trapped
+#: `hung`        it ran past its time limit and was killed
+#: `wrong`       its results differ from the baseline's beyond the bound
+#: `unproven`    correctness or time could not be established; the reason says why
+#: `impossible`  it was faster than a provable bound allows, so the measurement is not believed
+#: `slower`, `same`, `faster`  against the baseline, beyond or within the noise of the same run
+State = Literal[
+    "refused", "not_built", "illegal", "crashed", "hung", "wrong", "unproven", "impossible",
+    "slower", "same", "faster",
+]  # fmt: skip
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One version of a file to be judged: edits against the user's text, and where they come from."""
+
+    id: str
+    path: str
+    kernel: str
+    #: Against the baseline text, not the parent's.
+    edits: tuple[TextEdit, ...]
+    parent: str = ""
+    #: "rewrite:<slug>", "parameters", "model:<role>", or "user".
+    origin: str = ""
+    title: str = ""
+    #: SHA-256 of the edited text.
+    text_hash: str = ""
+    #: Codes of the findings it answers.
+    answers: tuple[str, ...] = ()
+    #: Launch geometry that comes with it, where the edit changes it; None means the baseline's.
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    dynamic_shared_bytes: int | None = None
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A median with its 95 % bootstrap interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """Under which a time was taken."""
+
+    gpu: str
+    uuid: str
+    driver: str
+    cuda: str
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    #: NVML's throttle reasons that were active, by name.
+    throttling: tuple[str, ...] = ()
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """A candidate against the baseline, interleaved in one process."""
+
+    baseline_ns: Interval
+    candidate_ns: Interval
+    #: baseline / candidate: above 1 is faster.
+    speedup: Interval
+    #: Largest |ratio - 1| of the baseline against itself in the same visit: the A/A noise floor.
+    noise: float
+    rounds: int
+    #: "flushed" (L2 cold) or "program" (as the program leaves it).
+    cache: Literal["flushed", "program"] = "program"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the judge says of one candidate."""
+
+    candidate: str
+    state: State
+    reason: str
+    timings: tuple[Timing, ...] = ()
+    resources: Resources | None = None
+    baseline_resources: Resources | None = None
+    conditions: Conditions | None = None
+    evidence: tuple[Observation, ...] = ()
+    #: Largest difference of any output element in units of its bound (at most 1 is right);
+    #: None if none was compared.
+    error_ratio: float | None = None
+    #: Seconds each step of the gate took, by name.
+    cost: dict[str, float] = {}

@@ -1,0 +1,150 @@
+"""The wire form of `check` and `profile`: what `--format json` prints, and its schema in `docs/schema/`.
+
+Lines and columns are 1-based, columns in code points. Findings of a kernel come best first.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from warplens_tools.evidence import Observation, Unknown
+from warplens_tools.finding import BottleneckClass, Confidence, Finding, Gain, Severity, Vote
+from warplens_tools.text import TextEdit
+
+FORMAT_VERSION = 1
+
+
+class BottleneckReport(msgspec.Struct, frozen=True):
+    """What bounds a kernel."""
+
+    bound: BottleneckClass = msgspec.field(name="class")
+    confidence: Confidence
+    reason: str
+    analytic: Vote | None = None
+    measured: Vote | None = None
+    intensity: float | None = None
+    ridge: float | None = None
+    evidence: tuple[Observation, ...] = ()
+
+
+class ResourceReport(msgspec.Struct, frozen=True):
+    """What the worst instantiation takes; a field is null where its tier is absent."""
+
+    arch: str
+    registers: int | None = None
+    shared_bytes: int | None = None
+    stack_bytes: int | None = None
+    spill_store_bytes: int | None = None
+    spill_load_bytes: int | None = None
+    #: Threads per block the occupancy was computed for; null where the launch is not known.
+    block_threads: int | None = None
+    #: Resident warps over the SM's maximum, 0 to 1, and the resource that limits it.
+    occupancy: float | None = None
+    occupancy_limiter: str | None = None
+    #: Demangled name of the instantiation, and how many there are.
+    instantiation: str = ""
+    instantiations: int = 0
+
+
+class KernelReport(msgspec.Struct, frozen=True):
+    """One kernel of a file."""
+
+    name: str
+    qualified_name: str
+    line: int
+    end_line: int
+    #: Where the name stands, for lenses and hints.
+    column: int
+    name_line: int
+    bottleneck: BottleneckReport
+    resources: ResourceReport | None
+    #: Launch sites in the file that name it, 1-based lines.
+    launch_lines: tuple[int, ...] = ()
+
+
+class FixReport(msgspec.Struct, frozen=True):
+    """One edit that answers a finding."""
+
+    title: str
+    rewrite: str
+    edits: tuple[TextEdit, ...]
+    caveat: str
+    status: str
+
+
+class RelatedReport(msgspec.Struct, frozen=True):
+    """Another place a finding speaks of."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    message: str
+
+
+class FindingReport(msgspec.Struct, frozen=True):
+    """One finding."""
+
+    code: str
+    slug: str
+    kernel: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    severity: Severity
+    confidence: Confidence
+    message: str
+    guidance: str
+    gain: Gain | None
+    evidence: tuple[Observation, ...]
+    fixes: tuple[FixReport, ...]
+    related: tuple[RelatedReport, ...] = ()
+    index_query: str = ""
+    #: File of the documentation page, relative to `docs/checks/`.
+    page: str = ""
+
+
+class FileReport(msgspec.Struct, frozen=True):
+    """One file's kernels and findings."""
+
+    path: str
+    kernels: tuple[KernelReport, ...]
+    findings: tuple[FindingReport, ...]
+    #: Tiers that were collected for this file.
+    tiers: tuple[str, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The answer of `check` and `profile`."""
+
+    version: int
+    tool: str
+    files: tuple[FileReport, ...]
+    unknown: tuple[Unknown, ...]
+
+
+def finding_report(finding: Finding) -> FindingReport:
+    """The wire form of a finding."""
+    return FindingReport(
+        code=finding.code,
+        slug=finding.slug,
+        kernel=finding.kernel,
+        line=finding.span.line,
+        column=finding.span.column,
+        end_line=finding.span.end_line,
+        end_column=finding.span.end_column,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        message=finding.message,
+        guidance=finding.guidance,
+        gain=finding.gain,
+        evidence=finding.evidence,
+        fixes=tuple(FixReport(f.title, f.rewrite, f.edits, f.caveat, f.status) for f in finding.fixes),
+        related=tuple(
+            RelatedReport(r.span.line, r.span.column, r.span.end_line, r.span.end_column, r.message)
+            for r in finding.related
+        ),
+        index_query=finding.index_query,
+        page=f"{finding.slug}.md",
+    )

@@ -1,0 +1,1 @@
+"""Composes every room's settings; alone reads configuration files and the environment."""

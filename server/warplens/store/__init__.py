@@ -1,0 +1,1 @@
+"""Remembers: one SQLite database for runs, evidence, verdicts and hit rates."""

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Makes the development environment: bootstrap.sh FOLDER. Needs Python 3.11 or newer and a network.
+set -euo pipefail
+folder=$1
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+  echo "warplens needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2
+  exit 1
+}
+# Debian splits venv from python3; virtualenv from PyPI stands in, and only then apt.
+if ! "$python" -m venv --clear "$folder" 2>/dev/null; then
+  if "$python" -m pip --version >/dev/null 2>&1; then
+    "$python" -m pip install -q --target "$folder.virtualenv" virtualenv
+    PYTHONPATH="$folder.virtualenv" "$python" -m virtualenv -q --clear "$folder"
+    rm -rf "$folder.virtualenv"
+  elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv
+    "$python" -m venv --clear "$folder"
+  else
+    echo "this Python has neither venv nor pip; run: sudo apt-get install python3-venv" >&2
+    exit 1
+  fi
+fi
+"$folder/bin/python" -m pip install -q --require-hashes --disable-pip-version-check -r requirements.lock
+"$folder/bin/python" -m pip install -q --no-deps --no-build-isolation --disable-pip-version-check -e .

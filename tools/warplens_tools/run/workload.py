@@ -1,0 +1,32 @@
+"""How to make a kernel run: the user's own program, built and started as the user does it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A program with `main` that launches the kernel. Paths are absolute.
+
+    The build never writes inside the user's tree: commands run with the build folder as working
+    directory and `{source}`, `{output}`, `{arch}` filled in.
+    """
+
+    #: The file that holds the kernel (the unit that is compiled for it may differ, for headers).
+    source: str
+    #: The translation unit that is compiled.
+    unit: str
+    #: Shell-split build command; empty means nvcc with `flags`.
+    build: tuple[str, ...] = ()
+    #: Compile flags of the unit, without -o, -c and the source itself.
+    flags: tuple[str, ...] = ()
+    #: Start command; empty means the built program itself.
+    command: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    #: Put before every run, e.g. ("srun", "-n1").
+    wrapper: tuple[str, ...] = ()
+    #: Working directory of a run; empty means the source's folder.
+    directory: str = ""
+    environment: dict[str, str] = {}
+    #: Seconds one run may take.
+    time_limit: float = 60.0
