@@ -63,6 +63,8 @@ class Instruction(msgspec.Struct, frozen=True):
     #: Guard as printed, e.g. "@!P0"; "" when unconditional.
     predicate: str = ""
     lines: tuple[SourceLine, ...] = ()
+    #: Address a branch or call goes to, where the label lies in the same function; None otherwise.
+    target: int | None = None
     #: Live general-purpose registers before the instruction, where nvdisasm was asked for them.
     live_registers: int | None = None
 

@@ -1,0 +1,1 @@
+"""Reads meaning out of SASS: which pipe an instruction uses, what it moves, which loop it stands in."""

@@ -1,0 +1,190 @@
+"""Basic blocks and natural loops of one kernel's SASS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from warplens_tools.evidence import Instruction
+
+#: Opcodes after which control does not fall through when unpredicated.
+_ENDS = frozenset({"BRA", "BRX", "JMP", "EXIT", "RET", "KILL"})
+#: Opcodes that end a basic block at all; a CALL returns, so it does not.
+_BRANCHES = _ENDS | {"BREAK", "BSYNC"}
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A basic block: instructions `first` to `last` (indices, inclusive) and its successors' indices."""
+
+    first: int
+    last: int
+    successors: tuple[int, ...]
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A natural loop: its header block, its blocks, and how many loops it stands in, itself counted."""
+
+    header: int
+    blocks: frozenset[int]
+    depth: int
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """Control flow of one kernel. `depths[i]` is the number of loops instruction i stands in."""
+
+    blocks: tuple[Block, ...]
+    loops: tuple[Loop, ...]
+    depths: tuple[int, ...]
+
+    def instructions_of(self, loop: Loop) -> list[int]:
+        """Indices of the loop's instructions, ascending."""
+        return [
+            i
+            for b in sorted(loop.blocks)
+            for i in range(self.blocks[b].first, self.blocks[b].last + 1)
+        ]  # fmt: skip
+
+    def innermost(self, index: int) -> Loop | None:
+        """The deepest loop an instruction stands in."""
+        block = next((b for b, x in enumerate(self.blocks) if x.first <= index <= x.last), None)
+        inside = [loop for loop in self.loops if block in loop.blocks]
+        return max(inside, key=lambda loop: loop.depth, default=None)
+
+
+def analyse(instructions: Sequence[Instruction]) -> Flow:
+    """Blocks, loops and nesting of one kernel; an empty kernel gives an empty flow.
+
+    Indirect branches (BRX) get no successors: code reached only through them counts as outside loops.
+    """
+    blocks = _blocks(instructions)
+    loops = _nest(_natural_loops(blocks))
+    depths = [0] * len(instructions)
+    for loop in loops:
+        for b in loop.blocks:
+            for i in range(blocks[b].first, blocks[b].last + 1):
+                depths[i] = max(depths[i], loop.depth)
+    return Flow(tuple(blocks), tuple(loops), tuple(depths))
+
+
+def _blocks(instructions: Sequence[Instruction]) -> list[Block]:
+    if not instructions:
+        return []
+    index_of = {instruction.address: i for i, instruction in enumerate(instructions)}
+    leaders = {0}
+    for i, instruction in enumerate(instructions):
+        if instruction.target is not None and instruction.opcode != "CALL":
+            leaders.add(index_of.get(instruction.target, 0))
+        if instruction.opcode in _BRANCHES and i + 1 < len(instructions):
+            leaders.add(i + 1)
+    firsts = sorted(leaders)
+    block_of = {first: b for b, first in enumerate(firsts)}
+    blocks = []
+    for b, first in enumerate(firsts):
+        last = (firsts[b + 1] if b + 1 < len(firsts) else len(instructions)) - 1
+        ending = instructions[last]
+        successors = []
+        if ending.target is not None and ending.opcode in _BRANCHES and ending.target in index_of:
+            successors.append(block_of[index_of[ending.target]])
+        if (ending.opcode not in _ENDS or ending.predicate) and b + 1 < len(firsts):
+            successors.append(b + 1)
+        blocks.append(Block(first, last, tuple(dict.fromkeys(successors))))
+    return blocks
+
+
+def _natural_loops(blocks: Sequence[Block]) -> dict[int, set[int]]:
+    """Header to blocks, loops of one header merged: a back edge goes to a block that dominates it."""
+    dominators = _dominators(blocks)
+    predecessors: list[list[int]] = [[] for _ in blocks]
+    for b, block in enumerate(blocks):
+        for s in block.successors:
+            predecessors[s].append(b)
+    loops: dict[int, set[int]] = {}
+    for b, block in enumerate(blocks):
+        for header in block.successors:
+            if not _dominates(dominators, header, b):
+                continue
+            body = loops.setdefault(header, {header})
+            work = [b]
+            while work:
+                at = work.pop()
+                if at not in body:
+                    body.add(at)
+                    work.extend(predecessors[at])
+    # The padding after a kernel is a branch to itself; no path reaches it.
+    return {h: body for h, body in loops.items() if dominators[h] is not None}
+
+
+def _nest(loops: dict[int, set[int]]) -> list[Loop]:
+    return [
+        Loop(header, frozenset(body), sum(1 for other in loops.values() if body <= other))
+        for header, body in sorted(loops.items())
+    ]
+
+
+def _dominators(blocks: Sequence[Block]) -> list[int | None]:
+    """Immediate dominators (Cooper, Harvey and Kennedy); None for blocks no path from the entry reaches."""
+    order = _reverse_postorder(blocks)
+    rank = {b: r for r, b in enumerate(order)}
+    predecessors: list[list[int]] = [[] for _ in blocks]
+    for b in order:
+        for s in blocks[b].successors:
+            predecessors[s].append(b)
+    idom: list[int | None] = [None] * len(blocks)
+    if order:
+        idom[order[0]] = order[0]
+    changed = True
+    while changed:
+        changed = False
+        for b in order[1:]:
+            known = [p for p in predecessors[b] if idom[p] is not None]
+            new = known[0]
+            for p in known[1:]:
+                new = _meet(idom, rank, p, new)
+            if idom[b] != new:
+                idom[b] = new
+                changed = True
+    return idom
+
+
+def _meet(idom: Sequence[int | None], rank: dict[int, int], a: int, b: int) -> int:
+    while a != b:
+        while rank[a] > rank[b]:
+            a = _parent(idom, a)
+        while rank[b] > rank[a]:
+            b = _parent(idom, b)
+    return a
+
+
+def _parent(idom: Sequence[int | None], block: int) -> int:
+    parent = idom[block]
+    assert parent is not None, "a ranked block is reachable"
+    return parent
+
+
+def _dominates(idom: Sequence[int | None], a: int, b: int) -> bool:
+    while True:
+        if a == b:
+            return True
+        parent = idom[b]
+        if parent is None or parent == b:
+            return False
+        b = parent
+
+
+def _reverse_postorder(blocks: Sequence[Block]) -> list[int]:
+    if not blocks:
+        return []
+    seen = {0}
+    postorder: list[int] = []
+    stack = [(0, iter(blocks[0].successors))]
+    while stack:
+        block, successors = stack[-1]
+        step = next((s for s in successors if s not in seen), None)
+        if step is None:
+            postorder.append(block)
+            stack.pop()
+        else:
+            seen.add(step)
+            stack.append((step, iter(blocks[step].successors)))
+    return postorder[::-1]
