@@ -1,1 +1,181 @@
-"""Composes every room's settings; alone reads configuration files and the environment."""
+"""Settings: one typed definition, read from settings files, the environment and the editor.
+
+`package.json`, the JSON schema of `warplens.toml` and the reference page are generated from these types
+(`make generate`); a test fails when they are stale. Keys are kebab-case in TOML and camelCase in editors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from warplens_tools.errors import InputError
+from warplens_tools.evidence import Tier
+
+FILE_NAME = "warplens.toml"
+
+
+class Hints(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Inlay hints after a kernel's name, each switched on its own."""
+
+    registers: Annotated[bool, Meta(description="Show registers per thread after a kernel's name.")] = True
+    occupancy: Annotated[
+        bool, Meta(description="Show theoretical occupancy and what limits it after a kernel's name.")
+    ] = True
+
+
+class Optimize(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Budget of *Optimize this kernel*."""
+
+    candidates: Annotated[int, Meta(ge=1, description="Candidates to judge at most.")] = 60
+    seconds: Annotated[float, Meta(gt=0, description="Seconds to search at most.")] = 300.0
+
+
+class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """How to build and run the program that launches a file's kernels."""
+
+    source: Annotated[str, Meta(description="Glob of the files it is for, relative to the settings file.")]
+    build: Annotated[
+        str,
+        Meta(
+            description="Build command with {source}, {output}, {arch} and {root}; nvcc with the unit's flags if empty."
+        ),
+    ] = ""
+    command: Annotated[
+        str, Meta(description="Start command with {program} and {root}; the built program itself if empty.")
+    ] = ""
+    arguments: Annotated[tuple[str, ...], Meta(description="Arguments of a run.")] = ()
+    directory: Annotated[
+        str,
+        Meta(
+            description="Working directory of a run, relative to the settings file; the source's folder if empty."
+        ),
+    ] = ""
+    environment: Annotated[dict[str, str], Meta(description="Variables added to a run's environment.")] = {}
+    wrapper: Annotated[
+        tuple[str, ...], Meta(description='Put before every run, for example ["srun", "-n1"].')
+    ] = ()
+    time_limit: Annotated[float, Meta(gt=0, description="Seconds one run may take.")] = 60.0
+
+
+class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """All settings of a workspace folder."""
+
+    architecture: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|sm_\d+[af]?)$",
+            description="Architecture to compile for and judge against, such as sm_90; the GPU present if empty, else sm_90.",
+        ),
+    ] = ""
+    tier: Annotated[
+        Tier | Literal["auto"],
+        Meta(
+            description="Highest tier collected on save; auto means binary where a compiler is found, else source."
+        ),
+    ] = "auto"
+    flags: Annotated[
+        tuple[str, ...],
+        Meta(description="Compile flags for units that no compile_commands.json lists."),
+    ] = ()
+    compile_commands: Annotated[
+        str,
+        Meta(description="Path of compile_commands.json; searched for upward and in build folders if empty."),
+    ] = ""
+    cuda_path: Annotated[str, Meta(description="CUDA toolkit folder; found by itself if empty.")] = ""
+    compile_seconds: Annotated[float, Meta(gt=0, description="Seconds one compilation may take.")] = 300.0
+    ignore: Annotated[
+        tuple[str, ...], Meta(description="Codes or slugs of findings that are not reported.")
+    ] = ()
+    exclude: Annotated[
+        tuple[str, ...], Meta(description="Globs of files and folders that are not analysed.")
+    ] = ("**/node_modules/**", "**/.git/**", "**/.venv/**")
+    code_lens: Annotated[bool, Meta(description="Show a lens over every kernel.")] = True
+    hints: Hints = Hints()
+    optimize: Optimize = Optimize()
+    program: Annotated[
+        tuple[Program, ...], Meta(description="How programs are built and run, first match wins.")
+    ] = ()
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """Settings with the folder relative paths in them start from, and the file they came from ("" if none)."""
+
+    settings: Settings
+    root: str
+    file: str = ""
+
+
+def load(start: Path, *, root: Path | None = None, editor: Mapping[str, Any] | None = None) -> Loaded:
+    """Settings for files under `start`: defaults, the nearest settings file, the editor's, the environment.
+
+    The nearest `warplens.toml`, or `pyproject.toml` with a `[tool.warplens]` table, counts, looking upward
+    from `start` to `root` (to the filesystem's root if None). `WARPLENS_ARCHITECTURE` and
+    `WARPLENS_CUDA_PATH` override.
+
+    Raises:
+        InputError: a settings file does not parse, or has an unknown key or a value of a wrong type.
+    """
+    file, table = _find(start, root)
+    merged = _merge(table, _kebab(editor or {}))
+    for key in ("architecture", "cuda-path"):
+        value = os.environ.get("WARPLENS_" + key.replace("-", "_").upper())
+        if value:
+            merged[key] = value
+    try:
+        settings = msgspec.convert(merged, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{file or 'the settings'}: {error}", remedy="see docs/settings.md") from error
+    base = file.parent if file else (root or start)
+    return Loaded(settings, str(base), str(file or ""))
+
+
+def _find(start: Path, root: Path | None) -> tuple[Path | None, dict[str, Any]]:
+    folder = start if start.is_dir() else start.parent
+    for candidate in (folder, *folder.parents):
+        own = candidate / FILE_NAME
+        if own.is_file():
+            return own, _read_toml(own)
+        project = candidate / "pyproject.toml"
+        if project.is_file():
+            table = _read_toml(project).get("tool", {}).get("warplens")
+            if table is not None:
+                return project, table
+        if candidate == root:
+            break
+    return None, {}
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        merged[key] = (
+            _merge(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
+        )
+    return merged
+
+
+def _kebab(value: Mapping[str, Any]) -> dict[str, Any]:
+    """An editor's camelCase object with the keys of the settings file; null means not set."""
+    known = {f.encode_name for t in (Settings, Hints, Optimize, Program) for f in msgspec.structs.fields(t)}
+    result = {}
+    for key, item in value.items():
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower()
+        if item is not None and name in known:
+            result[name] = _kebab(item) if isinstance(item, Mapping) and name != "environment" else item
+    return result
