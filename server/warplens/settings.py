@@ -45,7 +45,8 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
     build: Annotated[
         str,
         Meta(
-            description="Build command with {source}, {output}, {arch} and {root}; nvcc with the unit's flags if empty."
+            description="Build command with {source}, {output}, {arch} and {root}; "
+            "nvcc with the unit's flags if empty."
         ),
     ] = ""
     command: Annotated[
@@ -55,7 +56,8 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
     directory: Annotated[
         str,
         Meta(
-            description="Working directory of a run, relative to the settings file; the source's folder if empty."
+            description="Working directory of a run, relative to the settings file; "
+            "the source's folder if empty."
         ),
     ] = ""
     environment: Annotated[dict[str, str], Meta(description="Variables added to a run's environment.")] = {}
@@ -72,13 +74,15 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
         str,
         Meta(
             pattern=r"^(|sm_\d+[af]?)$",
-            description="Architecture to compile for and judge against, such as sm_90; the GPU present if empty, else sm_90.",
+            description="Architecture to compile for and judge against, such as sm_90; "
+            "the GPU present if empty, else sm_90.",
         ),
     ] = ""
     tier: Annotated[
         Tier | Literal["auto"],
         Meta(
-            description="Highest tier collected on save; auto means binary where a compiler is found, else source."
+            description="Highest tier collected on save; "
+            "auto means binary where a compiler is found, else source."
         ),
     ] = "auto"
     flags: Annotated[
@@ -106,7 +110,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """Settings with the folder relative paths in them start from, and the file they came from ("" if none)."""
+    """Settings, the folder their relative paths start from, and the file they came from ("" if none)."""
 
     settings: Settings
     root: str
