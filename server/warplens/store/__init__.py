@@ -1,1 +1,1 @@
-"""Remembers: one SQLite database for runs, evidence, verdicts and hit rates."""
+"""Remembers: one SQLite database per user for runs, their journal, evidence, hit rates, decisions."""

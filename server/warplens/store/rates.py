@@ -1,0 +1,119 @@
+"""How often a rule's edit, or the edit a micro-tool asked for, made a kernel faster, and by how much."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from warplens.store.database import transaction
+
+SubjectKind = Literal["rule", "tool"]
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """One judged step from a parent version to a child, seen as a test of a rule or a micro-tool."""
+
+    kind: SubjectKind
+    #: Slug of the rewrite or parameter kind, or code of the finding.
+    subject: str
+    #: The verdict's state.
+    state: str
+    #: Speedup factor that was expected, and the one measured over the parent; None where unknown.
+    predicted: float | None
+    measured: float | None
+    #: Faster than the parent beyond the noise.
+    hit: bool
+    arch: str = ""
+
+
+class HitRate(msgspec.Struct, frozen=True):
+    """What a rule or tool has been worth so far; gains are geometric means of speedup factors."""
+
+    kind: SubjectKind
+    subject: str
+    trials: int
+    hits: int
+    #: Over trials that had a prediction and a measurement; None if there were none.
+    mean_predicted: float | None
+    mean_measured: float | None
+    accepted: int = 0
+    rejected: int = 0
+
+
+def record_within(connection: sqlite3.Connection, run: int | None, trials: Iterable[Trial]) -> None:
+    """Add trials inside a transaction of the caller's."""
+    now = time.time()
+    connection.executemany(
+        "INSERT INTO trials (run, at, kind, subject, state, predicted, measured, hit, arch)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(run, now, t.kind, t.subject, t.state, t.predicted, t.measured, int(t.hit), t.arch) for t in trials],
+    )
+
+
+def record_trials(connection: sqlite3.Connection, run: int | None, trials: Iterable[Trial]) -> None:
+    """Add trials, durably; `run` None for a quick fix judged on its own."""
+    with transaction(connection):
+        record_within(connection, run, trials)
+
+
+def record_decision(
+    connection: sqlite3.Connection,
+    *,
+    path: str,
+    kernel: str,
+    rule: str,
+    finding: str = "",
+    accepted: bool,
+    run: int | None = None,
+) -> None:
+    """Note that the user took or turned down an offered edit."""
+    with transaction(connection):
+        connection.execute(
+            "INSERT INTO decisions (run, at, path, kernel, rule, finding, accepted)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (run, time.time(), path, kernel, rule, finding, int(accepted)),
+        )
+
+
+def hit_rates(connection: sqlite3.Connection) -> list[HitRate]:
+    """All rules and tools that were ever tried or decided on, most trials first."""
+    columns: tuple[tuple[SubjectKind, str], ...] = (("rule", "rule"), ("tool", "finding"))
+    decided: dict[tuple[SubjectKind, str], tuple[int, int]] = {
+        (kind, row["subject"]): (row["yes"], row["no"])
+        for kind, column in columns
+        for row in connection.execute(
+            f"SELECT {column} AS subject, sum(accepted) AS yes, sum(1 - accepted) AS no"
+            f" FROM decisions WHERE {column} != '' GROUP BY {column}"
+        )
+    }
+    groups: dict[tuple[SubjectKind, str], list[sqlite3.Row]] = {key: [] for key in decided}
+    for row in connection.execute("SELECT kind, subject, predicted, measured, hit FROM trials"):
+        groups.setdefault((row["kind"], row["subject"]), []).append(row)
+    rates = [
+        _rate(kind, subject, members, decided.get((kind, subject), (0, 0)))
+        for (kind, subject), members in groups.items()
+    ]
+    return sorted(rates, key=lambda r: (-r.trials, r.kind, r.subject))
+
+
+def _rate(kind: SubjectKind, subject: str, rows: list[sqlite3.Row], decided: tuple[int, int]) -> HitRate:
+    both = [row for row in rows if row["predicted"] and row["measured"]]
+    return HitRate(
+        kind=kind,
+        subject=subject,
+        trials=len(rows),
+        hits=sum(row["hit"] for row in rows),
+        mean_predicted=_geometric_mean([row["predicted"] for row in both]),
+        mean_measured=_geometric_mean([row["measured"] for row in both]),
+        accepted=decided[0],
+        rejected=decided[1],
+    )
+
+
+def _geometric_mean(factors: list[float]) -> float | None:
+    return math.exp(sum(map(math.log, factors)) / len(factors)) if factors else None

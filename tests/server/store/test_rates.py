@@ -1,0 +1,62 @@
+"""Hit rates, decisions and kept evidence."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from warplens.store.database import open_store
+from warplens.store.evidence import read_evidence, record_evidence
+from warplens.store.rates import HitRate, Trial, hit_rates, record_decision, record_trials
+from warplens_tools.evidence import Observation
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with open_store(tmp_path) as connection:
+        yield connection
+
+
+def test_rates_set_the_prediction_beside_the_measurement(store: sqlite3.Connection) -> None:
+    record_trials(
+        store,
+        None,
+        [
+            Trial("rule", "pad-shared-tile", "faster", 2.0, 1.5, True),
+            Trial("rule", "pad-shared-tile", "faster", 2.0, 6.0, True),
+            Trial("rule", "pad-shared-tile", "wrong", 2.0, None, False),
+            Trial("tool", "WL104", "same", None, 1.0, False),
+        ],
+    )
+    rule, tool = hit_rates(store)
+    assert (rule.kind, rule.subject, rule.trials, rule.hits) == ("rule", "pad-shared-tile", 3, 2)
+    assert rule.mean_predicted == pytest.approx(2.0)
+    assert rule.mean_measured == pytest.approx(3.0)
+    assert tool == HitRate("tool", "WL104", 1, 0, None, None)
+
+
+def test_what_users_took_and_turned_down_is_counted(store: sqlite3.Connection) -> None:
+    record_trials(store, None, [Trial("rule", "restrict-const", "faster", 1.2, 1.1, True)])
+    record_trials(store, None, [Trial("tool", "WL106", "faster", 1.2, 1.1, True)])
+    for accepted in (True, True, False):
+        record_decision(
+            store, path="/k.cu", kernel="k", rule="restrict-const", finding="WL106", accepted=accepted
+        )
+    assert [(r.kind, r.accepted, r.rejected) for r in hit_rates(store)] == [("rule", 2, 1), ("tool", 2, 1)]
+
+
+def test_a_rule_that_was_only_decided_on_is_listed_too(store: sqlite3.Connection) -> None:
+    record_decision(store, path="/k.cu", kernel="k", rule="float-literals", accepted=False)
+    assert hit_rates(store) == [HitRate("rule", "float-literals", 0, 0, None, None, 0, 1)]
+
+
+def test_evidence_is_kept_per_version(store: sqlite3.Connection) -> None:
+    old = Observation("binary", "ptxas 13.0.88", "registers per thread", 40.0)
+    new = Observation("binary", "ptxas 13.0.88", "registers per thread", 32.0, threshold=64.0)
+    for text_hash, seen in (("a", old), ("b", old), ("b", new)):
+        record_evidence(store, path="/k.cu", kernel="k", text_hash=text_hash, observations=[seen])
+    assert read_evidence(store, text_hash="b", kernel="k") == (new,)
+    assert read_evidence(store, text_hash="c", kernel="k") == ()
