@@ -16,7 +16,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import KernelEvidence, Tier
 from warplens_tools.finding import Bottleneck, BottleneckClass, Finding
 from warplens_tools.source.model import Kernel, SourceModel
-from warplens_tools.text import SourceText
+from warplens_tools.text import SourceText, Span
 
 
 class KernelView(msgspec.Struct, frozen=True):
@@ -28,6 +28,14 @@ class KernelView(msgspec.Struct, frozen=True):
     gpu: Gpu
     bottleneck: Bottleneck
     evidence: KernelEvidence
+
+    def line_span(self, line: int | None) -> Span:
+        """The text of a 1-based line without its indentation; the kernel's name where there is no line."""
+        if line is None:
+            return self.kernel.name_span
+        text = self.text.line_text(line)
+        start = len(text) - len(text.lstrip()) + 1
+        return Span(line, start, line, max(len(text.rstrip()) + 1, start + 1))
 
 
 Check = Callable[[KernelView], Iterable[Finding]]

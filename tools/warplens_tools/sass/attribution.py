@@ -1,0 +1,42 @@
+"""Maps SASS back to the user's lines, and weighs instructions by the loops they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warplens_tools.evidence import CompiledKernel, Instruction
+from warplens_tools.sass.flow import Flow
+from warplens_tools.source.model import Kernel
+
+#: Executions assumed per nesting level where trip counts are unknown. Only ratios between instructions
+#: of one kernel are formed from it: deep loops must dominate, and no figure shown to a user rests on it.
+TRIPS_PER_LEVEL = 32.0
+
+
+def kernel_line(instruction: Instruction, path: str, kernel: Kernel) -> int | None:
+    """The 1-based line of `kernel` the instruction belongs to: the innermost link of its inline chain
+    that lies inside the kernel's definition; None where the chain never enters it."""
+    name = Path(path).name
+    for place in instruction.lines:
+        if Path(place.path).name == name and kernel.span.contains_line(place.line):
+            return place.line
+    return None
+
+
+def weights(flow: Flow) -> list[float]:
+    """Relative executions of each instruction: `TRIPS_PER_LEVEL` to the power of its loop depth."""
+    return [TRIPS_PER_LEVEL**depth for depth in flow.depths]
+
+
+def hottest_line(
+    compiled: CompiledKernel, flow: Flow, indices: Sequence[int], path: str, kernel: Kernel
+) -> int | None:
+    """The kernel's line with the largest weight among the instructions at `indices`."""
+    weight = weights(flow)
+    total: dict[int, float] = {}
+    for i in indices:
+        line = kernel_line(compiled.instructions[i], path, kernel)
+        if line is not None:
+            total[line] = total.get(line, 0.0) + weight[i]
+    return max(sorted(total), key=lambda line: total[line], default=None)
