@@ -1,0 +1,167 @@
+"""The messages Warplens adds to the language server protocol; `docs/protocol.md` explains them.
+
+Names are camel case on the wire. Positions are LSP positions in the negotiated encoding. A client that
+knows none of this loses nothing: it gets standard diagnostics, lenses, actions, progress and
+`workspace/applyEdit`. Notifications of this page go only to a client that lists their method in
+`initializationOptions.accepts`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+#: Server to client: what the server is doing, for a status item. Parameters: `Status`.
+STATUS = "warplens/status"
+#: Server to client: an edit with its proof, to be shown as a diff and applied. Parameters: `Proposal`.
+PROPOSAL = "warplens/proposal"
+#: Client to server: the user granted or withdrew trust. Parameters: `Trust`.
+DID_CHANGE_TRUST = "warplens/didChangeTrust"
+
+#: Commands for `workspace/executeCommand`; each takes one object, or none, as its only argument.
+#: `OptimizeArguments` → `Proposal` or null.
+OPTIMIZE = "warplens.optimize"
+#: `FixAndProveArguments` → `Proposal` or null.
+FIX_AND_PROVE = "warplens.fixAndProve"
+#: `ApplyProposalArguments` → `ApplyResult`.
+APPLY_PROPOSAL = "warplens.applyProposal"
+#: `EvidenceArguments` → `Evidence` or null.
+SHOW_EVIDENCE = "warplens.showEvidence"
+#: no argument → `Evidence`: what is installed, what is missing, and how to get it.
+DOCTOR = "warplens.doctor"
+
+COMMANDS = (OPTIMIZE, FIX_AND_PROVE, APPLY_PROPOSAL, SHOW_EVIDENCE, DOCTOR)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base: camel case on the wire, unknown fields ignored."""
+
+
+class InitializationOptions(Message, frozen=True):
+    """`initializationOptions`; every field may be left out."""
+
+    #: False: the source tier only, nothing in the workspace is built or run. A client without a notion
+    #: of trust leaves it out: whoever starts the server by hand trusts the folder.
+    trusted: bool = True
+    #: Methods and commands this client handles itself: STATUS and PROPOSAL are then sent, and the
+    #: result of SHOW_EVIDENCE and DOCTOR is left to the client to show.
+    accepts: tuple[str, ...] = ()
+    #: The `warplens` section, for clients without `workspace/configuration`.
+    settings: dict[str, Any] = {}
+
+
+class Status(Message, frozen=True):
+    """What the server is doing."""
+
+    #: `ready`, `checking` (ptxas, SASS and above), `optimizing`, `limited` (untrusted, or a tier that was
+    #: asked for is missing), `error` (the last job failed).
+    state: Literal["ready", "checking", "optimizing", "limited", "error"]
+    #: One sentence; "" for `ready`.
+    message: str = ""
+    #: What to do about it; "" if nothing.
+    remedy: str = ""
+    #: The document it speaks of; "" for the server as a whole.
+    uri: str = ""
+
+
+class Trust(Message, frozen=True):
+    """The user's decision on the workspace."""
+
+    trusted: bool
+
+
+class WirePosition(Message, frozen=True):
+    """An LSP `Position`."""
+
+    line: int
+    character: int
+
+
+class WireRange(Message, frozen=True):
+    """An LSP `Range`."""
+
+    start: WirePosition
+    end: WirePosition
+
+
+class WireEdit(Message, frozen=True):
+    """An LSP `TextEdit`."""
+
+    range: WireRange
+    new_text: str
+
+
+class Proposal(Message, frozen=True):
+    """An edit offered with its proof."""
+
+    #: For APPLY_PROPOSAL; valid until the server ends.
+    id: str
+    uri: str
+    #: Version of the document the edits are against; null where it is not open.
+    version: int | None
+    #: Qualified name of the kernel.
+    kernel: str
+    #: e.g. "scale: 1.42× faster" or "Pad the tile (unproven)".
+    title: str
+    #: A verdict's state: "faster" is proven, "unproven" says in `proof` why it is not.
+    state: Literal[
+        "refused", "not_built", "illegal", "crashed", "hung", "wrong", "unproven", "impossible",
+        "slower", "same", "faster",
+    ]  # fmt: skip
+    edits: tuple[WireEdit, ...]
+    #: The whole text after the edits, for a diff view.
+    new_text: str
+    #: Markdown: times with interval, GPU, clocks, resources before and after, what was tried.
+    proof: str
+
+
+class OptimizeArguments(Message, frozen=True):
+    """Which kernel to make faster, and how much to spend. None means the setting."""
+
+    uri: str
+    #: Qualified name; "" takes the hottest.
+    kernel: str = ""
+    #: Candidates to judge.
+    budget: int | None = None
+    seconds: float | None = None
+
+
+class FixAndProveArguments(Message, frozen=True):
+    """One quick fix, named by its finding; `line` is 1-based in the document as it is now."""
+
+    uri: str
+    code: str
+    kernel: str
+    line: int
+    #: Slug of the rewrite.
+    rewrite: str
+
+
+class ApplyProposalArguments(Message, frozen=True):
+    """Which proposal to apply."""
+
+    id: str
+
+
+class ApplyResult(Message, frozen=True):
+    """Whether the client applied it, and why not."""
+
+    applied: bool
+    reason: str = ""
+
+
+class EvidenceArguments(Message, frozen=True):
+    """A kernel, or one of its findings where `code` is given; `line` is 1-based."""
+
+    uri: str
+    kernel: str = ""
+    code: str = ""
+    line: int = 0
+
+
+class Evidence(Message, frozen=True):
+    """A page to show."""
+
+    title: str
+    markdown: str
