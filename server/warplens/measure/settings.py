@@ -1,0 +1,53 @@
+"""Every constant of the judge, in one type, each with its reason."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class MeasureSettings(msgspec.Struct, frozen=True):
+    """How long to look, how sure to be. Seconds, unless the name says otherwise."""
+
+    #: Candidates handed to one visit: enough to spread the program's start, few enough that a fault
+    #: throws little away.
+    candidates_per_visit: int = 32
+    #: Rounds of one timing at least: below it a median's bootstrap interval means little.
+    rounds_min: int = 15
+    #: Rounds of one timing at most.
+    rounds_max: int = 300
+    #: Time one timing of one candidate may take, restores and cache flushes included.
+    timing_seconds: float = 0.4
+    #: Stop once the standard error of the median log ratio is below this: a third of the smallest gain
+    #: that is called faster, so that three standard errors separate it from none.
+    precision: float = 0.0015
+    #: Gains below this are called "same" whatever the interval says: no user changes code for less, and
+    #: code placement alone moves kernels by about as much.
+    smallest_gain: float = 0.005
+    #: Baseline launches before the first timing: an idle card needs some 50 ms to reach its clocks.
+    warm_up_seconds: float = 0.15
+    #: Runs of the baseline on equal inputs, for its own spread.
+    repeats: int = 4
+    #: A candidate is hung when it runs longer than `hang_factor` baselines plus `hang_seconds`.
+    hang_factor: float = 50.0
+    hang_seconds: float = 2.0
+    #: A visit may take this long beyond the workload's own time limit, per candidate.
+    visit_seconds_per_candidate: float = 10.0
+    #: Share of timed launches whose results are compared as well.
+    checked_share: float = 0.1
+    #: Bound of a floating-point result in units of its rounding error estimate (see `compare.h`):
+    #: about six standard deviations of a random walk of roundings.
+    tolerance_factor: float = 8.0
+    #: Bootstrap resamples: the 95 % interval's ends then repeat to about 2 % of its width.
+    resamples: int = 1000
+    #: Fresh processes in which a winner is measured again.
+    confirmations: int = 3
+    #: Runs of the whole program, each of the original and the rebuilt, for its gain and its exit.
+    program_runs: int = 3
+    #: Compilations at a time; 0 means one per CPU core.
+    build_jobs: int = 0
+    #: One compilation may take this long.
+    compile_seconds: float = 300.0
+    #: Whether inputs that the source types as floating are perturbed as well.
+    perturb_inputs: bool = True
+    #: Whether timing is also taken with the L2 cache flushed.
+    flush_cache: bool = True
