@@ -14,6 +14,11 @@ to one sentence and an exit status; nothing else may reach a user as a traceback
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warplens_tools.evidence import CompilerMessage
+
 
 class WarplensError(Exception):
     """The base: `str(error)` is one sentence for the user, `remedy` what to do about it ("" if nothing)."""
@@ -43,7 +48,19 @@ class ToolFailedError(WarplensError):
 
 
 class CompileError(ToolFailedError):
-    """nvcc rejected the unit; `output` holds its diagnostics."""
+    """nvcc rejected the unit; `output` holds what it printed, `messages` the same with lines."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str = "",
+        status: int | None = None,
+        output: str = "",
+        messages: tuple[CompilerMessage, ...] = (),
+    ) -> None:
+        super().__init__(message, remedy=remedy, status=status, output=output)
+        self.messages = messages
 
 
 class TimeLimitError(WarplensError):

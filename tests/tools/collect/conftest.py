@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import pytest
+
+from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+
+
+@pytest.fixture(scope="session")
+def toolchain() -> Toolchain:
+    found = resolve_toolchain()
+    for gone in (found.missing.get("nvcc"), found.missing.get("host_compiler")):
+        if gone is not None:
+            pytest.skip(gone.why)
+    return found

@@ -1,0 +1,102 @@
+"""Finds a unit's entry in a `compile_commands.json`. Reads only; never runs the build."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from warplens_tools.errors import InputError
+
+_BUILD_FOLDERS = ("build", "out", "cmake-build-*", "build-*", "build/*", "out/*")
+_MAX_RESPONSE_BYTES = 1 << 20
+
+
+class Command(msgspec.Struct, frozen=True):
+    """One entry: the words of the command (response files expanded), and where it is run."""
+
+    database: str
+    directory: str
+    words: tuple[str, ...]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    file: str
+    directory: str = ""
+    arguments: tuple[str, ...] | None = None
+    command: str | None = None
+
+
+def find_command(unit: Path, *, root: Path | None = None) -> Command | None:
+    """The command that builds `unit`, from the nearest database that has one.
+
+    Looks in the unit's folder and its parents up to `root` (default: the file system's), and in the usual
+    build folders below each.
+
+    Raises:
+        InputError: a database that was found cannot be read.
+    """
+    for database in _databases(unit.parent, root):
+        for entry in _entries(database, database.stat().st_mtime_ns):
+            directory = database.parent / entry.directory
+            if _same_file(directory / entry.file, unit):
+                words = entry.arguments or tuple(shlex.split(entry.command or ""))
+                return Command(str(database), str(directory), expand_responses(words, directory))
+    return None
+
+
+def _databases(folder: Path, root: Path | None) -> Iterator[Path]:
+    for place in (folder, *folder.parents):
+        candidates = [place / "compile_commands.json"]
+        for pattern in _BUILD_FOLDERS:
+            candidates += sorted(place.glob(f"{pattern}/compile_commands.json"))
+        yield from (c for c in candidates if c.is_file())
+        if place == root or place == Path.home():
+            return
+
+
+@functools.lru_cache(maxsize=8)
+def _entries(database: Path, _stamp: int) -> tuple[_Entry, ...]:
+    try:
+        return msgspec.json.decode(database.read_bytes(), type=tuple[_Entry, ...])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise InputError(
+            f"{database} cannot be read: {error}", remedy="regenerate it, or set the flags in warplens.toml"
+        ) from error
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    if first.name != second.name:
+        # A link of another name to the same file is not worth a stat of every entry.
+        return False
+    return os.path.normpath(first) == os.path.normpath(second) or (
+        first.exists() and second.exists() and first.samefile(second)
+    )
+
+
+def expand_responses(words: tuple[str, ...], directory: Path) -> tuple[str, ...]:
+    """The words with `@file`, `--options-file file` and `-optf file` replaced by what the files hold."""
+    expanded: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name, _, value = word.partition("=")
+        if name in ("--options-file", "-optf"):
+            for file in (value or next(rest, "")).split(","):
+                expanded += _response(directory / file)
+        elif word.startswith("@") and (directory / word[1:]).is_file():
+            expanded += _response(directory / word[1:])
+        else:
+            expanded.append(word)
+    return tuple(expanded)
+
+
+def _response(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return shlex.split(file.read(_MAX_RESPONSE_BYTES), comments=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the options file {path} cannot be read: {error}") from error
