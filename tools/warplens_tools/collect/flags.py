@@ -220,4 +220,5 @@ def _message(severity: str, text: str, path: str) -> CompilerMessage:
         severity="warning" if severity == "warning" else "information",
         text=text,
         path=path if Path(path).is_absolute() else "",
+        code="build-option",
     )
