@@ -34,6 +34,9 @@ DOCTOR = "warplens.doctor"
 COMMANDS = (OPTIMIZE, FIX_AND_PROVE, APPLY_PROPOSAL, SHOW_EVIDENCE, DOCTOR)
 
 
+StatusState = Literal["ready", "checking", "optimizing", "limited", "error"]
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base: camel case on the wire, unknown fields ignored."""
 
@@ -56,7 +59,7 @@ class Status(Message, frozen=True):
 
     #: `ready`, `checking` (ptxas, SASS and above), `optimizing`, `limited` (untrusted, or a tier that was
     #: asked for is missing), `error` (the last job failed).
-    state: Literal["ready", "checking", "optimizing", "limited", "error"]
+    state: StatusState
     #: One sentence; "" for `ready`.
     message: str = ""
     #: What to do about it; "" if nothing.

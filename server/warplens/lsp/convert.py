@@ -1,0 +1,173 @@
+"""Between LSP types and plain data. Positions: 0-based units of the negotiated encoding there,
+1-based code points here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from lsprotocol import types
+
+from warplens.lsp import protocol
+from warplens.lsp.documents import ContentChange
+from warplens.service.report import FindingReport, FixReport
+from warplens_tools.finding import Severity
+from warplens_tools.text import SourceText, Span, TextEdit
+
+#: Where a finding's page is read.
+PAGES = "https://github.com/warplens/warplens/blob/main/docs/checks/"
+SOURCE = "warplens"
+
+_SEVERITIES: dict[Severity, types.DiagnosticSeverity] = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "information": types.DiagnosticSeverity.Information,
+    "hint": types.DiagnosticSeverity.Hint,
+}
+
+
+class Positions:
+    """Converts positions of one negotiated encoding: "utf-8", "utf-16" or "utf-32"."""
+
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding
+
+    def column(self, line: str, units: int) -> int:
+        """1-based code-point column of a 0-based unit in `line`, clamped; half a character rounds down."""
+        if self.encoding == "utf-32" or line.isascii():
+            return min(units, len(line)) + 1
+        used = 0
+        for index, character in enumerate(line):
+            used += self._width(character)
+            if used > units:
+                return index + 1
+        return len(line) + 1
+
+    def units(self, line: str, column: int) -> int:
+        """0-based unit of a 1-based code-point column in `line`, clamped."""
+        before = line[: max(column, 1) - 1]
+        if self.encoding == "utf-32" or before.isascii():
+            return len(before)
+        return sum(map(self._width, before))
+
+    def _width(self, character: str) -> int:
+        code = ord(character)
+        if self.encoding == "utf-16":
+            return 2 if code > 0xFFFF else 1
+        return 1 + (code > 0x7F) + (code > 0x7FF) + (code > 0xFFFF)
+
+    def position(self, text: SourceText, line: int, column: int) -> types.Position:
+        """The LSP position of a line and column, clamped into the text."""
+        line = min(max(line, 1), text.line_count)
+        return types.Position(line - 1, self.units(text.line_text(line), column))
+
+    def range(self, text: SourceText, span: Span) -> types.Range:
+        """The LSP range of a span."""
+        return types.Range(
+            self.position(text, span.line, span.column), self.position(text, span.end_line, span.end_column)
+        )
+
+    def point(self, text: SourceText, position: types.Position) -> tuple[int, int]:
+        """Line and column of an LSP position."""
+        line = position.line + 1
+        return line, self.column(text.line_text(line), position.character)
+
+    def span(self, text: SourceText, range_: types.Range) -> Span:
+        """The span of an LSP range."""
+        return Span(*self.point(text, range_.start), *self.point(text, range_.end))
+
+    def change(self, text: SourceText, change: types.TextDocumentContentChangeEvent) -> ContentChange:
+        """One edit of `textDocument/didChange`, given against `text`."""
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            return ContentChange(self.span(text, change.range), change.text)
+        return ContentChange(None, change.text)
+
+    def edits(self, text: SourceText, edits: Sequence[TextEdit]) -> list[types.TextEdit]:
+        """Edits of `text`."""
+        return [types.TextEdit(self.range(text, edit.span), edit.new_text) for edit in edits]
+
+
+def finding_span(finding: FindingReport) -> Span:
+    """The span a finding stands on."""
+    return Span(finding.line, finding.column, finding.end_line, finding.end_column)
+
+
+def page_uri(finding: FindingReport) -> str:
+    """Where the finding's page is."""
+    return PAGES + finding.page
+
+
+class FindingData(msgspec.Struct, frozen=True):
+    """What a diagnostic's `data` holds, so that a code action finds its finding again."""
+
+    code: str
+    kernel: str
+    line: int
+    column: int
+
+
+def diagnostic(finding: FindingReport, uri: str, text: SourceText, positions: Positions) -> types.Diagnostic:
+    """A finding as a diagnostic of `uri`, whose text is `text`."""
+    related = [
+        types.DiagnosticRelatedInformation(
+            types.Location(uri, positions.range(text, Span(r.line, r.column, r.end_line, r.end_column))),
+            r.message,
+        )
+        for r in finding.related
+    ]
+    return types.Diagnostic(
+        range=positions.range(text, finding_span(finding)),
+        message=finding.message,
+        severity=_SEVERITIES[finding.severity],
+        code=finding.code,
+        code_description=types.CodeDescription(page_uri(finding)) if finding.page else None,
+        source=SOURCE,
+        related_information=related or None,
+        data=msgspec.to_builtins(FindingData(finding.code, finding.kernel, finding.line, finding.column)),
+    )
+
+
+def notice(message: str, severity: Severity = "information") -> types.Diagnostic:
+    """Something to say about a whole file, on its first line."""
+    start = types.Position(0, 0)
+    return types.Diagnostic(types.Range(start, start), message, severity=_SEVERITIES[severity], source=SOURCE)
+
+
+def workspace_edit(
+    uri: str, version: int | None, edits: Sequence[types.TextEdit], *, versioned: bool
+) -> types.WorkspaceEdit:
+    """Edits of one document, tied to its version where the client can check it."""
+    if not versioned:
+        return types.WorkspaceEdit(changes={uri: list(edits)})
+    document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
+    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, list(edits))])
+
+
+def wire_edit(edit: types.TextEdit) -> protocol.WireEdit:
+    """An edit as Warplens' own messages carry it."""
+    start, end = edit.range.start, edit.range.end
+    return protocol.WireEdit(
+        range=protocol.WireRange(
+            start=protocol.WirePosition(line=start.line, character=start.character),
+            end=protocol.WirePosition(line=end.line, character=end.character),
+        ),
+        new_text=edit.new_text,
+    )
+
+
+def fix_title(fix: FixReport) -> str:
+    """A fix's title with its status, and how results may change."""
+    caveat = f"; {fix.caveat}" if fix.caveat else ""
+    return f"{fix.title} ({fix.status}{caveat})"
+
+
+def builtins(message: msgspec.Struct) -> Any:
+    """A message of `protocol` as JSON values."""
+    return msgspec.to_builtins(message)
+
+
+def enum_value(value: Any) -> str:
+    """The string of a protocol constant: the library gives an enumeration, or what the client sent."""
+    return str(getattr(value, "value", value))

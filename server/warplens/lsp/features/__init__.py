@@ -1,0 +1,35 @@
+"""One file per feature, each with `register(server)`; this list is explicit, and a test compares it."""
+
+from __future__ import annotations
+
+from warplens.lsp.features import (
+    code_actions,
+    code_lens,
+    configuration,
+    diagnostics,
+    file_watching,
+    hover,
+    initialization,
+    inlay_hints,
+    refresh,
+    show_evidence,
+    synchronization,
+    trust,
+    workspace_folders,
+)
+
+FEATURES = (
+    initialization,
+    synchronization,
+    configuration,
+    workspace_folders,
+    trust,
+    file_watching,
+    diagnostics,
+    refresh,
+    code_lens,
+    inlay_hints,
+    hover,
+    code_actions,
+    show_evidence,
+)

@@ -1,0 +1,67 @@
+"""Hover: a kernel's evidence on its name and launches, a finding's evidence on its lines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from warplens.lsp import markdown
+from warplens.lsp.convert import finding_span
+from warplens.lsp.view import View
+from warplens.service.report import KernelReport
+from warplens_tools.text import SourceText, Span
+
+if TYPE_CHECKING:
+    from warplens.lsp.server import WarplensServer
+
+_WORD = re.compile(r"\w+")
+
+
+def register(server: WarplensServer) -> None:
+    """Register with the server."""
+    session = server.session
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(params: types.HoverParams) -> types.Hover | None:
+        uri = params.text_document.uri
+        file, view = session.file(uri), await server.analysis.view(uri)
+        if file is None or view is None:
+            return None
+        text = file.document.text
+        line, column = session.positions.point(text, params.position)
+        here = Span(line, column, line, column)
+        findings = [f for f in view.report.findings if finding_span(f).contains(here)]
+        kernel = _kernel(view, text, line, column)
+        parts = [markdown.kernel_page(view, kernel)] if kernel is not None else []
+        parts += [
+            markdown.finding_section(f)
+            for f in findings
+            if kernel is None or f.kernel != kernel.qualified_name
+        ]
+        if not parts:
+            return None
+        content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts))
+        return types.Hover(content, session.positions.range(text, _span(text, line, column)))
+
+
+def _span(text: SourceText, line: int, column: int) -> Span:
+    """The word at a position, else the position itself."""
+    for match in _WORD.finditer(text.line_text(line)):
+        if match.start() < column <= match.end() + 1:
+            return Span(line, match.start() + 1, line, match.end() + 1)
+    return Span(line, column, line, column)
+
+
+def _kernel(view: View, text: SourceText, line: int, column: int) -> KernelReport | None:
+    """The kernel whose name stands at a position, in its definition or in a launch."""
+    word = text.slice(_span(text, line, column))
+    return next(
+        (
+            k
+            for k in view.report.kernels
+            if k.name == word and (line == k.name_line or line in k.launch_lines)
+        ),
+        None,
+    )

@@ -1,0 +1,46 @@
+"""Follows documents as they are opened, edited, saved and closed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from warplens.lsp import uris
+
+if TYPE_CHECKING:
+    from warplens.lsp.server import WarplensServer
+
+_HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inc")
+
+
+def register(server: WarplensServer) -> None:
+    """Register with the server."""
+    session, analysis = server.session, server.analysis
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        item = params.text_document
+        session.open(item.uri, item.language_id, item.version, item.text)
+        analysis.opened(uris.key(item.uri))
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        file = session.file(params.text_document.uri)
+        if file is None:
+            return
+        for change in params.content_changes:
+            file.apply(session.positions.change(file.document.text, change))
+        file.document.version = params.text_document.version
+        analysis.typed(uris.key(params.text_document.uri))
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        key = uris.key(params.text_document.uri)
+        analysis.saved(key)
+        if key.endswith(_HEADERS):
+            analysis.dependency_changed(key)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
+        analysis.closed(uris.key(params.text_document.uri), params.text_document.uri)

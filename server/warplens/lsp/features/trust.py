@@ -1,0 +1,24 @@
+"""An untrusted workspace is parsed, and nothing in it is built or run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from warplens.lsp import protocol
+
+if TYPE_CHECKING:
+    from warplens.lsp.server import WarplensServer
+
+
+def register(server: WarplensServer) -> None:
+    """Register with the server."""
+
+    @server.feature(protocol.DID_CHANGE_TRUST)
+    def did_change_trust(params: Any) -> None:
+        trusted = msgspec.convert(params, protocol.Trust).trusted
+        if trusted != server.session.trusted:
+            server.session.trusted = trusted
+            server.status("ready")
+            server.analysis.everything()

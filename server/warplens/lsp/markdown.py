@@ -1,0 +1,91 @@
+"""Evidence as Markdown, for hovers and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from warplens.lsp import words
+from warplens.lsp.convert import page_uri
+from warplens.lsp.view import View
+from warplens.service.report import FindingReport, KernelReport, ResourceReport
+from warplens_tools.evidence import Observation, Unknown
+
+
+def kernel_page(view: View, kernel: KernelReport) -> str:
+    """All that is known of a kernel."""
+    stale = words.BEFORE_EDIT if kernel.qualified_name in view.edited else ""
+    bottleneck = kernel.bottleneck
+    parts = [
+        f"### `{kernel.qualified_name}`: {words.bound(kernel)}{stale}",
+        f"{bottleneck.reason} (confidence {bottleneck.confidence})" if bottleneck.reason else "",
+        evidence_table(bottleneck.evidence),
+        _resources(kernel.resources) if kernel.resources is not None else "",
+        "" if kernel.launch_lines else "No launch of this kernel in this file, so its block size is unknown.",
+        *(finding_section(f) for f in view.findings_of(kernel)),
+        unknown_list(view.unknown),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def finding_section(finding: FindingReport) -> str:
+    """One finding with its evidence."""
+    link = f"[{finding.code}]({page_uri(finding)})" if finding.page else finding.code
+    parts = [
+        f"**{link} {words.title(finding)}** · confidence {finding.confidence}",
+        finding.message,
+        finding.guidance,
+        words.gain(finding.gain) if finding.gain is not None else "",
+        evidence_table(finding.evidence),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def evidence_table(evidence: Sequence[Observation]) -> str:
+    """What was seen, against what, by which tool; "" where nothing was."""
+    rows = [
+        (
+            o.metric,
+            f"{words.number(o.value)} {o.unit}".strip(),
+            f"{words.number(o.threshold)} {o.source and f'({o.source})'}".strip()
+            if o.threshold is not None
+            else o.source,
+            f"{o.origin} ({o.tier})",
+        )
+        for o in evidence
+    ]
+    return _table(("metric", "value", "threshold", "seen by"), rows) if rows else ""
+
+
+def unknown_list(unknown: Iterable[Unknown]) -> str:
+    """What could not be established, and what would."""
+    lines = [
+        f"- {_flat(u.what)}: {_flat(u.why)}" + (f" *{_flat(u.remedy)}*" if u.remedy else "") for u in unknown
+    ]
+    return "**Not known**\n\n" + "\n".join(lines) if lines else ""
+
+
+def _resources(resources: ResourceReport) -> str:
+    figures = [
+        ("registers per thread", resources.registers, ""),
+        ("shared memory per block", resources.shared_bytes, "B"),
+        ("stack", resources.stack_bytes, "B"),
+        ("spill stores", resources.spill_store_bytes, "B"),
+        ("spill loads", resources.spill_load_bytes, "B"),
+    ]
+    rows = [
+        (name, f"{words.number(value)} {unit}".strip()) for name, value, unit in figures if value is not None
+    ]
+    note = words.occupancy(resources)
+    head = f"Compiled for {resources.arch}{words.of_instantiation(resources)}"
+    parts = [head, _table(("resource", "value"), rows) if rows else "", note[:1].upper() + note[1:]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(_flat(cell) for cell in line) + " |" for line in lines)
+
+
+def _flat(cell: str) -> str:
+    """A cell's text on one line, with nothing that would end the cell."""
+    return " ".join(cell.split()).replace("|", "\\|")

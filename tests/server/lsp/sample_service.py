@@ -1,0 +1,144 @@
+"""A service whose findings are marks in the text, so that tests say what is found, where and how slowly.
+
+`// source: WORDS` is a finding of the source tier, `// binary: WORDS` one of the binary tier; a line with
+`// refute` takes back the source finding on it once the binary tier has run. `// sleep: S` makes the
+compiler take S seconds, in a real process that a cancel must kill.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from warplens.service.report import (
+    BottleneckReport,
+    FileReport,
+    FindingReport,
+    FixReport,
+    KernelReport,
+    Report,
+    ResourceReport,
+)
+from warplens.service.service import CheckOptions, Service
+from warplens_tools.errors import InputError
+from warplens_tools.evidence import Observation, Tier
+from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.run.process import run
+from warplens_tools.text import SourceText, Span, TextEdit
+
+_MARK = re.compile(r"// (source|binary): (\w+)")
+_KERNEL = re.compile(r"__global__ void (\w+)")
+_SLEEP = re.compile(r"// sleep: ([\d.]+)")
+_INCLUDE = re.compile(r'#include "(.*)"')
+
+
+class SampleService(Service):
+    """See the module."""
+
+    def check_text(self, path: Path, text: str) -> FileReport:
+        if "// raise" in text:
+            raise RuntimeError("a fault in the service")
+        return _report(path, SourceText(text), ("source",))
+
+    def check_file(
+        self,
+        path: Path,
+        options: CheckOptions,
+        *,
+        progress: Progress = no_progress,
+        cancel: CancelToken | None = None,
+        on_partial: Callable[[FileReport], None] | None = None,
+    ) -> Report:
+        text = SourceText.read(path)
+        partial = _report(path, text, ("source",))
+        if on_partial is not None:
+            on_partial(partial)
+        if options.arch == "sm_1":
+            raise InputError("sm_1 is not an architecture Warplens knows", remedy="set warplens.architecture")
+        if options.tier == "source":
+            return Report(1, "sample", (partial,), ())
+        progress("compiling", 0.5)
+        match = _SLEEP.search(text.text)
+        if match:
+            run([sys.executable, "-c", f"import time; time.sleep({match[1]})"], cancel=cancel)
+        files = [_report(path, text, ("source", "binary"))]
+        for name in _INCLUDE.findall(text.text):
+            header = path.parent / name
+            files.append(_report(header, SourceText.read(header), ("source", "binary")))
+        return Report(1, "sample", tuple(files), ())
+
+
+def _report(path: Path, text: SourceText, tiers: tuple[Tier, ...]) -> FileReport:
+    kernels = tuple(_kernels(text, "binary" in tiers))
+    return FileReport(str(path), kernels, tuple(_findings(text, kernels, tiers)), tiers)
+
+
+def _kernels(text: SourceText, binary: bool) -> Iterator[KernelReport]:
+    for number in range(1, text.line_count + 1):
+        match = _KERNEL.search(text.line_text(number))
+        if match:
+            end = number
+            while end < text.line_count and not text.line_text(end).startswith("}"):
+                end += 1
+            yield KernelReport(
+                name=match[1],
+                qualified_name=match[1],
+                line=number,
+                end_line=end,
+                column=match.start(1) + 1,
+                name_line=number,
+                bottleneck=BottleneckReport(
+                    bound="memory" if binary else "unknown",
+                    confidence="medium",
+                    reason="every load is used once" if binary else "not compiled yet",
+                ),
+                resources=ResourceReport("sm_90", registers=40, occupancy=0.5, occupancy_limiter="registers")
+                if binary
+                else None,
+            )
+
+
+def _findings(
+    text: SourceText, kernels: tuple[KernelReport, ...], tiers: tuple[Tier, ...]
+) -> Iterator[FindingReport]:
+    for number in range(1, text.line_count + 1):
+        line = text.line_text(number)
+        match = _MARK.search(line)
+        if match is None or match[1] not in tiers or ("binary" in tiers and "// refute" in line):
+            continue
+        kernel = next((k.qualified_name for k in kernels if k.line <= number <= k.end_line), "")
+        tier: Tier = "source" if match[1] == "source" else "binary"
+        column = match.start() + 1
+        yield FindingReport(
+            code="WL901" if tier == "source" else "WL902",
+            slug=f"sample-{tier}",
+            kernel=kernel,
+            line=number,
+            column=column,
+            end_line=number,
+            end_column=len(line) + 1,
+            severity="warning",
+            confidence="high",
+            message=match[2],
+            guidance="remove the mark",
+            gain=None,
+            evidence=(Observation(tier, "sample 1.0", "marks", 1.0, "", 0.0, "this test"),),
+            fixes=(
+                FixReport(
+                    "Remove the mark",
+                    "remove-mark",
+                    (TextEdit(Span(number, column, number, len(line) + 1), ""),),
+                    "",
+                    "unproven",
+                ),
+            ),
+            page=f"sample-{tier}.md",
+        )
+
+
+if __name__ == "__main__":
+    from warplens.lsp.server import serve
+
+    serve(SampleService)
