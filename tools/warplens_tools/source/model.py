@@ -64,6 +64,7 @@ class Kernel(msgspec.Struct, frozen=True):
     qualified_name: str
     parameters: tuple[Parameter, ...]
     #: The whole definition, from `template`/`extern`/`__global__` to the closing brace.
+    #: What a macro writes stands where the macro is used; see `macro`.
     span: Span
     name_span: Span
     body: Span
@@ -82,6 +83,7 @@ class Kernel(msgspec.Struct, frozen=True):
 class LaunchSite(msgspec.Struct, frozen=True):
     """One `kernel<<<grid, block, shared, stream>>>(…)`, or a call of a `cudaLaunchKernel` form."""
 
+    #: As written, e.g. "ns::scale"; "" where it is launched through a pointer that may hold several.
     kernel_name: str
     #: Template arguments as written, e.g. ("float", "4").
     template_arguments: tuple[str, ...]
@@ -92,6 +94,7 @@ class LaunchSite(msgspec.Struct, frozen=True):
     #: Extents where they follow from constants; (x, y, z), each None if not.
     grid_value: tuple[int | None, int | None, int | None]
     block_value: tuple[int | None, int | None, int | None]
+    #: 0 where the launch gives no size.
     shared_value: int | None
     span: Span
     grid_span: Span

@@ -1,0 +1,234 @@
+"""What each declared name is bound to, and where: the scopes behind `constants`."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.source.tree import SourceTree
+
+_INTEGER_TYPE = re.compile(
+    r"\s*(?:(?:static|inline|constexpr|const|auto|unsigned|signed|long|short|int|char|bool|__device__|__host__"
+    r"|(?:std::)?(?:size_t|ptrdiff_t|u?int(?:8|16|32|64)_t)|uint|uchar|ushort)\b\s*)+"
+)
+_DIM3_TYPE = re.compile(r"\s*(?:(?:static|const|constexpr|auto)\s+)*(?:dim3|auto)\b\s*")
+_SCOPE_TYPES = frozenset({
+    "compound_statement", "declaration_list", "field_declaration_list", "translation_unit",
+    "for_statement", "function_definition", "template_declaration", "lambda_expression", "case_statement",
+    "if_statement", "enumerator_list", "while_statement", "for_range_loop",
+})  # fmt: skip
+_DECLARATIONS = """
+(declaration) @declaration
+(field_declaration) @declaration
+(enumerator) @enumerator
+(parameter_declaration declarator: (_) @parameter)
+(optional_parameter_declaration declarator: (_) @parameter)
+"""
+#: Calls that cannot change an `int` passed by name.
+_BY_VALUE = re.compile(
+    r"(?:cuda\w*|cublas\w*|printf|fprintf|malloc|calloc|sizeof|dim3|if|while|switch|return|free|memset|memcpy|assert|std::min|std::max|min|max)\Z"
+)
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """One declaration of a name; `value` is what it is initialised with, None if nothing fixes it."""
+
+    name: str
+    #: Offsets in which the name means this.
+    start: int
+    end: int
+    value: str | None
+    #: "const", "constexpr", "plain" (a host variable), "dim3", or "other".
+    kind: str
+    #: Offsets of the whole declaration and of the value.
+    declaration: tuple[int, int]
+    value_at: int
+    scope_start: int
+
+
+def find_bindings(tree: SourceTree) -> list[Binding]:
+    """Every declaration of the text that could give a name a meaning in an expression."""
+    captured = tree.captures(_DECLARATIONS)
+    found: list[Binding] = []
+    for node in captured.get("declaration", []):
+        found += _declared(tree, node)
+    for node in captured.get("enumerator", []):
+        found.append(_enumerator(tree, node))
+    for node in captured.get("parameter", []):
+        found += _parameter(tree, node)
+    return found
+
+
+def _scope(node: Node) -> Node:
+    current = node.parent or node
+    while current.type not in _SCOPE_TYPES and current.parent is not None:
+        current = current.parent
+    return current
+
+
+def _declared(tree: SourceTree, node: Node) -> list[Binding]:
+    declarators = node.children_by_field_name("declarator")
+    if not declarators:
+        return []
+    type_text = tree.code_of(node)[: declarators[0].start_byte - node.start_byte]
+    scope = _scope(node)
+    kind = _kind(type_text, scope)
+    return [b for d in declarators if (b := _declarator(tree, node, d, kind, scope))]
+
+
+def _kind(type_text: str, scope: Node) -> str:
+    words = set(type_text.split())
+    if _DIM3_TYPE.fullmatch(type_text) and "dim3" in words:
+        return "dim3"
+    if not _INTEGER_TYPE.fullmatch(type_text):
+        return "other"
+    if "constexpr" in words:
+        return "constexpr"
+    if "const" in words:
+        return "const"
+    at_file_scope = scope.type in ("translation_unit", "declaration_list", "field_declaration_list")
+    return "other" if at_file_scope else "auto" if "auto" in words else "plain"
+
+
+def _declarator(tree: SourceTree, node: Node, declarator: Node, kind: str, scope: Node) -> Binding | None:
+    name, value = declarator, node.child_by_field_name("default_value")
+    if declarator.type == "init_declarator":
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None:
+            return None
+        name, value = inner, declarator.child_by_field_name("value")
+    if name.type not in ("identifier", "field_identifier"):
+        plain = _inner_name(name)
+        return _binding(tree, plain, scope, node, None, "other") if plain else None
+    if kind == "dim3":
+        return _dim3_binding(tree, name, value, scope, node)
+    if value is not None and value.type == "initializer_list" and value.named_child_count == 1:
+        value = value.named_children[0]
+    if kind == "auto" and value is not None and tree.code_of(value).startswith("dim3"):
+        return _dim3_binding(tree, name, value, scope, node)
+    kind = "plain" if kind == "auto" else kind
+    return _binding(tree, name, scope, node, value, kind)
+
+
+def _dim3_binding(tree: SourceTree, name: Node, value: Node | None, scope: Node, node: Node) -> Binding:
+    binding = _binding(tree, name, scope, node, value, "dim3")
+    text = "dim3()" if value is None else binding.value or ""
+    if value is not None and value.type == "argument_list":
+        text = "dim3" + text
+    return msgspec.structs.replace(binding, value=text)
+
+
+def _binding(tree: SourceTree, name: Node, scope: Node, node: Node, value: Node | None, kind: str) -> Binding:
+    return Binding(
+        name=tree.text_of(name),
+        start=name.start_byte if scope.type != "field_declaration_list" else scope.start_byte,
+        end=scope.end_byte,
+        value=tree.code_of(value) if value is not None else None,
+        kind=kind,
+        declaration=(node.start_byte, node.end_byte),
+        value_at=value.start_byte if value is not None else name.start_byte,
+        scope_start=scope.start_byte,
+    )
+
+
+def _inner_name(node: Node) -> Node | None:
+    """The declared name under pointer, reference, array and function declarators."""
+    current: Node | None = node
+    while current is not None and current.type not in ("identifier", "field_identifier"):
+        below = current.child_by_field_name("declarator")
+        if below is None:
+            below = next(
+                (c for c in current.named_children if c.type.endswith(("declarator", "identifier"))), None
+            )
+        current = below
+    return current
+
+
+def _enumerator(tree: SourceTree, node: Node) -> Binding:
+    """An enumerator with its own value; one that counts on from its neighbour has none here."""
+    name = node.child_by_field_name("name") or node
+    scope = node.parent.parent if node.parent and node.parent.parent else node
+    if not (scope.type == "enum_specifier" and _is_scoped(scope)):
+        scope = _scope(scope)
+    return _binding(tree, name, scope, node, node.child_by_field_name("value"), "constexpr")
+
+
+def _is_scoped(enum: Node) -> bool:
+    return any(c.type in ("class", "struct") for c in enum.children)
+
+
+def _parameter(tree: SourceTree, node: Node) -> list[Binding]:
+    name = _inner_name(node)
+    if name is None:
+        return []
+    scope = node
+    while scope.type not in _PARAMETER_SCOPES and scope.parent is not None:
+        scope = scope.parent
+    binding = _binding(tree, name, scope, node, None, "other")
+    is_integer = node.type == "identifier" and _INTEGER_TYPE.match(tree.code_of(node.parent or node))
+    return [msgspec.structs.replace(binding, kind="plain" if is_integer else "other")]
+
+
+_PARAMETER_SCOPES = frozenset({
+    "function_definition", "template_declaration", "lambda_expression", "declaration", "field_declaration",
+    "translation_unit", "compound_statement", "declaration_list", "field_declaration_list",
+})  # fmt: skip
+
+
+def is_set_once(tree: SourceTree, binding: Binding) -> bool:
+    """Whether nothing after the declaration can change the variable: no write, address or reference."""
+    code = tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
+    word = re.escape(binding.name)
+    if not re.search(rf"\b{word}\b", code):
+        return True
+    changed = (
+        rf"\b{word}\s*(?:\.\s*[xyz]\s*)?(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)"
+        rf"|(?:\+\+|--|>>|(?<!&)&(?!&))\s*{word}\b|&\s*\w+\s*=\s*{word}\b"
+    )
+    if re.search(changed, code):
+        return False
+    passed = re.finditer(rf"[(,]\s*{word}\s*[,)]", code)
+    return all(_passed_by_value(tree, code, found.start()) for found in passed)
+
+
+def _takes_by_value(tree: SourceTree, name: str) -> bool:
+    """Whether the file defines `name` as a function without references or as a macro that only reads."""
+    macro = tree.macros.get(name)
+    if macro is not None:
+        return not re.search(r"(?<![=!<>])=(?!=)|\+\+|--|(?<!&)&(?!&)", macro.body)
+    code = tree.masked.code.decode("ascii")
+    parameters = re.findall(rf"\b{re.escape(name)}\s*\(([^(){{}};]*)\)\s*\{{", code)
+    return bool(parameters) and not any("&" in p for p in parameters)
+
+
+def _passed_by_value(tree: SourceTree, code: str, at: int) -> bool:
+    """Whether the call whose argument list holds offset `at` cannot take it by reference."""
+    depth = 0
+    stop = max(0, at - 2000)
+    while at >= stop:
+        if code.startswith("<<<", at) and depth == 0:
+            return True
+        depth += {")": 1, "]": 1, "}": 1}.get(code[at], 0)
+        if code[at] in "([{":
+            if depth == 0:
+                break
+            depth -= 1
+        elif code[at] == ";" and depth == 0:
+            return False
+        at -= 1
+    else:
+        return False
+    before = code[max(0, at - 120) : at].rstrip()
+    if before.endswith(">>>") or not before or not (before[-1].isalnum() or before[-1] in "_>"):
+        return True
+    callee = re.search(r"(?:std::)?\w+\Z", before)
+    if callee is None:
+        return False
+    if _BY_VALUE.match(callee[0]) or _takes_by_value(tree, callee[0]):
+        return True
+    # `std::vector<float> host(n)` and `int m(n)` declare; a declared type precedes the name.
+    return bool(re.search(r"[\w>]\s+\Z", before[: callee.start()])) and not re.search(
+        r"\b(?:return|else)\s+\Z", before[: callee.start()]
+    )
