@@ -65,7 +65,7 @@ class Instruction(msgspec.Struct, frozen=True):
     lines: tuple[SourceLine, ...] = ()
     #: Address a branch or call goes to, where the label lies in the same function; None otherwise.
     target: int | None = None
-    #: Live general-purpose registers before the instruction, where nvdisasm was asked for them.
+    #: General-purpose registers live at the instruction, its own results included, as nvdisasm counts them.
     live_registers: int | None = None
 
 

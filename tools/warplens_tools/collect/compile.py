@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from warplens_tools.collect.cubin import read_cubin
 from warplens_tools.collect.demangle import demangle, qualified_name
 from warplens_tools.collect.flags import CompileFlags, foreign_target
 from warplens_tools.collect.messages import parse_messages
@@ -56,7 +57,7 @@ def compile_unit(
     nvcc = toolchain.require("nvcc")
     toolchain.require("host_compiler")
     unit = unit.absolute()
-    _check_text(unit, overlay)
+    check_unit(unit, overlay)
     workdir.mkdir(parents=True, exist_ok=True)
     command = _command(nvcc.path, unit, flags, arch, workdir, overlay)
     directory = Path(flags.directory) if flags.directory and Path(flags.directory).is_dir() else unit.parent
@@ -77,7 +78,7 @@ def compile_unit(
         arch=arch,
         origin=f"nvcc {tool_version(nvcc)}",
         flags=flags.arguments,
-        kernels=_kernels(output, ptx, arch),
+        kernels=_kernels(output, ptx, arch, workdir / "unit.cubin"),
         messages=(*flags.messages, *([foreign] if foreign else []), *messages),
         dependencies=dependencies,
         cubin_path=str(workdir / "unit.cubin"),
@@ -85,7 +86,12 @@ def compile_unit(
     )
 
 
-def _check_text(unit: Path, overlay: str | None) -> None:
+def check_unit(unit: Path, overlay: str | None) -> None:
+    """Refuse early what nvcc would fail on obscurely: no such file, UTF-16.
+
+    Raises:
+        InputError: the file cannot be read or its encoding is one that nvcc does not take.
+    """
     if overlay is not None:
         return
     try:
@@ -130,9 +136,10 @@ def _names_ptx(output: str) -> bool:
     return re.search(r"^ptxas .*\bline \d+", output, re.MULTILINE) is not None
 
 
-def _kernels(output: str, ptx: str, arch: str) -> tuple[CompiledKernel, ...]:
+def _kernels(output: str, ptx: str, arch: str, cubin_path: Path) -> tuple[CompiledKernel, ...]:
     """The entries, in the order of the PTX (ptxas reports them in no order of the source's)."""
     bounds = max_threads(ptx)
+    cubin = read_cubin(cubin_path)
     reports = [report for report in parse_ptxas(output) if report.entry]
     order = {name: index for index, name in enumerate(re.findall(r"\.entry\s+([\w$]+)", ptx))}
     reports.sort(key=lambda report: order.get(report.name, len(order)))
@@ -142,22 +149,25 @@ def _kernels(output: str, ptx: str, arch: str) -> tuple[CompiledKernel, ...]:
             demangled=demangle(report.name),
             qualified_name=qualified_name(report.name),
             arch=report.arch or arch,
-            resources=resources_of(report),
+            resources=resources_of(report, cubin.constant_bytes(report.name)),
             max_threads=bounds.get(report.name),
         )
         for report in reports
     )
 
 
-def resources_of(report: FunctionReport) -> Resources:
-    """An entry's report as resources. ptxas prints every line for an entry, so None does not occur there."""
+def resources_of(report: FunctionReport, constant_bytes: int | None) -> Resources:
+    """An entry's report as resources. ptxas prints every line for an entry, so None does not occur there.
+
+    `constant_bytes` is the cubin's own figure, for a ptxas that does not report constant banks (13 and later).
+    """
     return Resources(
         registers=report.registers or 0,
         stack_bytes=report.stack_bytes or 0,
         spill_store_bytes=report.spill_store_bytes or 0,
         spill_load_bytes=report.spill_load_bytes or 0,
         shared_bytes=report.shared_bytes or 0,
-        constant_bytes=sum((report.constant_bytes or {}).values()),
+        constant_bytes=sum(report.constant_bytes.values()) if report.constant_bytes else constant_bytes or 0,
         barriers=report.barriers or 0,
     )
 

@@ -6,9 +6,11 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import msgspec
 import psutil
@@ -35,8 +37,11 @@ def run(
     timeout: float | None = None,
     cancel: CancelToken | None = None,
     stdin: str | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> Completed:
     """Run a program to its end; `timeout` in seconds. A non-zero status is the caller's to judge.
+
+    `on_line` gets every line of its standard output as it comes, from another thread.
 
     Raises:
         MissingToolError: there is no such program.
@@ -63,13 +68,14 @@ def run(
         raise MissingToolError(f"{command[0]} is not executable") from error
     remove = cancel.on_cancel(lambda: kill_tree(process)) if cancel is not None else None
     try:
-        out, err = process.communicate(None if stdin is None else stdin.encode(), timeout=timeout)
+        out, err = _communicate(process, stdin, timeout, on_line)
     except subprocess.TimeoutExpired as error:
         raise TimeLimitError(f"{Path(command[0]).name} was stopped after {timeout:g} s") from error
     finally:
         if remove is not None:
             remove()
         kill_tree(process)
+        _close_pipes(process)
     if cancel is not None and cancel.cancelled:
         raise CancelledError("cancelled")
     return Completed(
@@ -79,6 +85,44 @@ def run(
         stderr=err.decode("utf-8", errors="replace"),
         seconds=time.monotonic() - started,
     )
+
+
+def _communicate(
+    process: subprocess.Popen[bytes],
+    stdin: str | None,
+    timeout: float | None,
+    on_line: Callable[[str], None] | None,
+) -> tuple[bytes, bytes]:
+    """Both outputs; with `on_line` the standard output is read here, line by line, as it comes."""
+    if on_line is None or process.stdout is None:
+        return process.communicate(None if stdin is None else stdin.encode(), timeout=timeout)
+    stdout, process.stdout = process.stdout, None
+    lines: list[bytes] = []
+    reader = threading.Thread(target=_read_lines, args=(stdout, lines, on_line), daemon=True)
+    reader.start()
+    try:
+        _, err = process.communicate(None if stdin is None else stdin.encode(), timeout=timeout)
+    except subprocess.TimeoutExpired:
+        kill_tree(process)
+        raise
+    finally:
+        reader.join(timeout=10)
+        stdout.close()
+    return b"".join(lines), err
+
+
+def _read_lines(stream: IO[bytes], lines: list[bytes], on_line: Callable[[str], None]) -> None:
+    for line in stream:
+        lines.append(line)
+        on_line(line.decode("utf-8", errors="replace").rstrip("\r\n"))
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    """After a kill nobody reads what is left in the pipes."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:

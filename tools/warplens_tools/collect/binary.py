@@ -1,0 +1,126 @@
+"""The binary tier of one unit: nvcc's resource report first, then SASS with source lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from warplens_tools.collect.cache import BinaryCache, unit_key
+from warplens_tools.collect.compile import DEFAULT_TIME_LIMIT, check_unit, compile_unit
+from warplens_tools.collect.cubin import Cubin, read_cubin
+from warplens_tools.collect.flags import CompileFlags
+from warplens_tools.collect.line_table import read_line_table
+from warplens_tools.collect.sass import disassemble, with_lines
+from warplens_tools.collect.toolchain import Tool, Toolchain, tool_version
+from warplens_tools.errors import InputError, ToolFailedError
+from warplens_tools.evidence import BinaryEvidence, CompilerMessage, Instruction
+from warplens_tools.run.cancel import CancelToken
+
+Stage = Callable[[BinaryEvidence], None]
+
+
+def collect_binary(
+    unit: Path,
+    *,
+    toolchain: Toolchain,
+    flags: CompileFlags,
+    arch: str,
+    cache: BinaryCache,
+    overlay: str | None = None,
+    sass: bool = True,
+    on_stage: Stage | None = None,
+    cancel: CancelToken | None = None,
+    timeout: float | None = DEFAULT_TIME_LIMIT,
+) -> BinaryEvidence:
+    """Compile `unit`, or find it in the cache, and disassemble what has not been disassembled before.
+
+    Where there is no nvdisasm, or it fails, the evidence has `disassembled` false (and, if it failed, a
+    message): the resource report stands by itself.
+
+    Args:
+        overlay: text to compile in place of the file's own.
+        on_stage: gets the evidence as soon as the resource report is there, if SASS is still to come.
+
+    Raises:
+        As `compile_unit`.
+    """
+    unit = unit.absolute()
+    check_unit(unit, overlay)
+    text = unit.read_bytes() if overlay is None else overlay.encode()
+    toolchain.require("nvcc")
+    toolchain.require("host_compiler")
+    key = unit_key(unit, text, flags=flags.arguments, directory=flags.directory, arch=arch, tools=toolchain)
+    nvdisasm = toolchain.find("nvdisasm") if sass else None
+    found = cache.load(key)
+    if found is not None:
+        found = msgspec.structs.replace(found, messages=_with_flag_messages(found, flags))
+        return _with_sass(found, nvdisasm, cache, on_stage, cancel)
+    with cache.workdir() as workdir:
+        started = time.time_ns()
+        fresh = compile_unit(
+            unit,
+            toolchain=toolchain,
+            flags=flags,
+            arch=arch,
+            workdir=workdir,
+            overlay=overlay,
+            cancel=cancel,
+            timeout=timeout,
+        )
+        fresh = cache.keep(fresh)
+    done = _with_sass(fresh, nvdisasm, cache, on_stage, cancel)
+    cache.store(key, fresh, started_ns=started)
+    return done
+
+
+def _with_flag_messages(evidence: BinaryEvidence, flags: CompileFlags) -> tuple[CompilerMessage, ...]:
+    """The cached messages; what the flags say now comes first, as it may have changed with their origin."""
+    others = tuple(m for m in evidence.messages if m not in flags.messages)
+    return (*flags.messages, *others)
+
+
+def _with_sass(
+    evidence: BinaryEvidence,
+    nvdisasm: Tool | None,
+    cache: BinaryCache,
+    on_stage: Stage | None,
+    cancel: CancelToken | None,
+) -> BinaryEvidence:
+    if nvdisasm is None:
+        return evidence
+    cubin = read_cubin(Path(evidence.cubin_path))
+    version = tool_version(nvdisasm)
+    keys = {k.mangled: f"{cubin.code_digest(k.mangled)}-{version}" for k in evidence.kernels}
+    known = {name: cache.load_sass(key) for name, key in keys.items()}
+    code = {name: instructions for name, instructions in known.items() if instructions is not None}
+    unknown = [name for name in keys if name not in code]
+    if unknown and on_stage is not None:
+        on_stage(evidence)
+    try:
+        new = disassemble(nvdisasm.path, Path(evidence.cubin_path), cubin, unknown, cancel=cancel)
+    except ToolFailedError as error:
+        said = CompilerMessage(severity="warning", text=f"{error}; {error.remedy}")
+        return msgspec.structs.replace(evidence, messages=(*evidence.messages, said))
+    for name, instructions in new.items():
+        cache.store_sass(keys[name], instructions)
+    return _joined(evidence, cubin, code | new)
+
+
+def _joined(
+    evidence: BinaryEvidence, cubin: Cubin, code: dict[str, tuple[Instruction, ...]]
+) -> BinaryEvidence:
+    """The evidence with each kernel's instructions on their lines."""
+    messages = evidence.messages
+    try:
+        lines = read_line_table(cubin)
+    except InputError as error:
+        lines = {}
+        messages = (*messages, CompilerMessage(severity="warning", text=f"no source lines: {error}"))
+    kernels = tuple(
+        msgspec.structs.replace(k, instructions=with_lines(code.get(k.mangled, ()), lines.get(k.mangled, ())))
+        for k in evidence.kernels
+    )
+    return msgspec.structs.replace(evidence, kernels=kernels, messages=messages, disassembled=True)
