@@ -145,6 +145,28 @@ class LaunchTiming(msgspec.Struct, frozen=True):
     share: float | None = None
 
 
+class InstructionCounters(msgspec.Struct, frozen=True):
+    """One SASS instruction of a profiled kernel with what Nsight Compute counted at it."""
+
+    #: Bytes from the kernel's first instruction.
+    offset: int
+    #: As the report prints it, e.g. "LDG.E R2, desc[UR4][R2.64]".
+    text: str
+    #: Where the report's line table puts it; None where the report holds no line table.
+    place: SourceLine | None
+    values: dict[str, float]
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """One rule of Nsight Compute that spoke, in its own words."""
+
+    rule: str
+    section: str
+    message: str
+    #: Its own estimate of the time to be saved, 0 to 100; None where it gives none.
+    speedup_percent: float | None = None
+
+
 class CounterEvidence(msgspec.Struct, frozen=True):
     """What Nsight Compute read for one launch. Metric names are Nsight Compute's own."""
 
@@ -154,11 +176,90 @@ class CounterEvidence(msgspec.Struct, frozen=True):
     compute_capability: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    #: In base units: bytes, nanoseconds for durations, per-second rates.
     metrics: dict[str, float]
     #: Units as the report gives them, by metric name.
     units: dict[str, str] = {}
     #: Per source line: metric name to value (stall samples, sectors, …).
     lines: dict[int, dict[str, float]] = {}
+    #: Share of the sampled warps that were stalled, by reason, 0 to 1; empty where nothing was sampled.
+    stalls: dict[str, float] = {}
+    #: "" where the report does not tell.
+    mangled: str = ""
+    #: Launches of this kernel in the report; the one shown has the median duration of the heaviest shape.
+    launches: int = 1
+    instructions: tuple[InstructionCounters, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    #: Replay passes the collection took; None where the report does not tell.
+    passes: int | None = None
+
+
+class KernelTotal(msgspec.Struct, frozen=True):
+    """One kernel of a timeline. Times in nanoseconds."""
+
+    name: str
+    launches: int
+    total_ns: float
+    median_ns: float
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers: int | None = None
+
+
+class TransferTotal(msgspec.Struct, frozen=True):
+    """Copies of one direction between one pair of memory kinds."""
+
+    #: e.g. "host to device".
+    direction: str
+    #: Kind of the host side: "pageable", "pinned", "managed", or "" where the tool does not tell.
+    host_memory: str
+    count: int
+    bytes: int
+    total_ns: float
+    #: Copies of at most 64 KiB, where the fixed cost of a copy exceeds the time of its bytes on PCIe.
+    small_count: int
+    small_ns: float
+    #: Copies during which nothing else ran on the device.
+    serial_count: int
+    serial_ns: float
+
+
+class CallTotal(msgspec.Struct, frozen=True):
+    """Host calls of one name, e.g. "cudaDeviceSynchronize"."""
+
+    name: str
+    count: int
+    total_ns: float
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A stretch in which the device did nothing, between two of its activities."""
+
+    start_ns: float
+    length_ns: float
+    after: str
+    before: str
+    #: "launch": the next call was already under way; "synchronisation": the host came out of a wait first;
+    #: "host": the host was busy elsewhere; "unknown": the calls were not recorded.
+    cause: Literal["launch", "synchronisation", "host", "unknown"]
+
+
+class TimelineEvidence(msgspec.Struct, frozen=True):
+    """What a program did on one device over time. Times in nanoseconds."""
+
+    origin: str
+    gpu_name: str
+    #: From the first device activity to the end of the last.
+    span_ns: float
+    #: Union of all device activities.
+    busy_ns: float
+    kernels: tuple[KernelTotal, ...]
+    transfers: tuple[TransferTotal, ...] = ()
+    synchronisations: tuple[CallTotal, ...] = ()
+    launches: CallTotal | None = None
+    #: Idle time by cause, and the longest gaps.
+    idle_ns: dict[str, float] = {}
+    gaps: tuple[Gap, ...] = ()
 
 
 class KernelEvidence(msgspec.Struct, frozen=True):
@@ -168,6 +269,7 @@ class KernelEvidence(msgspec.Struct, frozen=True):
     binary: BinaryEvidence | None = None
     timing: LaunchTiming | None = None
     counters: CounterEvidence | None = None
+    timeline: TimelineEvidence | None = None
 
     @property
     def worst(self) -> CompiledKernel | None:

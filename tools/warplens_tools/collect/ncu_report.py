@@ -1,0 +1,220 @@
+"""Reads `.ncu-rep` files, through the `ncu_report` module or, where there is none, through `ncu --import`.
+
+The module is native code that trusts its input, so it runs in a process of its own: a damaged report may
+end that process and nothing else. It comes from the `ncu-report` package or from Nsight Compute's own
+`extras/python` folder.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from warplens_tools.collect import metrics as names
+from warplens_tools.collect.ncu_csv import dimensions, parse_csv
+from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.collect.toolchain import Toolchain
+from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
+from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.process import Completed, run
+
+#: Seconds for one report; 100 launches with full sections read in about two.
+TIME_LIMIT = 120.0
+#: Launches read of one report; a report with more is a trace, and its first launches stand for it.
+MAX_LAUNCHES = 512
+_PER_INSTRUCTION = ("inst_executed", "thread_inst_executed", "thread_inst_executed_true")
+_PER_INSTRUCTION_PREFIXES = ("smsp__pcsamp_", "memory_", "derived__memory_")
+
+
+def read_report(
+    path: Path, *, toolchain: Toolchain, cancel: CancelToken | None = None
+) -> tuple[ProfiledLaunch, ...]:
+    """Every launch of a report, in order, at most `MAX_LAUNCHES`.
+
+    Raises:
+        InputError: no such file, or nothing in it that this version can read.
+        MissingToolError: neither the module nor `ncu` is there.
+        TimeLimitError, CancelledError: as named.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no report {path}")
+    folder = _module_folder(toolchain)
+    launches: tuple[ProfiledLaunch, ...] = ()
+    if folder is not None:
+        launches = _through_module(path, folder, cancel)
+    elif toolchain.find("ncu") is not None:
+        launches = _through_import(path, toolchain, cancel)
+    else:
+        raise MissingToolError(
+            f"{path.name} needs the ncu-report package or Nsight Compute to be opened",
+            remedy="pip install 'warplens[ncu]', or export the report with "
+            "`ncu --import REPORT --csv --page raw` and import that text",
+        )
+    if not launches:
+        raise InputError(
+            f"{path} holds no profiled kernel that can be read: it is damaged, empty, or of a newer version",
+            remedy="open it with the Nsight Compute that wrote it, and export `--csv --page raw`",
+        )
+    return launches
+
+
+def _module_folder(toolchain: Toolchain) -> Path | None:
+    """The folder to put on the path for `import ncu_report`; "" when it is importable as it is."""
+    if importlib.util.find_spec("ncu_report") is not None:
+        return Path()
+    ncu = toolchain.find("ncu")
+    if ncu is None:
+        return None
+    home = Path(ncu.path).resolve().parent
+    places = (home / "extras/python", *sorted(home.parent.glob("nsight-compute*/extras/python")))
+    return next((p for p in places if (p / "ncu_report.py").is_file()), None)
+
+
+def _through_module(path: Path, folder: Path, cancel: CancelToken | None) -> tuple[ProfiledLaunch, ...]:
+    command = [sys.executable, "-P", "-m", __name__, str(path), str(folder) if folder.parts else ""]
+    done = run(command, timeout=TIME_LIMIT, cancel=cancel, env=_environment())
+    if done.status != 0:
+        return ()
+    try:
+        return msgspec.json.decode(done.stdout, type=tuple[ProfiledLaunch, ...])
+    except msgspec.DecodeError:
+        return ()
+
+
+def _environment() -> dict[str, str]:
+    """Only what the child needs to import what this process can."""
+    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LD_LIBRARY_PATH")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "LC_ALL": "C.UTF-8"}
+
+
+def _through_import(
+    path: Path, toolchain: Toolchain, cancel: CancelToken | None
+) -> tuple[ProfiledLaunch, ...]:
+    ncu = toolchain.require("ncu").path
+    pages: list[Completed] = []
+    for options in (
+        ("--page", "raw", "--print-units", "base"),
+        ("--page", "source", "--print-source", "sass"),
+    ):
+        pages.append(run([ncu, "--import", path, "--csv", *options], timeout=TIME_LIMIT, cancel=cancel))
+    if pages[0].status != 0:
+        raise ToolFailedError(
+            f"ncu could not open {path.name}",
+            status=pages[0].status,
+            output=pages[0].stdout + pages[0].stderr,
+        )
+    return parse_csv("\n".join(page.stdout for page in pages), origin="ncu --import")
+
+
+def _read_in_child(path: str, folder: str) -> list[ProfiledLaunch]:
+    if folder:
+        sys.path.insert(0, folder)
+    import ncu_report
+
+    context = ncu_report.load_report(path)
+    launches: list[ProfiledLaunch] = []
+    for r in range(context.num_ranges() or 0):
+        recorded = context.range_by_idx(r)
+        for a in range(recorded.num_actions() or 0):
+            if len(launches) == MAX_LAUNCHES:
+                return launches
+            launches.append(_launch(recorded.action_by_idx(a), ncu_report))
+    return launches
+
+
+def _launch(action: Any, module: Any) -> ProfiledLaunch:
+    values: dict[str, float] = {}
+    units: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    for name in action.metric_names():
+        metric = action.metric_by_name(name)
+        if metric is None or not metric.has_value():
+            continue
+        if metric.kind() == metric.ValueKind_STRING:
+            texts[name] = metric.as_string()
+            continue
+        amount = metric.as_double()
+        if amount is None or amount != amount or abs(amount) == float("inf"):
+            continue
+        values[name], units[name] = names.to_base(amount, metric.unit() or "")
+    major = values.get("device__attribute_compute_capability_major")
+    minor = values.get("device__attribute_compute_capability_minor")
+    return ProfiledLaunch(
+        origin="ncu report",
+        kernel=action.name(module.IAction.NameBase_DEMANGLED) or action.name(),
+        mangled=action.name(module.IAction.NameBase_MANGLED) or "",
+        gpu_name=texts.get("device__attribute_display_name", ""),
+        compute_capability="" if major is None else f"{int(major)}.{int(minor or 0)}",
+        grid=dimensions(values, "grid"),
+        block=dimensions(values, "block"),
+        metrics=names.canonical(values),
+        units={name: unit for name, unit in units.items() if unit},
+        texts=texts,
+        instructions=tuple(_instructions(action)),
+        sources={p: text for p, text in dict(action.source_files() or {}).items() if text},
+        advice=tuple(_advice(action)),
+    )
+
+
+def _instructions(action: Any) -> Iterator[InstructionCounters]:
+    """Counters by instruction address, joined over the metrics that have them."""
+    counted: dict[int, dict[str, float]] = {}
+    for name in action.metric_names():
+        if not _per_instruction(name):
+            continue
+        metric = action.metric_by_name(name)
+        if metric is None or not metric.has_correlation_ids():
+            continue
+        addresses = metric.correlation_ids()
+        for i in range(metric.num_instances()):
+            counters = counted.setdefault(addresses.as_uint64(i), {})
+            if amount := metric.as_double(i):
+                counters[name] = amount
+    start = min(counted, default=0)
+    for address in sorted(counted):
+        yield _instruction(action, address, start, counted[address])
+
+
+def _per_instruction(name: str) -> bool:
+    if name.endswith(("_not_issued", "_type")):
+        return False
+    return name in _PER_INSTRUCTION or name.startswith(_PER_INSTRUCTION_PREFIXES)
+
+
+def _instruction(action: Any, address: int, start: int, values: dict[str, float]) -> InstructionCounters:
+    where = action.source_info(address)
+    return InstructionCounters(
+        offset=address - start,
+        text=" ".join((action.sass_by_pc(address) or "").split()),
+        place=SourceLine(where.file_name(), where.line()) if where and where.file_name() else None,
+        values=values,
+    )
+
+
+def _advice(action: Any) -> Iterator[Advice]:
+    try:
+        results = action.rule_results_as_dicts()
+    except (KeyError, RuntimeError, TypeError, AttributeError):
+        return
+    for result in results:
+        message = result.get("rule_message", {})
+        text = " ".join(part for part in (message.get("title", ""), message.get("message", "")) if part)
+        # Message types 2 and 3 are Nsight Compute's warnings and optimisation hints.
+        if text and message.get("type") in (2, 3):
+            yield Advice(
+                rule=str(result.get("rule_identifier", "")),
+                section=str(result.get("section_identifier", "")),
+                message=text,
+                speedup_percent=result.get("speedup_estimation", {}).get("speedup"),
+            )
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(_read_in_child(*sys.argv[1:3])))
