@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ class Analysis:
         self._session = server.session
         self._source = Worker("warplens-source")
         self._saves = Worker("warplens-check")
-        self._typing = Debounce(self._check_text)
+        self._typing = Debounce(lambda key: server.guarded(self._check_text(key)))
         self.changed: list[Callable[[str], None]] = []
 
     def opened(self, key: str) -> None:
@@ -145,25 +146,14 @@ class Analysis:
         job.file.failure = ""
         elsewhere: dict[str, FileReport] = {}
         for found in report.files:
-            path = Path(found.path).absolute()
+            path = Path(os.path.abspath(found.path))  # noqa: PTH100 - without ".." but with its links
             if path == job.path or path.resolve() == job.path.resolve():
                 self.place(job, found, report.unknown)
             elif self._session.in_workspace(path):
-                elsewhere[str(path)] = self._to_screen(str(path), found)
+                elsewhere[str(path)] = self._session.on_screen(str(path), found)
         for key in self._session.replace_elsewhere(job.key, elsewhere):
             self._tell(key)
         self._say_unknown(job, report.unknown)
-
-    def _to_screen(self, key: str, report: FileReport) -> FileReport:
-        """A report on another file of the unit, moved to that file's open document, if there is one."""
-        other = self._session.files.get(key)
-        if other is None:
-            return report
-        try:
-            disk = SourceText.read(Path(key))
-        except WarplensError:
-            return report
-        return shift_report(report, differences(disk, other.document.text))
 
     def place(self, job: _Job, report: FileReport, unknown: Sequence[Unknown] = ()) -> None:
         """Show a state of a check, moved to the text as it is now; dropped if the job was overtaken."""

@@ -11,10 +11,13 @@ from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any
 
+from cattrs import Converter
 from lsprotocol import types
+from lsprotocol.converters import get_converter
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
+from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
 from warplens import __version__
 from warplens.lsp import convert, protocol
@@ -60,6 +63,17 @@ class WarplensProtocol(LanguageServerProtocol):
         return self._shutdown
 
 
+def plain_converter() -> Converter:
+    """The protocol's types, with messages that are not the protocol's left as JSON values.
+
+    pygls' own converter makes named tuples of these, which lose the names msgspec reads.
+    """
+    converter = get_converter()
+    for kind in (JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage):
+        converter.register_structure_hook(kind, lambda message, cls: cls(**message))
+    return converter
+
+
 class WarplensServer(LanguageServer):
     """The server: the session, its analysis, and how to speak to the client."""
 
@@ -70,7 +84,7 @@ class WarplensServer(LanguageServer):
             "warplens",
             __version__,
             protocol_cls=WarplensProtocol,
-            converter_factory=default_converter,
+            converter_factory=plain_converter,
         )
         self.session = Session(make_service)
         self.analysis = Analysis(self)
@@ -84,11 +98,12 @@ class WarplensServer(LanguageServer):
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the message loop; its failure is logged and ends nothing else."""
-        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        task = asyncio.get_running_loop().create_task(self.guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await work of the background; its failure is logged and ends nothing else."""
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the edge: one failure must not stop the server

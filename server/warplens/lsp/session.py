@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from warplens.lsp import uris
 from warplens.lsp.convert import Positions
 from warplens.lsp.documents import ContentChange, Document
 from warplens.lsp.protocol import InitializationOptions
-from warplens.lsp.shift import shift_report
+from warplens.lsp.shift import LineChange, differences, shift_report
 from warplens.lsp.view import Saved, View, merge, with_units
 from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.settings import Settings, load
 from warplens_tools.errors import InputError
+from warplens_tools.text import SourceText
 
 #: Above this many code points a text is analysed on opening and saving, not while typing.
 TYPED_LIMIT = 1_000_000
@@ -38,13 +39,14 @@ class OpenFile:
         #: Why the last check failed, as one sentence; "" if it did not.
         self.failure = ""
 
-    def apply(self, change: ContentChange) -> None:
+    def apply(self, change: ContentChange) -> Sequence[LineChange]:
         """Apply an edit, and move all that is known with it."""
         changes = self.document.apply(change)
         if self.typed is not None:
             self.typed = shift_report(self.typed, changes)
         if self.saved is not None:
             self.saved = self.saved.moved(changes)
+        return changes
 
 
 class Session:
@@ -69,8 +71,30 @@ class Session:
     def open(self, uri: str, language: str, version: int, text: str) -> OpenFile:
         """A document was opened."""
         file = OpenFile(Document(uri, language, version, text))
-        self.files[uris.key(uri)] = file
+        key = uris.key(uri)
+        self.files[key] = file
+        units = self.elsewhere.get(key, {})
+        for unit, report in units.items():
+            units[unit] = self.on_screen(key, report)
         return file
+
+    def edit(self, uri: str, change: ContentChange) -> None:
+        """An open document was edited."""
+        key = uris.key(uri)
+        changes = self.files[key].apply(change)
+        units = self.elsewhere.get(key, {})
+        for unit, report in units.items():
+            units[unit] = shift_report(report, changes)
+
+    def on_screen(self, key: str, report: FileReport) -> FileReport:
+        """A report on a file as it is on disk, moved to its open document, if there is one."""
+        file = self.files.get(key)
+        if file is None:
+            return report
+        try:
+            return shift_report(report, differences(SourceText.read(Path(key)), file.document.text))
+        except InputError:
+            return report
 
     def file(self, uri: str) -> OpenFile | None:
         """The open file of a URI in any spelling."""
@@ -122,6 +146,11 @@ class Session:
     def settings_failure(self, path: Path | None) -> str:
         """What is wrong with the settings for `path`; "" if nothing."""
         return self._loaded(path)[1]
+
+    def configure(self, editor: Mapping[str, Any]) -> None:
+        """The editor's settings are these now."""
+        self.editor = editor
+        self.forget_settings()
 
     def forget_settings(self) -> None:
         """Read settings and flags anew, and start services anew: a settings file or compile commands changed."""

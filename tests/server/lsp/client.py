@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
+
+from warplens.lsp.server import plain_converter
 
 SAMPLE = [sys.executable, "-P", str(Path(__file__).with_name("sample_service.py"))]
 REAL = [sys.executable, "-P", "-m", "warplens", "lsp"]
@@ -20,7 +23,7 @@ class Client(LanguageClient):
     """Records notifications and answers the server's requests."""
 
     def __init__(self) -> None:
-        super().__init__("warplens-tests", "1")
+        super().__init__("warplens-tests", "1", converter_factory=plain_converter)
         self.published: dict[str, types.PublishDiagnosticsParams] = {}
         self.history: list[types.PublishDiagnosticsParams] = []
         self.logged: list[str] = []
@@ -75,6 +78,13 @@ class Client(LanguageClient):
         status = await asyncio.wait_for(self._server.wait(), 10)
         await self.stop()  # type: ignore[no-untyped-call]
         return status
+
+    async def raw(self, method: str, params: Any) -> Any:
+        """A request's result as JSON, not as the library's types."""
+        name = str(uuid.uuid4())
+        future = self.protocol.send_request(method, params, msg_id=name)
+        self.protocol._result_types[name] = None
+        return await asyncio.wrap_future(future)
 
     def open(self, uri: str, text: str, version: int = 1) -> None:
         """Open a document."""

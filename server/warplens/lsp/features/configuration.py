@@ -23,7 +23,7 @@ def register(server: WarplensServer) -> None:
 
     @server.feature(types.INITIALIZED)
     async def initialized(params: types.InitializedParams) -> None:  # noqa: ARG001 - the protocol's signature
-        session.editor = await _pull(server, session.editor)
+        session.configure(await _pull(server, session.editor))
         session.configured.set()
         server.status("ready")
         await _register(server)
@@ -35,8 +35,7 @@ def register(server: WarplensServer) -> None:
         pushed = _section(params.settings)
         editor = await _pull(server, pushed if pushed is not None else session.editor)
         if editor != session.editor:
-            session.editor = editor
-            session.forget_settings()
+            session.configure(editor)
             server.analysis.everything()
 
 

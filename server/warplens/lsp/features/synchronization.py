@@ -30,7 +30,7 @@ def register(server: WarplensServer) -> None:
         if file is None:
             return
         for change in params.content_changes:
-            file.apply(session.positions.change(file.document.text, change))
+            session.edit(file.document.uri, session.positions.change(file.document.text, change))
         file.document.version = params.text_document.version
         analysis.typed(uris.key(params.text_document.uri))
 

@@ -1,0 +1,441 @@
+"""One session over standard input and output, from a bare client, against a service with known answers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from lsprotocol import types
+from tests.server.lsp.client import REAL, Client
+
+from warplens.lsp import protocol
+
+KERNEL = """__global__ void scale(float* a) {
+  a[0] = 1;  // source: early
+  a[1] = 2;  // binary: late
+}
+"""
+EVERYTHING = types.ClientCapabilities(
+    workspace=types.WorkspaceClientCapabilities(
+        configuration=True,
+        did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
+        did_change_configuration=types.DidChangeConfigurationClientCapabilities(dynamic_registration=True),
+        code_lens=types.CodeLensWorkspaceClientCapabilities(refresh_support=True),
+        inlay_hint=types.InlayHintWorkspaceClientCapabilities(refresh_support=True),
+        workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True),
+    ),
+    window=types.WindowClientCapabilities(work_done_progress=True),
+)
+
+
+def write(folder: Path, text: str, name: str = "k.cu") -> str:
+    """Write a file; returns its URI."""
+    path = folder / name
+    path.write_text(text)
+    return path.as_uri()
+
+
+def document(uri: str) -> types.TextDocumentIdentifier:
+    return types.TextDocumentIdentifier(uri)
+
+
+async def test_opening_shows_both_tiers(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: client.found(uri) == [(1, "early"), (2, "late")])
+    assert [(0, "late")] not in [
+        [(d.range.start.line, d.message) for d in p.diagnostics] for p in client.history
+    ]
+    late = client.published[uri].diagnostics[1]
+    assert late.code == "WL902" and late.source == "warplens"
+    assert late.code_description is not None and late.code_description.href.endswith("/sample-binary.md")
+    assert await client.end() == 0
+
+
+async def test_typing_moves_and_drops_what_a_save_found(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: client.found(uri) == [(1, "early"), (2, "late")])
+    client.insert(uri, 2, 0, 0, "// 😀 first\n")
+    await client.until(lambda: client.published[uri].version == 2)
+    assert client.found(uri) == [(2, "early"), (3, "late")]
+    client.insert(uri, 3, 3, 2, "b = ")
+    await client.until(lambda: client.published[uri].version == 3)
+    assert client.found(uri) == [(2, "early")]
+
+
+async def test_closing_clears(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    client.close(uri)
+    await client.until(lambda: client.found(uri) == [])
+
+
+async def test_a_save_during_a_compile_cancels_the_older_one(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    slow = KERNEL + "// sleep: 60\n"
+    uri = write(folder, slow)
+    client.open(uri, slow)
+    await client.until(lambda: _compilers(client))
+    compiler = _compilers(client)[0]
+    client.replace(uri, 2, KERNEL)
+    write(folder, KERNEL)
+    client.save(uri)
+    await client.until(lambda: client.found(uri) == [(1, "early"), (2, "late")])
+    assert not compiler.is_running()
+
+
+async def test_results_of_an_older_text_are_moved_to_the_present_one(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    slow = KERNEL + "// sleep: 0.5\n"
+    uri = write(folder, slow)
+    client.open(uri, slow)
+    await client.until(lambda: _compilers(client))
+    client.insert(uri, 2, 0, 0, "\n\n")
+    await client.until(lambda: (4, "late") in client.found(uri))
+    assert all(d.message != "late" or d.range.start.line == 4 for p in client.history for d in p.diagnostics)
+
+
+async def test_an_unsaved_text_gets_the_files_results_on_its_own_lines(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    client.open(uri, "// not saved yet\n" + KERNEL)
+    await client.until(lambda: client.found(uri) == [(2, "early"), (3, "late")])
+
+
+async def test_progress_is_created_and_its_cancel_kills_the_compiler(client: Client, folder: Path) -> None:
+    await client.begin(folder, capabilities=EVERYTHING)
+    slow = KERNEL + "// sleep: 60\n"
+    uri = write(folder, slow)
+    client.open(uri, slow)
+    await client.until(lambda: client.reports and _compilers(client))
+    token, begin = client.reports[0]
+    assert token in client.created and begin["cancellable"]
+    compiler = _compilers(client)[0]
+    client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(token))
+    await client.until(lambda: client.reports[-1][1]["kind"] == "end")
+    assert not compiler.is_running()
+    assert client.found(uri) == [(1, "early")]
+
+
+async def test_the_end_of_the_session_ends_the_compiler(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    slow = KERNEL + "// sleep: 60\n"
+    uri = write(folder, slow)
+    client.open(uri, slow)
+    await client.until(lambda: _compilers(client))
+    compiler = _compilers(client)[0]
+    assert await client.end() == 0
+    assert not compiler.is_running()
+
+
+async def test_a_client_that_dies_leaves_nothing_behind(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    slow = KERNEL + "// sleep: 60\n"
+    uri = write(folder, slow)
+    client.open(uri, slow)
+    await client.until(lambda: _compilers(client))
+    compiler, server = _compilers(client)[0], psutil.Process(client.pid)
+    assert client._server is not None and client._server.stdin is not None
+    client._server.stdin.close()
+    await client.until(lambda: not compiler.is_running() and not server.is_running())
+
+
+async def test_an_untrusted_workspace_is_parsed_only(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"trusted": False, "accepts": ["warplens/status"]})
+    slow = KERNEL + "// sleep: 60\n"
+    uri = write(folder, slow)
+    client.open(uri, slow)
+    client.save(uri)
+    await client.until(lambda: client.found(uri) == [(1, "early")])
+    await asyncio.sleep(0.2)
+    assert not _compilers(client)
+    assert client.custom[0][1]["state"] == "limited"
+    client.replace(uri, 2, KERNEL)
+    write(folder, KERNEL)
+    client.protocol.notify(protocol.DID_CHANGE_TRUST, {"trusted": True})
+    await client.until(lambda: client.found(uri) == [(1, "early"), (2, "late")])
+
+
+async def test_options_that_cannot_be_read_are_not_taken_as_trust(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"trusted": "yes"})
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: client.found(uri) == [(1, "early")])
+    assert any("not trusted" in message for message in client.logged)
+
+
+async def test_lenses_hints_and_refresh(client: Client, folder: Path) -> None:
+    await client.begin(folder, capabilities=EVERYTHING)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    await client.until(lambda: {"lens", "hint"} <= set(client.refreshed))
+    lenses = await client.text_document_code_lens_async(types.CodeLensParams(document(uri)))
+    assert lenses is not None and all(lens.command is None for lens in lenses)
+    resolved = [await client.code_lens_resolve_async(lens) for lens in lenses]
+    titles = [lens.command.title for lens in resolved if lens.command is not None]
+    assert titles == ["memory-bound · sample source (WL901) +1 · occupancy 50%", "Optimize this kernel"]
+    assert await _hints(client, uri) == ["40 registers", "occupancy 50%"]
+    client.insert(uri, 2, 1, 2, "a[9] = ")
+    await client.until(lambda: client.published[uri].version == 2)
+    assert await _hints(client, uri) == ["40 registers (before the edit)", "occupancy 50% (before the edit)"]
+
+
+async def test_each_kind_of_hint_and_the_lens_can_be_switched_off(client: Client, folder: Path) -> None:
+    client.settings = {"hints": {"registers": False}}
+    await client.begin(folder, capabilities=EVERYTHING)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    assert types.WORKSPACE_DID_CHANGE_CONFIGURATION in client.registered
+    assert await _hints(client, uri) == ["occupancy 50%"]
+    client.settings = {"codeLens": False}
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams(None))
+    await client.until(lambda: len(client.found(uri)) == 2)
+    await asyncio.sleep(0.1)
+    assert await _hints(client, uri) == ["40 registers", "occupancy 50%"]
+    assert not await client.text_document_code_lens_async(types.CodeLensParams(document(uri)))
+
+
+async def test_a_client_without_configuration_may_push_it(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"settings": {"tier": "source"}})
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: client.found(uri) == [(1, "early")])
+    client.workspace_did_change_configuration(
+        types.DidChangeConfigurationParams({"warplens": {"tier": "auto"}})
+    )
+    await client.until(lambda: client.found(uri) == [(1, "early"), (2, "late")])
+
+
+async def test_hover_shows_the_evidence(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    kernel = await _hover(client, uri, 0, 18)
+    assert "memory-bound" in kernel and "| registers per thread | 40 |" in kernel and "WL902" in kernel
+    finding = await _hover(client, uri, 2, 15)
+    assert "| marks | 1 | 0 (this test) | sample 1.0 (binary) |" in finding and "WL901" not in finding
+    assert await _hover(client, uri, 2, 0) == ""
+
+
+async def test_code_actions_fix_suppress_and_optimize(client: Client, folder: Path) -> None:
+    await client.begin(folder, capabilities=EVERYTHING)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    actions = await _actions(client, uri, 2)
+    assert [a["title"] for a in actions] == [
+        "Remove the mark (unproven)",
+        "Fix and prove: Remove the mark",
+        "Ignore WL902 here, with a reason",
+        "Optimize this kernel",
+    ]
+    edit = actions[0]["edit"]["documentChanges"][0]
+    assert edit["textDocument"] == {"uri": uri, "version": 1}
+    assert edit["edits"][0]["newText"] == "" and edit["edits"][0]["range"]["start"]["line"] == 2
+    comment = actions[2]["edit"]["documentChanges"][0]["edits"][0]
+    assert comment["newText"] == "  // warplens: ignore WL902: reason\n"
+    only = await _actions(client, uri, 2, only=["refactor"])
+    assert [a["title"] for a in only] == ["Optimize this kernel"]
+
+
+async def test_show_evidence_answers_and_shows_a_bare_client(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    page = await _command(client, protocol.SHOW_EVIDENCE, {"uri": uri, "kernel": "scale"})
+    assert page["title"] == "scale" and "WL902" in page["markdown"]
+    assert client.shown == [page["markdown"]]
+    assert await _command(client, protocol.SHOW_EVIDENCE, {"uri": uri, "kernel": "other"}) is None
+    assert client.shown[-1] == "there is no kernel 'other' in this file."
+
+
+async def test_a_fault_in_one_request_stops_no_other(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    bad, good = write(folder, "// raise\n", "bad.cu"), write(folder, KERNEL)
+    client.open(bad, "// raise\n")
+    client.open(good, KERNEL)
+    await client.until(lambda: len(client.found(good)) == 2)
+    assert any("a fault in the service" in message for message in client.logged)
+    assert not client.shown
+
+
+async def test_a_failed_check_says_why_on_the_file(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"settings": {"architecture": "sm_1"}})
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    reason = "sm_1 is not an architecture Warplens knows (set warplens.architecture)"
+    await client.until(lambda: (0, reason) in client.found(uri))
+    assert (1, "early") in client.found(uri)
+
+
+async def test_a_header_gets_what_a_unit_found_there(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    header = write(folder, "int h;  // binary: inside\n", "h.cuh")
+    text = '#include "h.cuh"\n' + KERNEL
+    unit = write(folder, text)
+    client.open(unit, text)
+    await client.until(lambda: client.found(header) == [(0, "inside")])
+    client.open(header, "// new\nint h;  // binary: inside\n")
+    await client.until(lambda: client.found(header) == [(1, "inside")])
+    client.close(unit)
+    client.close(header)
+    await client.until(lambda: client.found(header) == [] and client.found(unit) == [])
+
+
+async def test_headers_outside_the_workspace_are_left_alone(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    write(folder.parent, "int h;  // binary: inside\n", "h.cuh")
+    text = '#include "../h.cuh"\n' + KERNEL
+    unit = write(folder, text)
+    client.open(unit, text)
+    await client.until(lambda: len(client.found(unit)) == 2)
+    assert set(client.published) == {unit}
+
+
+@pytest.mark.parametrize("by_client", [True, False], ids=["client", "watchdog"])
+async def test_changes_on_disk_are_seen(client: Client, folder: Path, by_client: bool) -> None:
+    await client.begin(folder, capabilities=EVERYTHING if by_client else None)
+    header = write(folder, "int h;  // binary: before\n", "h.cuh")
+    text = '#include "h.cuh"\n' + KERNEL
+    unit = write(folder, text)
+    client.open(unit, text)
+    await client.until(lambda: client.found(header) == [(0, "before")])
+    await client.until(lambda: not by_client or types.WORKSPACE_DID_CHANGE_WATCHED_FILES in client.registered)
+    if not by_client:
+        await asyncio.sleep(0.5)  # the observer starts beside the first checks
+    write(folder, "int h;  // binary: after\n", "h.cuh")
+    if by_client:
+        event = types.FileEvent(header, types.FileChangeType.Changed)
+        client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+    await client.until(lambda: client.found(header) == [(0, "after")])
+
+
+async def test_folders_may_come_and_go(client: Client, folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    await client.begin(folder)
+    (other / "warplens.toml").write_text('tier = "source"\n')
+    uri = write(other, KERNEL)
+    event = types.WorkspaceFoldersChangeEvent(
+        added=[types.WorkspaceFolder(other.as_uri(), "other")], removed=[]
+    )
+    client.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(event))
+    client.open(uri, KERNEL)
+    await client.until(lambda: client.found(uri) == [(1, "early")])
+
+
+async def test_a_broken_settings_file_is_said_and_the_defaults_hold(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    (folder / "warplens.toml").write_text("tier = 3\n")
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 3)
+    assert "warplens.toml" in client.found(uri)[0][1]
+
+
+async def test_an_untitled_document_gets_the_source_tier(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    client.open("untitled:Untitled-1", KERNEL)
+    await client.until(lambda: client.found("untitled:Untitled-1") == [(1, "early")])
+
+
+async def test_a_uri_may_be_spelled_in_several_ways(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    spelled = uri.replace("%20", " ").replace("%2C", ",").replace(",", "%2c")
+    client.open(spelled, KERNEL)
+    await client.until(lambda: len(client.found(spelled)) == 2)
+    client.save(uri)
+    client.insert(uri, 2, 0, 0, "\n")
+    await client.until(lambda: client.found(spelled) == [(2, "early"), (3, "late")])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "column"),
+    [
+        (types.PositionEncodingKind.Utf8, 14),
+        (types.PositionEncodingKind.Utf16, 11),
+        (types.PositionEncodingKind.Utf32, 10),
+    ],
+)
+async def test_positions_are_in_the_negotiated_encoding(
+    client: Client, folder: Path, encoding: types.PositionEncodingKind, column: int
+) -> None:
+    general = types.GeneralClientCapabilities(position_encodings=[encoding])
+    await client.begin(folder, capabilities=types.ClientCapabilities(general=general))
+    assert client.capabilities.position_encoding == encoding
+    text = "/* 😀µ */  // source: here\n"
+    uri = write(folder, text)
+    client.open(uri, text)
+    await client.until(lambda: client.found(uri))
+    assert client.published[uri].diagnostics[0].range.start.character == column
+    client.insert(uri, 2, 0, column, "xx")
+    await client.until(lambda: client.published[uri].version == 2)
+    assert client.published[uri].diagnostics[0].range.start.character == column + 2
+
+
+async def test_a_form_feed_is_not_a_line_ending(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    text = "int a;\f\u2028int b;\r\nint c;  // source: third\r\n"
+    uri = write(folder, text)
+    client.open(uri, text)
+    await client.until(lambda: client.found(uri) == [(1, "third")])
+    client.insert(uri, 2, 1, 0, "x")
+    await client.until(lambda: client.published[uri].version == 2)
+    assert client.published[uri].diagnostics[0].range.start.character == 9
+
+
+async def test_exit_without_shutdown_fails(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    client.exit(None)
+    assert client._server is not None
+    assert await asyncio.wait_for(client._server.wait(), 10) == 1
+
+
+async def test_the_command_starts_the_server(client: Client, folder: Path) -> None:
+    result = await client.begin(folder, command=REAL)
+    assert result.server_info is not None and result.server_info.name == "warplens"
+    commands = result.capabilities.execute_command_provider
+    assert commands is not None and set(commands.commands) <= set(protocol.COMMANDS)
+    assert await client.end() == 0
+
+
+def _compilers(client: Client) -> list[psutil.Process]:
+    return psutil.Process(client.pid).children(recursive=True)
+
+
+async def _hints(client: Client, uri: str) -> list[str]:
+    whole = types.Range(types.Position(0, 0), types.Position(99, 0))
+    hints = await client.text_document_inlay_hint_async(types.InlayHintParams(document(uri), whole))
+    return [str(hint.label) for hint in hints or ()]
+
+
+async def _hover(client: Client, uri: str, line: int, character: int) -> str:
+    params = types.HoverParams(document(uri), types.Position(line, character))
+    hover = await client.text_document_hover_async(params)
+    return hover.contents.value if hover and isinstance(hover.contents, types.MarkupContent) else ""
+
+
+async def _actions(client: Client, uri: str, line: int, only: list[str] | None = None) -> list[Any]:
+    """As JSON: the library reads an action with a command as a command."""
+    where = types.Position(line, 4)
+    context = types.CodeActionContext([], only=only)
+    params = types.CodeActionParams(document(uri), types.Range(where, where), context)
+    return list(await client.raw(types.TEXT_DOCUMENT_CODE_ACTION, params))
+
+
+async def _command(client: Client, command: str, argument: Any) -> Any:
+    params = types.ExecuteCommandParams(command, [argument])
+    return await client.workspace_execute_command_async(params)
