@@ -1,0 +1,84 @@
+// The palette's commands and the menu behind the status item.
+import * as vscode from 'vscode';
+import type { WarplensContext } from './context.ts';
+import { debugInformation } from './debug-information.ts';
+import { executeCommand } from './jobs.ts';
+import { DOCTOR, FIX_AND_PROVE, OPTIMIZE } from './protocol.ts';
+
+export function activate(context: WarplensContext): void {
+  const { environment, logs, server } = context;
+  const register = (name: string, run: () => unknown): void => {
+    context.extension.subscriptions.push(vscode.commands.registerCommand(`warplens.${name}`, run));
+  };
+  register('restart', () => server.restart('asked for by the user'));
+  register('showOutput', () => logs.server.show());
+  register('showClientOutput', () => logs.client.show());
+  register('debugInformation', () => debugInformation(context));
+  register('createEnvironment', () => environment.offer(true));
+  register('removeEnvironment', () => environment.remove());
+  register('selectInterpreter', () => environment.selectInterpreter());
+  register('runDoctor', () => whenRunning(context, (client) => executeCommand(client, DOCTOR, [])));
+  register('optimizeAtCursor', () => atCursor(context, OPTIMIZE, 'There is no kernel at the cursor.'));
+  register('fixAndProveAtCursor', () =>
+    atCursor(context, FIX_AND_PROVE, 'There is no fix to prove at the cursor.'),
+  );
+  register('statusActions', () => statusActions(context));
+}
+
+async function whenRunning(
+  context: WarplensContext,
+  run: (client: NonNullable<WarplensContext['server']['running']>) => Promise<unknown>,
+): Promise<unknown> {
+  const client = context.server.running;
+  if (client !== undefined) return run(client);
+  return statusActions(context);
+}
+
+/** Runs the server's own code action at the cursor, so that the server alone decides where one applies. */
+async function atCursor(context: WarplensContext, command: string, nothing: string): Promise<unknown> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined) return undefined;
+  return whenRunning(context, async (client) => {
+    const actions = await vscode.commands.executeCommand<(vscode.CodeAction | vscode.Command)[]>(
+      'vscode.executeCodeActionProvider',
+      editor.document.uri,
+      editor.selection,
+    );
+    const found = actions
+      .map((action) => ({ title: action.title, run: isCommand(action) ? action : action.command }))
+      .filter(({ run }) => run?.command === command);
+    const chosen = found.length > 1 ? await vscode.window.showQuickPick(toPicks(found)) : found[0];
+    if (chosen?.run) return executeCommand(client, command, chosen.run.arguments ?? []);
+    if (found.length === 0) void vscode.window.showInformationMessage(nothing);
+    return undefined;
+  });
+}
+
+function isCommand(action: vscode.CodeAction | vscode.Command): action is vscode.Command {
+  return typeof action.command === 'string';
+}
+
+function toPicks<T extends { title: string }>(items: T[]): (T & vscode.QuickPickItem)[] {
+  return items.map((item) => ({ ...item, label: item.title }));
+}
+
+async function statusActions(context: WarplensContext): Promise<void> {
+  const { status } = context;
+  const running = context.server.running !== undefined;
+  const entries: [boolean, string, string][] = [
+    [!running, '$(add) Create Python Environment', 'warplens.createEnvironment'],
+    [!running, '$(folder-opened) Select Python Interpreter', 'warplens.selectInterpreter'],
+    [running, '$(checklist) Doctor: What Is Installed and What Is Missing', 'warplens.runDoctor'],
+    [!vscode.workspace.isTrusted, '$(shield) Manage Workspace Trust', 'workbench.trust.manage'],
+    [true, '$(output) Show Server Output', 'warplens.showOutput'],
+    [true, '$(output) Show Client Output', 'warplens.showClientOutput'],
+    [true, '$(debug-restart) Restart Server', 'warplens.restart'],
+    [true, '$(info) Print Debug Information', 'warplens.debugInformation'],
+  ];
+  const picks = entries.filter(([fits]) => fits).map(([, label, command]) => ({ label, command }));
+  const chosen = await vscode.window.showQuickPick(picks, {
+    title: 'Warplens',
+    placeHolder: status.sentence,
+  });
+  if (chosen) await vscode.commands.executeCommand(chosen.command);
+}

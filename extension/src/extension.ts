@@ -1,0 +1,31 @@
+// Starts the features; each lives in its own file and gets the shared context.
+import * as vscode from 'vscode';
+import * as commands from './commands.ts';
+import { Environment } from './environment.ts';
+import { createLogs } from './log.ts';
+import * as pages from './pages.ts';
+import * as proposal from './proposal.ts';
+import { Server } from './server.ts';
+import { Status } from './status.ts';
+import * as trust from './trust.ts';
+
+let server: Server | undefined;
+
+export async function activate(extension: vscode.ExtensionContext): Promise<void> {
+  const logs = createLogs(extension);
+  logs.client.info(`Warplens ${extension.extension.packageJSON.version} on VS Code ${vscode.version}`);
+  const status = new Status();
+  const environment = new Environment(extension, logs.client);
+  server = new Server(extension, logs, environment, status);
+  extension.subscriptions.push(status, environment, server);
+  const context = { extension, logs, status, environment, server };
+  commands.activate(context);
+  pages.activate(context);
+  proposal.activate(context);
+  trust.activate(context);
+  await server.restart('the extension was activated');
+}
+
+export async function deactivate(): Promise<void> {
+  await server?.stop();
+}
