@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PYTEST := $(PY) -m pytest
 
-.PHONY: demo test test-fast test-gpu lint format lock clean setup
+.PHONY: demo test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup
 
 setup: $(READY)
 
@@ -22,6 +22,7 @@ lint: $(READY)
 format: $(READY)
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
+	if [ -e $(PACKAGES) ]; then $(NODE24) prettier --config extension/.prettierrc.json --write $(TYPESCRIPT); fi
 
 test: lint
 	$(PYTEST) -m "not gpu and not vscode" -n 2
@@ -32,8 +33,34 @@ test-fast: $(READY)
 test-gpu: $(READY)
 	$(PYTEST) -m gpu
 
+# The extension: `make vsix` packages it with the wheel it carries, `make test-vscode` tries it in real VS Code.
+NODE24 := export PATH="$(CURDIR)/.tools/vscode/node/bin:$(CURDIR)/extension/node_modules/.bin:$$PATH";
+PACKAGES := extension/node_modules/.package-lock.json
+TYPESCRIPT := extension/src extension/test extension/*.mjs tests/e2e/vscode
+
+test-vscode: lint-extension vsix
+	tests/e2e/vscode/run.sh
+
+$(PACKAGES): extension/package-lock.json tests/e2e/vscode/package-lock.json tests/e2e/vscode/prepare.sh
+	tests/e2e/vscode/prepare.sh
+	$(NODE24) cd extension && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+lint-extension: $(PACKAGES)
+	$(NODE24) tsc -p extension && tsc -p tests/e2e/vscode
+	$(NODE24) eslint --config extension/eslint.config.mjs $(TYPESCRIPT)
+	$(NODE24) prettier --config extension/.prettierrc.json --check $(TYPESCRIPT)
+
+vsix: $(READY) $(PACKAGES)
+	$(PY) extension/bundle_wheel.py
+	$(NODE24) cd extension && node esbuild.mjs && vsce package --no-dependencies --out warplens.vsix
+
+# Files derived from definitions; a test fails when they are stale.
+generate: $(READY)
+	$(PY) extension/generate_settings.py
+
 lock:
 	uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-emit-index-url --python-version 3.11 -q -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .tools dist build artifacts
+	rm -rf $(VENV) .tools dist build artifacts extension/node_modules extension/dist extension/bundled

@@ -21,12 +21,10 @@ export function readBundle(extensionPath: string): Bundle | undefined {
   } catch {
     return undefined;
   }
-  const said = JSON.parse(text);
+  const said = JSON.parse(text) as Bundle;
   return {
-    version: said.version,
+    ...said,
     wheel: join(folder, said.wheel),
     constraints: join(folder, said.constraints),
-    sha256: said.sha256,
-    requires: said.requires,
   };
 }

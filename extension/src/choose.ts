@@ -49,7 +49,7 @@ export async function choose(
 export function readProbe(output: string): Probe {
   let said: { python: number[]; warplens: string | null };
   try {
-    said = JSON.parse(output);
+    said = JSON.parse(output) as typeof said;
   } catch {
     return { usable: false, reason: `it answered ${JSON.stringify(output.slice(0, 80))}` };
   }

@@ -2,6 +2,7 @@
 import * as os from 'node:os';
 import * as vscode from 'vscode';
 import type { WarplensContext } from './context.ts';
+import { manifest } from './manifest.ts';
 
 export async function debugInformation(context: WarplensContext): Promise<void> {
   const { environment, extension, logs, server, status } = context;
@@ -9,7 +10,7 @@ export async function debugInformation(context: WarplensContext): Promise<void> 
   const announced = server.running?.initializeResult?.serverInfo;
   const settings = vscode.workspace.getConfiguration().get('warplens');
   const lines = [
-    `extension ${extension.extension.packageJSON.version}, VS Code ${vscode.version}, ${vscode.env.appName}`,
+    `extension ${manifest(extension.extension).version}, VS Code ${vscode.version}, ${vscode.env.appName}`,
     `${os.type()} ${os.release()} ${os.arch()}, remote: ${vscode.env.remoteName ?? 'no'}`,
     `workspace: ${vscode.workspace.workspaceFolders?.length ?? 0} folders, trusted: ${vscode.workspace.isTrusted}`,
     `status: ${status.state}, ${status.sentence}`,

@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import { type Bundle, readBundle } from './bundle.ts';
 import { type Candidate, type Choice, choose, PROBE_SCRIPT, type Probe, readProbe } from './choose.ts';
+import { errorText } from './error-text.ts';
 import { findBase, ManagedEnvironment } from './managed.ts';
 import { run } from './process.ts';
 import * as pythonExtension from './python-extension.ts';
@@ -15,7 +16,7 @@ export class Environment implements vscode.Disposable {
   readonly onDidChange = this.changed.event;
   readonly bundle: Bundle | undefined;
   readonly managed: ManagedEnvironment | undefined;
-  private readonly subscriptions: vscode.Disposable[] = [this.changed];
+  private readonly subscriptions: { dispose(): unknown }[] = [this.changed];
   private offered = false;
 
   constructor(
@@ -122,7 +123,7 @@ export class Environment implements vscode.Disposable {
   }
 
   private failed(error: unknown, cancelled: boolean): void {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorText(error);
     this.log.error(`the environment was not created: ${message}`);
     if (cancelled) return;
     const show = 'Show Output';
@@ -163,7 +164,7 @@ export class Environment implements vscode.Disposable {
       const options = { cwd: this.extension.extensionPath, milliseconds: 15_000 };
       return readProbe(await run(command, ['-c', PROBE_SCRIPT], options));
     } catch (error) {
-      return { usable: false, reason: error instanceof Error ? error.message : String(error) };
+      return { usable: false, reason: errorText(error) };
     }
   }
 }

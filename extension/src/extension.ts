@@ -3,6 +3,7 @@ import * as vscode from 'vscode';
 import * as commands from './commands.ts';
 import { Environment } from './environment.ts';
 import { createLogs } from './log.ts';
+import { manifest } from './manifest.ts';
 import * as pages from './pages.ts';
 import * as proposal from './proposal.ts';
 import { Server } from './server.ts';
@@ -13,7 +14,7 @@ let server: Server | undefined;
 
 export async function activate(extension: vscode.ExtensionContext): Promise<void> {
   const logs = createLogs(extension);
-  logs.client.info(`Warplens ${extension.extension.packageJSON.version} on VS Code ${vscode.version}`);
+  logs.client.info(`Warplens ${manifest(extension.extension).version} on VS Code ${vscode.version}`);
   const status = new Status();
   const environment = new Environment(extension, logs.client);
   server = new Server(extension, logs, environment, status);

@@ -27,7 +27,7 @@ export async function executeCommand(
   if (client === undefined) return undefined;
   const title = LONG.get(command);
   const params: ExecuteCommandParams = { command, arguments: args as never };
-  const result =
+  const result: unknown =
     title === undefined
       ? await client.sendRequest(ExecuteCommandRequest.type, params)
       : await withProgress(client, title, params);
@@ -52,7 +52,12 @@ function withProgress(
     });
     try {
       // A cancelled token sends `$/cancelRequest`; the server then ends the process tree and answers.
-      return await client.sendRequest(ExecuteCommandRequest.type, { ...params, workDoneToken }, token);
+      const result: unknown = await client.sendRequest(
+        ExecuteCommandRequest.type,
+        { ...params, workDoneToken },
+        token,
+      );
+      return result;
     } catch (error) {
       if (token.isCancellationRequested) return null;
       throw error;

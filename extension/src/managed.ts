@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Bundle } from './bundle.ts';
 import { isRecentEnough } from './choose.ts';
+import { errorText } from './error-text.ts';
 import { RunError, run } from './process.ts';
 
 const MARK = 'warplens-environment.json';
@@ -19,11 +20,12 @@ export interface Steps {
 
 export class ManagedEnvironment {
   readonly folder: string;
+  private readonly storage: string;
+  private readonly bundle: Bundle;
 
-  constructor(
-    private readonly storage: string,
-    private readonly bundle: Bundle,
-  ) {
+  constructor(storage: string, bundle: Bundle) {
+    this.storage = storage;
+    this.bundle = bundle;
     this.folder = join(storage, 'environments', `${bundle.version}-${bundle.sha256.slice(0, 12)}`);
   }
 
@@ -35,7 +37,8 @@ export class ManagedEnvironment {
 
   async exists(): Promise<boolean> {
     try {
-      return JSON.parse(await readFile(join(this.folder, MARK), 'utf8')).sha256 === this.bundle.sha256;
+      const mark = JSON.parse(await readFile(join(this.folder, MARK), 'utf8')) as { sha256: string };
+      return mark.sha256 === this.bundle.sha256;
     } catch {
       return false;
     }
@@ -55,7 +58,15 @@ export class ManagedEnvironment {
       steps.report('creating the environment');
       const pip = await this.createEmpty(base, options(3));
       steps.report(`installing Warplens ${this.bundle.version} and what it needs`);
-      const install = ['install', '--no-input', '--disable-pip-version-check', '--only-binary', ':all:'];
+      const install = [
+        'install',
+        '--no-input',
+        '--disable-pip-version-check',
+        '--progress-bar',
+        'off',
+        '--only-binary',
+        ':all:',
+      ];
       const what = ['--constraint', this.bundle.constraints, this.bundle.wheel];
       await run(pip[0], [...pip.slice(1), ...install, ...what], options(15));
       await writeFile(join(this.folder, MARK), JSON.stringify({ sha256: this.bundle.sha256, base }));
@@ -112,13 +123,12 @@ export async function findBase(
   const script = 'import json, sys; print(json.dumps(sys.version_info[:3]))';
   for (const command of commands) {
     try {
-      const version: number[] = JSON.parse(
-        await run(command, ['-I', '-c', script], { cwd, milliseconds: 15_000 }),
-      );
+      const said = await run(command, ['-I', '-c', script], { cwd, milliseconds: 15_000 });
+      const version = JSON.parse(said) as number[];
       if (isRecentEnough(version)) return command;
       log(`${command} cannot make the environment: Python ${version.join('.')} is older than 3.11`);
     } catch (error) {
-      log(`${command} cannot make the environment: ${error instanceof Error ? error.message : error}`);
+      log(`${command} cannot make the environment: ${errorText(error)}`);
     }
   }
   return undefined;

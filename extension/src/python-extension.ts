@@ -2,7 +2,8 @@
 import * as vscode from 'vscode';
 
 interface PythonApi {
-  readonly environments: {
+  /** Absent in versions before 2023. */
+  readonly environments?: {
     getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string };
     resolveEnvironment(
       path: unknown,
@@ -18,6 +19,7 @@ export async function interpreter(): Promise<string | undefined> {
   if (extension === undefined) return undefined;
   try {
     const { environments } = await extension.activate();
+    if (environments === undefined) return undefined;
     const resource = vscode.workspace.workspaceFolders?.[0]?.uri;
     const found = await environments.resolveEnvironment(environments.getActiveEnvironmentPath(resource));
     return found?.executable.uri?.fsPath;

@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import {
   CloseAction,
   type CloseHandlerResult,
+  DidChangeConfigurationNotification,
   ErrorAction,
   type ExecutableOptions,
   LanguageClient,
@@ -13,9 +14,11 @@ import {
 } from 'vscode-languageclient/node';
 import type { Interpreter } from './choose.ts';
 import type { Environment } from './environment.ts';
+import { errorText } from './error-text.ts';
 import { executeCommand } from './jobs.ts';
 import type { Logs } from './log.ts';
 import { ACCEPTS, type InitializationOptions, STATUS, type StatusParams } from './protocol.ts';
+import { explicitSettings } from './settings.ts';
 import type { Status } from './status.ts';
 
 const MAX_CRASHES = 4;
@@ -26,11 +29,11 @@ export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private queue: Promise<void> = Promise.resolve();
   private crashes: number[] = [];
-  private readonly started = new vscode.EventEmitter<LanguageClient>();
+  private readonly starting = new vscode.EventEmitter<LanguageClient>();
   /** Fires before the handshake, so that a listener can register its handlers. */
-  readonly onStarting = this.started.event;
+  readonly onStarting = this.starting.event;
   interpreter: Interpreter | undefined;
-  private readonly subscription: vscode.Disposable;
+  private readonly subscriptions: { dispose(): unknown }[];
 
   constructor(
     private readonly extension: vscode.ExtensionContext,
@@ -38,12 +41,17 @@ export class Server implements vscode.Disposable {
     private readonly environment: Environment,
     private readonly status: Status,
   ) {
-    this.subscription = environment.onDidChange((reason) => void this.restart(reason));
+    this.subscriptions = [
+      this.starting,
+      environment.onDidChange((reason) => void this.restart(reason)),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration('warplens')) void this.sendSettings();
+      }),
+    ];
   }
 
   dispose(): void {
-    this.subscription.dispose();
-    this.started.dispose();
+    for (const subscription of this.subscriptions) subscription.dispose();
   }
 
   get running(): LanguageClient | undefined {
@@ -64,7 +72,7 @@ export class Server implements vscode.Disposable {
 
   private enqueue(step: () => Promise<void>): Promise<void> {
     this.queue = this.queue.then(step).catch((error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = errorText(error);
       this.logs.client.error(message);
       this.status.show({ state: 'error', message: `The server did not start: ${message}` });
     });
@@ -79,7 +87,7 @@ export class Server implements vscode.Disposable {
     try {
       await client.dispose(STOP_MS);
     } catch (error) {
-      this.logs.client.warn(`the server was ended: ${error instanceof Error ? error.message : error}`);
+      this.logs.client.warn(`the server was ended: ${errorText(error)}`);
     }
   }
 
@@ -97,7 +105,7 @@ export class Server implements vscode.Disposable {
     const client = this.makeClient(chosen);
     this.client = client;
     this.status.interpreter = chosen;
-    this.started.fire(client);
+    this.starting.fire(client);
     client.onNotification(STATUS, (params: StatusParams) => this.status.show(params));
     await client.start();
     await vscode.commands.executeCommand('setContext', 'warplens.running', true);
@@ -123,7 +131,6 @@ export class Server implements vscode.Disposable {
     });
     return {
       documentSelector: [{ scheme: 'file', language: 'cuda-cpp' }],
-      synchronize: { configurationSection: 'warplens' },
       diagnosticCollectionName: 'Warplens',
       outputChannel: this.logs.server,
       traceOutputChannel: this.logs.trace(),
@@ -136,9 +143,26 @@ export class Server implements vscode.Disposable {
       },
       middleware: {
         executeCommand: (command, args) => executeCommand(this.client, command, args),
+        workspace: {
+          configuration: (params) =>
+            params.items.map((item) => {
+              const resource = item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri);
+              return item.section === 'warplens' ? this.settings(resource) : null;
+            }),
+          didChangeConfiguration: async () => this.sendSettings(),
+        },
       },
       markdown: { supportThemeIcons: true },
     };
+  }
+
+  private settings(resource?: vscode.Uri): Record<string, unknown> {
+    return explicitSettings(this.extension.extension, resource);
+  }
+
+  private async sendSettings(): Promise<void> {
+    const settings = { warplens: this.settings() };
+    await this.running?.sendNotification(DidChangeConfigurationNotification.type, { settings });
   }
 
   private closed(): CloseHandlerResult {

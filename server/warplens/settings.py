@@ -181,5 +181,11 @@ def _kebab(value: Mapping[str, Any]) -> dict[str, Any]:
     for key, item in value.items():
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower()
         if item is not None and name in known:
-            result[name] = _kebab(item) if isinstance(item, Mapping) and name != "environment" else item
+            result[name] = item if name == "environment" else _kebab_item(item)
     return result
+
+
+def _kebab_item(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_kebab_item(each) for each in item]
+    return _kebab(item) if isinstance(item, Mapping) else item

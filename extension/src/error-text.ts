@@ -1,0 +1,4 @@
+// What a caught value says.
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,265 @@
+// A VS Code server with a profile and a workspace of its own, and a browser looking at it.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type * as playwright from 'playwright-core';
+
+export const ROOT = resolve(import.meta.dirname, '../../..');
+const TOOLS = join(ROOT, '.tools', 'vscode');
+const ENTRY = join(TOOLS, 'node_modules', 'code-server', 'out', 'node', 'entry.js');
+const VSIX = join(ROOT, 'extension', 'warplens.vsix');
+const ARTIFACTS = join(ROOT, 'artifacts', 'vscode');
+const { chromium } = createRequire(join(TOOLS, 'package.json'))('playwright-core') as typeof playwright;
+
+export interface Options {
+  /** Name of its folder of artefacts' log. */
+  readonly name: string;
+  /** Files or folders copied into the workspace. */
+  readonly files: readonly string[];
+  readonly settings?: Record<string, unknown>;
+  /** Whether VS Code asks if the workspace is trusted. */
+  readonly asksForTrust?: boolean;
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
+export class Editor {
+  readonly workspace: string;
+  readonly storage: string;
+  page!: playwright.Page;
+  private readonly folder = mkdtempSync(join(tmpdir(), 'warplens-vscode-'));
+  private readonly data = join(this.folder, 'data');
+  private readonly options: Options;
+  private server: ChildProcess | undefined;
+  private browser: playwright.Browser | undefined;
+
+  constructor(options: Options) {
+    this.options = options;
+    this.workspace = join(this.folder, 'workspace');
+    this.storage = join(this.data, 'User', 'globalStorage', 'warplens.warplens');
+  }
+
+  async open(): Promise<void> {
+    this.prepare();
+    const port = await freePort();
+    this.startServer(port);
+    await healthy(port);
+    this.browser = await chromium.launch({
+      executablePath: readFileSync(join(TOOLS, 'browser'), 'utf8').trim(),
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+      ],
+    });
+    this.page = await this.browser.newPage({ viewport: { width: 1400, height: 860 } });
+    this.page.setDefaultTimeout(30_000);
+    await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`);
+    await this.page.locator('.monaco-workbench .statusbar').waitFor({ timeout: 60_000 });
+  }
+
+  async close(): Promise<void> {
+    await this.browser?.close();
+    if (this.server?.pid !== undefined) {
+      try {
+        process.kill(-this.server.pid, 'SIGKILL');
+      } catch {
+        // It has ended.
+      }
+    }
+    this.keepLogs();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+
+  /** `artifacts/vscode/NAME.png`. */
+  async screenshot(name: string): Promise<void> {
+    mkdirSync(ARTIFACTS, { recursive: true });
+    await this.page.waitForTimeout(400); // what fades in has faded in
+    await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`) });
+  }
+
+  /** Opens a file of the workspace with its caret at a place, 1-based, as in Go to File. */
+  async openFile(name: string, line = 1, column = 1): Promise<void> {
+    await this.quickInput('Control+P', `${name}:${line}:${column}`);
+    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: name }).first().waitFor();
+    await this.page.keyboard.press('Enter');
+    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+    await this.page.locator('.tab.active', { hasText: name }).first().waitFor();
+  }
+
+  /** Runs a command by its title. */
+  async command(title: string): Promise<void> {
+    await this.quickInput('F1', `>${title}`);
+    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click();
+  }
+
+  async save(): Promise<void> {
+    await this.page.keyboard.press('Control+S');
+  }
+
+  notification(text: string | RegExp): playwright.Locator {
+    return this.page.locator('.notification-list-item, .notification-toast', { hasText: text }).first();
+  }
+
+  get status(): playwright.Locator {
+    return this.page.locator('.statusbar-item[id="warplens.warplens.warplens.status"]');
+  }
+
+  /** Text of the active editor as it is on disk, once `condition` holds; auto-save writes it. */
+  async fileUntil(name: string, condition: (text: string) => boolean): Promise<string> {
+    return until(() => {
+      const text = readFileSync(join(this.workspace, name), 'utf8');
+      return condition(text) ? text : undefined;
+    }, `${name} is as expected`);
+  }
+
+  /** Everything a channel of the extension has logged. */
+  log(channel: string): string {
+    const found = spawnSync('find', [join(this.data, 'logs'), '-name', `*${channel}.log`], {
+      encoding: 'utf8',
+    });
+    return found.stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((path) => readFileSync(path, 'utf8'))
+      .join('\n');
+  }
+
+  private async quickInput(key: string, text: string): Promise<void> {
+    const input = this.page.locator('.quick-input-widget input[type=text]').first();
+    await until(async () => {
+      await this.page.keyboard.press(key);
+      return input.waitFor({ timeout: 3_000 }).then(
+        () => true,
+        () => undefined,
+      );
+    }, 'the quick input opens');
+    await input.fill(text);
+  }
+
+  private prepare(): void {
+    mkdirSync(this.workspace, { recursive: true });
+    for (const file of this.options.files)
+      cpSync(join(ROOT, file), join(this.workspace, file.split('/').at(-1) ?? file), { recursive: true });
+    const settings = {
+      'workbench.startupEditor': 'none',
+      'window.commandCenter': false,
+      'workbench.secondarySideBar.defaultVisibility': 'hidden',
+      'workbench.reduceMotion': 'on',
+      'chat.disableAIFeatures': true,
+      'editor.minimap.enabled': false,
+      'workbench.colorTheme': 'Default Dark Modern',
+      ...this.options.settings,
+    };
+    // Machine-scoped settings are read from `Machine`, and in a fresh profile not always in time from `User`.
+    for (const place of ['User', 'Machine']) {
+      mkdirSync(join(this.data, place), { recursive: true });
+      writeFileSync(join(this.data, place, 'settings.json'), JSON.stringify(settings));
+    }
+    const installed = spawnSync(process.execPath, [ENTRY, ...this.places(), '--install-extension', VSIX], {
+      encoding: 'utf8',
+      env: this.environment(),
+    });
+    if (installed.status !== 0)
+      throw new Error(`the extension was not installed: ${installed.stdout}${installed.stderr}`);
+  }
+
+  private startServer(port: number): void {
+    mkdirSync(ARTIFACTS, { recursive: true });
+    const log = openSync(join(this.folder, 'code-server.log'), 'w');
+    const args = [
+      '--auth',
+      'none',
+      '--bind-addr',
+      `127.0.0.1:${port}`,
+      '--disable-telemetry',
+      '--disable-update-check',
+      '--disable-getting-started-override',
+      '--ignore-last-opened',
+      '--reconnection-grace-time',
+      '0',
+    ];
+    if (!this.options.asksForTrust) args.push('--disable-workspace-trust');
+    this.server = spawn(process.execPath, [ENTRY, ...this.places(), ...args], {
+      detached: true,
+      stdio: ['ignore', log, log],
+      env: this.environment(),
+    });
+  }
+
+  private places(): string[] {
+    return ['--user-data-dir', this.data, '--extensions-dir', join(this.folder, 'extensions')];
+  }
+
+  private environment(): NodeJS.ProcessEnv {
+    return { ...process.env, ...this.options.environment, EXTENSIONS_GALLERY: '{"serviceUrl":""}' };
+  }
+
+  /** The output channels, for whoever looks at a failure. */
+  private keepLogs(): void {
+    const kept = ['Warplens', 'Warplens Server', 'Warplens Trace'].map(
+      (channel) => `==> ${channel}\n${this.log(channel)}`,
+    );
+    const server = join(this.folder, 'code-server.log');
+    if (existsSync(server)) kept.push(`==> code-server\n${readFileSync(server, 'utf8')}`);
+    writeFileSync(join(ARTIFACTS, `${this.options.name}.log`), kept.join('\n'));
+  }
+}
+
+/** The first defined value of `probe`; throws after `seconds`. */
+export async function until<T>(
+  probe: () => T | undefined | Promise<T | undefined>,
+  what: string,
+  seconds = 30,
+): Promise<T> {
+  const end = Date.now() + seconds * 1000;
+  for (;;) {
+    const value = await probe();
+    if (value !== undefined) return value;
+    if (Date.now() > end) throw new Error(`not within ${seconds} s: ${what}`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+export function subfolders(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((done) => probe.listen(0, '127.0.0.1', done));
+  const address = probe.address();
+  await new Promise((done) => probe.close(done));
+  if (address === null || typeof address === 'string') throw new Error('no free port');
+  return address.port;
+}
+
+async function healthy(port: number): Promise<void> {
+  await until(
+    async () => {
+      try {
+        return (await fetch(`http://127.0.0.1:${port}/healthz`)).ok || undefined;
+      } catch {
+        return undefined;
+      }
+    },
+    'VS Code answers',
+    60,
+  );
+}
