@@ -1,0 +1,135 @@
+"""The steps a version of a kernel may take: rewrites that answer findings, and other parameter values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from warplens_tools.source.parse import parse
+
+from warplens.agent.edits import text_hash
+from warplens.agent.priors import expect, masked
+from warplens.agent.template import extract, illegal, launch_geometry
+from warplens.agent.tunable import TunableParameter, edits_for
+from warplens.agent.uses import File, read_file
+from warplens.agent.versions import Geometry, Move, Proposal
+from warplens.store.rates import HitRate
+from warplens_tools.arch.gpu import Limits
+from warplens_tools.finding import Finding
+from warplens_tools.rewrite.base import Rewrite, Target
+from warplens_tools.source.model import Kernel
+from warplens_tools.text import SourceText
+
+#: A value two octaves from the present one is this much less likely to be better than one octave away.
+_PER_OCTAVE = 0.8
+#: Versions whose model is kept; a search comes back to the same few parents.
+_KEPT = 64
+
+
+class KernelSpace:
+    """The steps for one kernel of one file; see `warplens.agent.versions.Space`.
+
+    `busy` is the share of its peak, 0 to 1, at which the baseline ran each resource ("dram", "l2", "sm").
+    """
+
+    def __init__(
+        self,
+        baseline: SourceText,
+        *,
+        path: str,
+        kernel: str,
+        limits: Limits,
+        rewrites: Sequence[Rewrite] = (),
+        findings: Sequence[Finding] = (),
+        rates: Sequence[HitRate] = (),
+        busy: Mapping[str, float] | None = None,
+    ) -> None:
+        self.path, self.kernel, self.limits = path, kernel, limits
+        self._rewrites = tuple(rewrites)
+        self._findings = tuple(f for f in findings if f.kernel == kernel)
+        self._rates = tuple(rates)
+        self._busy = dict(busy or {})
+        self._files: dict[str, File] = {}
+        self._baseline = self._file(baseline)
+
+    def propose(self, text: SourceText) -> list[Proposal]:
+        """All steps that lead to a file which still parses and fits the card."""
+        file = self._file(text)
+        kernel = file.model.kernel(self.kernel)
+        if kernel is None or kernel.broken:
+            return []
+        candidates = [*self._by_rewrite(file, kernel), *self._by_parameter(file, kernel)]
+        return [p for p in candidates if self._possible(file, p)]
+
+    def geometry(self, text: SourceText) -> Geometry:
+        """The launch geometry of a version where it differs from the baseline's."""
+        return launch_geometry(self._baseline, self._file(text), self.kernel)
+
+    def _by_rewrite(self, file: File, kernel: Kernel) -> Iterator[Proposal]:
+        for rewrite in self._rewrites:
+            if masked(rewrite.slug, self._busy):
+                continue
+            for target in self._targets(rewrite, kernel):
+                result = rewrite.apply(file.text, file.model, kernel, target)
+                if not result.edits:
+                    continue
+                expected = expect(rewrite.slug, self._findings, self._rates)
+                move = Move(
+                    changes=("/".join((rewrite.slug, *target.names)),),
+                    rule=rewrite.slug,
+                    title=result.title or rewrite.title,
+                    gain=expected.gain,
+                    probability=expected.probability,
+                    answers=expected.answers,
+                    caveat=result.caveat,
+                )
+                yield Proposal(move, result.edits)
+
+    def _targets(self, rewrite: Rewrite, kernel: Kernel) -> Iterator[Target]:
+        """Everything the rewrite finds, and each shared array alone where there are several."""
+        yield Target()
+        arrays = [array.name for array in kernel.arrays if array.space == "shared"]
+        if rewrite.slug == "pad-shared-tile" and len(arrays) > 1:
+            yield from (Target(names=(name,)) for name in arrays)
+
+    def _by_parameter(self, file: File, kernel: Kernel) -> Iterator[Proposal]:
+        for parameter in extract(file.text, file.model, kernel, self.limits).parameters:
+            rule = f"parameter:{parameter.kind}"
+            if masked(rule, self._busy):
+                continue
+            expected = expect(rule, self._findings, self._rates)
+            for value in parameter.domain:
+                shown = (_shown(parameter, parameter.value), _shown(parameter, value))
+                move = Move(
+                    changes=(f"{parameter.name}={value}",),
+                    rule=rule,
+                    title=f"{parameter.name}: {shown[0]} to {shown[1]}",
+                    gain=expected.gain,
+                    probability=expected.probability * _nearness(parameter, value),
+                    answers=expected.answers,
+                )
+                yield Proposal(move, edits_for(parameter, value))
+
+    def _possible(self, file: File, proposal: Proposal) -> bool:
+        after = self._file(file.text.apply(list(proposal.edits)))
+        return not illegal(self._baseline, after, self.kernel, self.limits)
+
+    def _file(self, text: SourceText) -> File:
+        key = text_hash(text)
+        file = self._files.get(key)
+        if file is None:
+            file = read_file(text, parse(text, self.path))
+            while len(self._files) >= _KEPT:
+                self._files.pop(next(iter(self._files)))
+            self._files[key] = file
+        return file
+
+
+def _nearness(parameter: TunableParameter, value: int) -> float:
+    octaves = abs(math.log2(max(value, 1) / max(parameter.value, 1)))
+    return math.pow(_PER_OCTAVE, max(octaves - 1.0, 0.0))
+
+
+def _shown(parameter: TunableParameter, value: int) -> str:
+    none = "full" if parameter.kind == "unroll" else "none"
+    return str(value) if value else none

@@ -1,0 +1,116 @@
+"""What a step is expected to bring before anything was tried: from findings, then from measured hit rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from warplens.store.rates import HitRate
+from warplens_tools.evidence import CounterEvidence
+from warplens_tools.finding import Confidence, Finding
+
+#: Chance that an edit which answers a finding is right and faster, by the finding's own confidence.
+CONFIDENCE: dict[Confidence, float] = {"high": 0.7, "medium": 0.5, "low": 0.3}
+#: Trials that the prior counts for against measured ones: a rule's first few results move it, no more.
+STRENGTH = 4.0
+#: A rewrite that no finding asks for: seldom right, and little to gain.
+UNASKED = (0.1, 1.05)
+#: Parameters that no finding asks for, as (chance, gain) of one change. Chances and gains of occupancy and
+#: of tiling are KernelPro's (arXiv 2606.26453, table 9: 13.3 % at 1.48x, 9.3 % at 1.42x); unrolling, which
+#: it does not list, is put below both.
+PARAMETERS: dict[str, tuple[float, float]] = {
+    "parameter:block": (0.133, 1.48),
+    "parameter:launch_bounds": (0.133, 1.48),
+    "parameter:tile": (0.093, 1.42),
+    "parameter:template_argument": (0.093, 1.42),
+    "parameter:unroll": (0.08, 1.2),
+}
+#: Parameters that answer a finding, by its slug.
+ANSWERS: dict[str, tuple[str, ...]] = {
+    "register-spills": ("parameter:launch_bounds", "parameter:unroll"),
+    "occupancy": ("parameter:block", "parameter:launch_bounds"),
+}
+#: A resource this busy leaves a step that does not relieve it at most a tenth to win.
+SATURATED = 0.9
+#: Steps that only hide latency or spare arithmetic, by the resource they cannot relieve.
+NEEDS_ROOM: dict[str, str] = {
+    "parameter:block": "dram",
+    "parameter:launch_bounds": "dram",
+    "parameter:unroll": "dram",
+    "float-literals": "dram",
+    "pad-shared-tile": "dram",
+}
+_METRICS = {
+    "dram": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+}
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """Chance that a step is right and faster, by how much it then is, and the findings it answers."""
+
+    probability: float
+    gain: float
+    answers: tuple[str, ...] = ()
+
+
+def expect(rule: str, findings: Sequence[Finding], rates: Sequence[HitRate]) -> Expectation:
+    """What one step of a rule may bring for the kernel that `findings` speak of."""
+    asking = [f for f in findings if _asks(f, rule)]
+    if asking:
+        best = max(asking, key=lambda f: (CONFIDENCE[f.confidence], f.gain.estimate if f.gain else 1.0))
+        chance = CONFIDENCE[best.confidence]
+        gain = max((f.gain.estimate for f in asking if f.gain is not None), default=UNASKED[1])
+        for finding in asking:
+            chance = _posterior(chance, _rate(rates, "tool", finding.code))
+    else:
+        chance, gain = PARAMETERS.get(rule, UNASKED)
+    measured = _rate(rates, "rule", rule)
+    return Expectation(
+        probability=_posterior(chance, measured),
+        gain=_blended(gain, measured),
+        answers=tuple(dict.fromkeys(f.code for f in asking)),
+    )
+
+
+def masked(rule: str, busy: Mapping[str, float]) -> bool:
+    """Whether a step cannot pay because the resource that it does not relieve is saturated."""
+    resource = NEEDS_ROOM.get(rule)
+    return resource is not None and busy.get(resource, 0.0) >= SATURATED
+
+
+def busy_shares(counters: CounterEvidence | None) -> dict[str, float]:
+    """How busy each resource was, 0 to 1 of its peak, as Nsight Compute saw it; the unseen is absent."""
+    if counters is None:
+        return {}
+    return {
+        resource: counters.metrics[metric] / 100
+        for resource, metric in _METRICS.items()
+        if metric in counters.metrics
+    }
+
+
+def _asks(finding: Finding, rule: str) -> bool:
+    return rule in ANSWERS.get(finding.slug, ()) or any(fix.rewrite == rule for fix in finding.fixes)
+
+
+def _rate(rates: Sequence[HitRate], kind: str, subject: str) -> HitRate | None:
+    return next((r for r in rates if r.kind == kind and r.subject == subject), None)
+
+
+def _posterior(prior: float, rate: HitRate | None) -> float:
+    """Mean of a beta distribution that began at `prior` with the weight of `STRENGTH` trials."""
+    if rate is None:
+        return prior
+    return (prior * STRENGTH + rate.hits) / (STRENGTH + rate.trials)
+
+
+def _blended(prior: float, rate: HitRate | None) -> float:
+    """The gain on hits and misses alike, in log space, as far as it was measured."""
+    if rate is None or rate.mean_measured is None:
+        return prior
+    weighted = STRENGTH * math.log(prior) + rate.trials * math.log(rate.mean_measured)
+    return max(1.0, math.exp(weighted / (STRENGTH + rate.trials)))

@@ -1,0 +1,58 @@
+"""Every constant of the search, each with its reason."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SearchSettings(msgspec.Struct, frozen=True):
+    """How the tree is grown. Journalled with a run, so that a resumed run goes on by the same rules."""
+
+    #: A working node may have `widening * visits ** widening_power` children: progressive widening with
+    #: the usual square root; the factor lets a good node try two ideas before one of them is deepened.
+    widening: float = 4.0
+    widening_power: float = 0.5
+    #: Children of a version that failed. Deterministic edits seldom repair what another broke, so one:
+    #: fewer than any working node gets (asymmetric branching).
+    failed_children: int = 1
+    #: Weight of the prior-and-visits term in selection; rewards lie in 0 to 1, so 0.3 lets a sibling with
+    #: a fifth of the visits overtake a lead of about 0.1 (AdaExplore ships the same figure).
+    exploration: float = 0.3
+    #: Share of the best reward below a node in its value, the rest is the mean. Verdicts carry their own
+    #: noise test, so one good version says more about a subtree than its average does.
+    best_share: float = 0.5
+    #: Longest chain of steps from the user's text: longer diffs are not read.
+    max_depth: int = 6
+    #: Rewards of versions without a usable time, in the order of how far they came.
+    reward_not_built: float = 0.0
+    reward_crashed: float = 0.02
+    reward_wrong: float = 0.05
+    #: Reward of exactly the baseline's time; the scale above and below it is logarithmic, so that one rare
+    #: large speedup does not swamp the tree.
+    reward_same: float = 0.5
+    #: Speedup that earns the full reward where the headroom to the roof is not known.
+    cap: float = 4.0
+    #: Least cap: a kernel near its roof still has to tell 1.02 from 1.00.
+    least_cap: float = 1.1
+    #: Samples that the ridge on a change counts for: one, so that a single verdict is believed by half.
+    prior_trials: float = 1.0
+    #: What a failure counts as in the effects of its changes, in log2 of a speedup: as if twice slower.
+    failure_gain: float = -1.0
+    #: Standard deviation of the noise on the expected log2 gain of a step never tried, when the next step is
+    #: drawn; keeps seeds apart without overruling a clear expectation.
+    draw_noise: float = 0.15
+    #: Least fitted effect, in log2, of a change that a leap takes along: 2 % faster, above usual noise.
+    leap_gain: float = 0.03
+    #: The search ends when this share of the headroom is used up: what is left is inside the uncertainty
+    #: of the ceilings (KernelAgent stops at 95 % of its speed of light, too).
+    roof_share: float = 0.95
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """How much one run may spend: candidates judged, and seconds in all. `batch` candidates a visit."""
+
+    candidates: int = 60
+    seconds: float = 300.0
+    #: A visit costs about half a second and the program's start; eight share that cost and still let the
+    #: tree learn between visits.
+    batch: int = 8
