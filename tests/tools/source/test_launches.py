@@ -49,6 +49,7 @@ CASES: dict[str, dict[str, Any]] = {
         "grid_value": (32, 2, 1),
         "block_value": (32, 8, 1),
     },
+    "dim3 block(kBlock, kBlock); plain<<<1, block>>>(a, 1);": {"block_value": (256, 256, 1)},
     "dim3 grid{8, 4, 2}; dim3 block; plain<<<grid, block>>>(a, 1);": {
         "grid_value": (8, 4, 2),
         "block_value": (1, 1, 1),

@@ -99,6 +99,9 @@ def _declarator(tree: SourceTree, node: Node, declarator: Node, kind: str, scope
         if inner is None:
             return None
         name, value = inner, declarator.child_by_field_name("value")
+    if kind == "dim3" and name.type == "function_declarator" and scope.type == "compound_statement":
+        # Inside a function `dim3 block(kX, kY)` makes an object; the grammar takes it for a declaration.
+        value, name = name.child_by_field_name("parameters"), _inner_name(name) or name
     if name.type not in ("identifier", "field_identifier"):
         plain = _inner_name(name)
         return _binding(tree, plain, scope, node, None, "other") if plain else None
@@ -115,7 +118,7 @@ def _declarator(tree: SourceTree, node: Node, declarator: Node, kind: str, scope
 def _dim3_binding(tree: SourceTree, name: Node, value: Node | None, scope: Node, node: Node) -> Binding:
     binding = _binding(tree, name, scope, node, value, "dim3")
     text = "dim3()" if value is None else binding.value or ""
-    if value is not None and value.type == "argument_list":
+    if value is not None and value.type in ("argument_list", "parameter_list"):
         text = "dim3" + text
     return msgspec.structs.replace(binding, value=text)
 
