@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from warplens_tools.source.parse import parse
-
 from warplens.agent.edits import text_hash
 from warplens.agent.priors import expect, masked
 from warplens.agent.template import extract, illegal, launch_geometry
@@ -18,6 +16,7 @@ from warplens_tools.arch.gpu import Limits
 from warplens_tools.finding import Finding
 from warplens_tools.rewrite.base import Rewrite, Target
 from warplens_tools.source.model import Kernel
+from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
 #: A value two octaves from the present one is this much less likely to be better than one octave away.

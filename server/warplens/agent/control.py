@@ -33,7 +33,8 @@ class RandomSearch:
         self.versions = Versions(baseline, path=path, kernel=kernel, space=space)
         self.settings = settings or SearchSettings()
         self.seed = seed
-        self._empty = False
+        #: Nothing is left to ask or to wait for.
+        self.exhausted = False
 
     def ask(self, count: int = 1) -> list[Ask]:
         """Up to `count` new candidates; fewer when draws keep ending in known versions."""
@@ -49,11 +50,6 @@ class RandomSearch:
         """Enter a candidate that an earlier process handed out."""
         self.versions.add(ask)
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing is left to ask or to wait for."""
-        return self._empty and not self.versions.waiting()
-
     def _draw(self) -> Node | None:
         draw = random.Random(f"{self.seed}/{len(self.versions.by_id)}")
         for _ in range(DRAWS):
@@ -61,7 +57,7 @@ class RandomSearch:
             node = self.versions.grow(self.versions.root, chain) if chain else None
             if node is not None:
                 return node
-        self._empty = True
+        self.exhausted = not self.versions.waiting()
         return None
 
     def _chain(self, draw: random.Random, length: int) -> Proposal | None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
+
 from warplens_tools.source.lexical import matching, split_arguments
 
 NAME = re.compile(r"(?<![\w.])(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")

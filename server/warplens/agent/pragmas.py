@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.source.lexical import matching
-
 from warplens.agent.blocks import LITERAL, number
 from warplens.agent.host import arguments
 from warplens.agent.tunable import Place, TunableParameter, others, place
 from warplens.agent.uses import File
 from warplens_tools.arch.gpu import Limits
+from warplens_tools.source.lexical import matching
 from warplens_tools.source.model import Kernel
 
 _UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll\b[ \t]*\(?[ \t]*(\w*)", re.MULTILINE)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-from warplens_tools.source.expression import TYPE_BYTES
-
 from warplens.agent.blocks import AXES, block_parameters, read_body
 from warplens.agent.host import Expression, names_behind
 from warplens.agent.pragmas import bounds_parameters, unroll_parameters
@@ -19,6 +17,7 @@ from warplens.agent.tunable import Refusal, Template, TunableParameter
 from warplens.agent.uses import File, Site, read_file
 from warplens.agent.versions import Geometry
 from warplens_tools.arch.gpu import Limits
+from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.text import SourceText
 

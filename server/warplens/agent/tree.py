@@ -48,6 +48,8 @@ class SearchTree:
         self.settings = settings or SearchSettings()
         self.seed = seed
         self.headroom = headroom
+        #: Nothing is left to ask or to wait for.
+        self.exhausted = False
         self._effects = Effects(self.settings.prior_trials)
         root = self.versions.root
         root.visits, root.reward_sum = 1, self.settings.reward_same
@@ -59,6 +61,7 @@ class SearchTree:
         while len(asks) < count:
             node = self._next()
             if node is None:
+                self.exhausted = not self.versions.waiting()
                 break
             _pend(node, 1)
             asks.append(node.ask)
@@ -84,11 +87,6 @@ class SearchTree:
         """Enter a candidate that an earlier process handed out; its `tell` follows, if it got that far."""
         _pend(self.versions.add(ask), 1)
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing is left to ask or to wait for."""
-        return self.versions.root.closed and not self.versions.waiting()
-
     def reward(self, verdict: Verdict) -> float:
         """What a verdict is worth, 0 to 1."""
         speedup = speedup_of(verdict)
@@ -97,7 +95,8 @@ class SearchTree:
         cap = max(self.headroom or self.settings.cap, self.settings.least_cap)
         same = self.settings.reward_same
         share = max(-1.0, min(1.0, math.log(speedup) / math.log(cap)))
-        return same + share * (1 - same if share > 0 else same - self.settings.reward_wrong)
+        least = self.settings.reward_wrong
+        return same + share * (1 - same) if share > 0 else max(least, same + share * (same - least))
 
     def _next(self) -> Node | None:
         """Descend to the most promising open node that may widen, and widen it."""
@@ -117,7 +116,7 @@ class SearchTree:
 
     def _may_widen(self, node: Node) -> bool:
         limit = self._child_limit(node)
-        return node.told and len(node.children) < limit and bool(self._untried(node))
+        return node.told and len(node.children) < limit and bool(self.versions.untried(node))
 
     def _child_limit(self, node: Node) -> float:
         if node.depth >= self.settings.max_depth:
@@ -151,7 +150,7 @@ class SearchTree:
         nodes = [
             n
             for n in self.versions.by_id.values()
-            if n.works and not n.closed and n.depth < self.settings.max_depth and self._untried(n)
+            if n.works and not n.closed and n.depth < self.settings.max_depth and self.versions.untried(n)
         ]
         return max(nodes, key=lambda n: (n.reward_sum / n.visits) / (1 + len(n.children)), default=None)
 
@@ -161,9 +160,8 @@ class SearchTree:
         child = self.versions.grow(node, leap) if leap is not None else None
         if child is not None:
             return child
-        untried = self._untried(node)
+        untried = self.versions.untried(node)
         best = max(untried, key=lambda p: self._expectation(node, p, noisy=True))
-        untried.remove(best)
         child = self.versions.grow(node, best)
         self._close_if_dead(node)
         return child
@@ -175,7 +173,7 @@ class SearchTree:
         """
         helpful = {
             p: gain
-            for p in self._untried(node)
+            for p in self.versions.steps(node).values()
             if all(self._effects.seen(change) for change in p.move.changes)
             and (gain := self._expectation(node, p)) >= self.settings.leap_gain
         }
@@ -193,11 +191,6 @@ class SearchTree:
         except InputError:  # two of them touch the same place
             return None
         return joined(chosen, edits)
-
-    def _untried(self, node: Node) -> list[Proposal]:
-        if node.untried is None:
-            node.untried = list(self.versions.space.propose(node.text))
-        return node.untried
 
     def _expectation(self, node: Node, proposal: Proposal, *, noisy: bool = False) -> float:
         """Expected log2 gain of a step on this version, from its prior and all verdicts so far."""
@@ -222,7 +215,7 @@ class SearchTree:
         """Close a version below which nothing is left, and what that makes dead above it."""
         at: Node | None = node
         while at is not None and at.told and not at.closed:
-            spent = not self._untried(at) or at.depth >= self.settings.max_depth
+            spent = not self.versions.untried(at) or at.depth >= self.settings.max_depth
             if not at.works:
                 spent = spent or len(at.children) >= self.settings.failed_children
             if not (spent and all(child.closed for child in at.children)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import msgspec
-from warplens_tools.source.lexical import matching, to_ascii, without_comments
 
 from warplens.agent.host import (
     Expression,
@@ -16,6 +15,7 @@ from warplens.agent.host import (
     host_function,
     names_behind,
 )
+from warplens_tools.source.lexical import matching, to_ascii, without_comments
 from warplens_tools.source.model import Constant, Kernel, LaunchSite, SourceModel
 from warplens_tools.text import SourceText, Span
 
@@ -160,10 +160,8 @@ def _harmless_line(code: str, at: int) -> bool:
 
 
 def _in_device_function(file: File, at: int) -> bool:
-    for found in _DEVICE_FUNCTION.finditer(file.code, 0, at):
-        if at < matching(file.code, found.end() - 1):
-            return True
-    return False
+    functions = _DEVICE_FUNCTION.finditer(file.code, 0, at)
+    return any(at < matching(file.code, found.end() - 1) for found in functions)
 
 
 def _defining(file: File, at: int) -> Constant | None:

@@ -88,8 +88,8 @@ class Node(msgspec.Struct):
     #: Over the user's version; None until told, and where it failed.
     speedup: float | None = None
     children: list[Node] = []
-    #: Steps not yet taken; None until they were asked for.
-    untried: list[Proposal] | None = None
+    #: Its steps by the hash of the text each makes; None until they were asked for.
+    steps: dict[str, Proposal] | None = None
     visits: int = 0
     pending: int = 0
     reward_sum: float = 0.0
@@ -152,6 +152,17 @@ class Versions:
         self.by_id[ask.candidate.id] = node
         self._hashes.add(ask.candidate.text_hash)
         return node
+
+    def steps(self, node: Node) -> dict[str, Proposal]:
+        """All steps a version may take, by the hash of the text they make."""
+        if node.steps is None:
+            proposals = self.space.propose(node.text)
+            node.steps = {text_hash(node.text.apply(list(p.edits))): p for p in proposals}
+        return node.steps
+
+    def untried(self, node: Node) -> list[Proposal]:
+        """Steps that lead to a text nobody asked about yet."""
+        return [p for key, p in self.steps(node).items() if key not in self._hashes]
 
     def told(self) -> list[Node]:
         """Versions with a verdict, without the user's own, in the order they were handed out."""
