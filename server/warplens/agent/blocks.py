@@ -59,6 +59,11 @@ class Body(msgspec.Struct, frozen=True):
 def block_parameters(file: File, kernel: Kernel, limits: Limits) -> Iterator[TunableParameter | Refusal]:
     """Literal block extents of a kernel's launches; extents that are constants of the file are not here."""
     sites = file.of(kernel)
+    for site in sites:
+        if site.block is None:
+            reason = f"the launch on line {site.launch.span.line} takes a block that is changed on the way"
+            yield Refusal("block", "block", reason)
+            return
     for axis in range(3):
         name = f"block.{AXES[axis]}"
         try:
@@ -73,11 +78,7 @@ def _literal_extent(sites: tuple[Site, ...], axis: int) -> list[tuple[Site, Expr
     """The literal that every launch has on this axis; None where the axis is 1 or not a literal."""
     found: list[tuple[Site, Expression]] = []
     for site in sites:
-        if site.block is None:
-            raise Refused(
-                f"the launch on line {site.launch.span.line} takes a block that is changed on the way"
-            )
-        if axis < len(site.block):
+        if site.block is not None and axis < len(site.block):
             value = leaf(site.block[axis], site.host)
             if LITERAL.match(value.text):
                 found.append((site, value))

@@ -99,12 +99,13 @@ def _block_domain(
 ) -> tuple[int, ...]:
     """Values of a constant that sets block extents; the body may use the name instead of blockDim."""
     start, end = file.range(kernel.span)
-    named = re.search(rf"(?<![\w.]){re.escape(name)}\b", file.code[start:end]) is not None
+    names = _derived(file, name)
+    named = any(re.search(rf"(?<![\w.]){re.escape(n)}\b", file.code[start:end]) for n in names)
     _no_bare_copy(file, kernel, value)
     divisors = False
     for site in file.of(kernel):
         for axis in axes:
-            divisors |= follow_grid(file, kernel, site, axis, value, {name}, tied=named).divisors_only
+            divisors |= follow_grid(file, kernel, site, axis, value, names, tied=named).divisors_only
     one_axis = axes == (0,) and all(s.launch.block_value[1:] == (1, 1) for s in file.of(kernel))
     if one_axis and not named:
         return block_domain(file, kernel, 0, value, limits, one_axis=True, divisors=divisors)
@@ -113,6 +114,15 @@ def _block_domain(
     return others(
         (v for v in domain if (not divisors or value % v == 0) and (not halves or v & (v - 1) == 0)), value
     )
+
+
+def _derived(file: File, name: str) -> set[str]:
+    """The constant and those defined by it: `THREADS` as (TILE * TILE) for `TILE`."""
+    names = {name}
+    for constant in file.model.constants:
+        if any(re.search(rf"\b{re.escape(known)}\b", constant.text) for known in names):
+            names.add(constant.name)
+    return names
 
 
 def _no_bare_copy(file: File, kernel: Kernel, value: int) -> None:
