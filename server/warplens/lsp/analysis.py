@@ -153,7 +153,7 @@ class Analysis:
                 elsewhere[str(path)] = self._session.on_screen(str(path), found)
         for key in self._session.replace_elsewhere(job.key, elsewhere):
             self._tell(key)
-        self._say_unknown(job, report.unknown)
+        self._say_unknown(job, report)
 
     def place(self, job: _Job, report: FileReport, unknown: Sequence[Unknown] = ()) -> None:
         """Show a state of a check, moved to the text as it is now; dropped if the job was overtaken."""
@@ -176,17 +176,18 @@ class Analysis:
         self._server.status("error", str(error), error.remedy, file.document.uri)
         self._tell(key)
 
-    def _say_unknown(self, job: _Job, unknown: Sequence[Unknown]) -> None:
-        """What could not be established is said in the status and, once, in the log."""
-        for item in unknown:
-            self._server.log_once(
-                f"{job.path.name}: {item.what}: {item.why}. {item.remedy}".rstrip(". ") + "."
-            )
-        if unknown:
-            first = unknown[0]
-            self._server.status("limited", f"{first.what}: {first.why}", first.remedy, job.file.document.uri)
-        else:
+    def _say_unknown(self, job: _Job, report: Report) -> None:
+        """What could not be established is logged once; a missing tier is the status."""
+        for item in report.unknown:
+            sentence = f"{item.what}: {item.why}"
+            self._server.log_once(f"{sentence}; {item.remedy}." if item.remedy else f"{sentence}.")
+        missing = next((u for u in report.unknown if u.what.startswith("binary tier")), None)
+        if missing is None:
             self._server.status("ready")
+        else:
+            self._server.status(
+                "limited", f"{missing.what}: {missing.why}", missing.remedy, job.file.document.uri
+            )
 
     def _tell(self, key: str) -> None:
         file = self._session.files.get(key)

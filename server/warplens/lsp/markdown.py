@@ -22,7 +22,7 @@ def kernel_page(view: View, kernel: KernelReport) -> str:
         _resources(kernel.resources) if kernel.resources is not None else "",
         "" if kernel.launch_lines else "No launch of this kernel in this file, so its block size is unknown.",
         *(finding_section(f) for f in view.findings_of(kernel)),
-        unknown_list(view.unknown),
+        unknown_list(_concerning(view, kernel)),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -62,6 +62,12 @@ def unknown_list(unknown: Iterable[Unknown]) -> str:
         f"- {_flat(u.what)}: {_flat(u.why)}" + (f" *{_flat(u.remedy)}*" if u.remedy else "") for u in unknown
     ]
     return "**Not known**\n\n" + "\n".join(lines) if lines else ""
+
+
+def _concerning(view: View, kernel: KernelReport) -> list[Unknown]:
+    """What is not known of this kernel, or of the file as a whole; not of its other kernels."""
+    others = [k.qualified_name for k in view.report.kernels if k.qualified_name != kernel.qualified_name]
+    return [u for u in view.unknown if not any(u.what.endswith(f" {name}") for name in others)]
 
 
 def _resources(resources: ResourceReport) -> str:

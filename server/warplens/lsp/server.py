@@ -23,6 +23,9 @@ from warplens import __version__
 from warplens.lsp import convert, protocol
 from warplens.lsp.analysis import Analysis
 from warplens.lsp.features import FEATURES
+from warplens.lsp.jobs import Jobs
+from warplens.lsp.judging import Judging, NoJudging
+from warplens.lsp.proposals import Proposals
 from warplens.lsp.protocol import StatusState
 from warplens.lsp.session import Session
 from warplens.service.service import Service
@@ -50,12 +53,14 @@ class WarplensProtocol(LanguageServerProtocol):
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
-    def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> _Steps:
-        """Give the handler all parameters: pygls passes the arguments on, but not the progress token."""
+    async def lsp_workspace__execute_command(  # type: ignore[override]
+        self, params: types.ExecuteCommandParams
+    ) -> Any:
+        """Give the handler all parameters, and `$/cancelRequest`: pygls' own passes on the arguments alone."""
         handler = self.fm.commands.get(params.command)
         if handler is None:
             raise JsonRpcInvalidParams(f"Warplens has no command {params.command!r}")
-        return (yield handler, (params,), None)
+        return await handler(params)
 
     @property
     def shut_down(self) -> bool:
@@ -79,7 +84,11 @@ class WarplensServer(LanguageServer):
 
     protocol: WarplensProtocol
 
-    def __init__(self, make_service: Callable[[Path], Service] = Service) -> None:
+    def __init__(
+        self,
+        make_service: Callable[[Path], Service] = Service,
+        make_judging: Callable[[Service], Judging] = NoJudging,
+    ) -> None:
         super().__init__(
             "warplens",
             __version__,
@@ -88,6 +97,9 @@ class WarplensServer(LanguageServer):
         )
         self.session = Session(make_service)
         self.analysis = Analysis(self)
+        self.jobs = Jobs(self)
+        self.proposals = Proposals(self)
+        self._make_judging = make_judging
         self._tasks: set[asyncio.Task[None]] = set()
         self._said: set[str] = set()
         #: Called when client and settings are known, and again when the folders change.
@@ -95,6 +107,10 @@ class WarplensServer(LanguageServer):
         self.on_close: list[Callable[[], None]] = []
         for feature in FEATURES:
             feature.register(self)
+
+    def judging(self, path: Path) -> Judging:
+        """What judges edits of a file."""
+        return self._make_judging(self.session.service(path))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the message loop; its failure is logged and ends nothing else."""
@@ -166,6 +182,7 @@ class WarplensServer(LanguageServer):
         """End jobs, their process trees, and watching."""
         for listener in self.on_close:
             self.guard(listener)
+        self.jobs.close()
         self.analysis.close()
 
     def _log(self, kind: types.MessageType, message: str) -> None:
@@ -177,12 +194,14 @@ def main() -> None:
     serve(Service)
 
 
-def serve(make_service: Callable[[Path], Service]) -> None:
+def serve(
+    make_service: Callable[[Path], Service], make_judging: Callable[[Service], Judging] = NoJudging
+) -> None:
     """As `main`, with services made by `make_service`; exits 0 after an orderly shutdown, else 1."""
     logging.basicConfig(
         level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
     )
-    server = WarplensServer(make_service)
+    server = WarplensServer(make_service, make_judging)
     try:
         server.start_io()
     finally:

@@ -153,9 +153,8 @@ class Session:
         self.forget_settings()
 
     def forget_settings(self) -> None:
-        """Read settings and flags anew, and start services anew: a settings file or compile commands changed."""
+        """Read settings anew: a settings file changed. Services read theirs for every check."""
         self._settings.clear()
-        self._services.clear()
 
     def accepts(self, method: str) -> bool:
         """Whether the client said that it handles this message of Warplens' own."""

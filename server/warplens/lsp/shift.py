@@ -122,12 +122,17 @@ def _related(related: RelatedReport, changes: Sequence[LineChange]) -> RelatedRe
 
 
 def _fix(fix: FixReport, changes: Sequence[LineChange]) -> FixReport | None:
-    """A fix needs all of its places as they were."""
-    edits: list[TextEdit] = []
-    for edit in fix.edits:
+    edits = shift_edits(fix.edits, changes)
+    return None if edits is None else msgspec.structs.replace(fix, edits=edits)
+
+
+def shift_edits(edits: Sequence[TextEdit], changes: Sequence[LineChange]) -> tuple[TextEdit, ...] | None:
+    """Where edits go after `changes`; None unless all of their places are as they were."""
+    moved: list[TextEdit] = []
+    for edit in edits:
         lines = shift_lines(edit.span.line, edit.span.end_line, changes)
         if lines is None:
             return None
         span = Span(lines[0], edit.span.column, lines[1], edit.span.end_column)
-        edits.append(TextEdit(span, edit.new_text))
-    return msgspec.structs.replace(fix, edits=tuple(edits))
+        moved.append(TextEdit(span, edit.new_text))
+    return tuple(moved)

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from warplens.lsp.judging import Search
+from warplens.lsp.proposals import Offer
 from warplens.service.report import (
     BottleneckReport,
     FileReport,
@@ -22,7 +24,7 @@ from warplens.service.report import (
     ResourceReport,
 )
 from warplens.service.service import CheckOptions, Service
-from warplens_tools.errors import InputError
+from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Observation, Tier
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.run.process import run
@@ -138,7 +140,34 @@ def _findings(
         )
 
 
+class SampleJudging:
+    """Finds `a[0] = 1` and makes it 2, after a search in a real process; without that, nothing is faster."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def optimize(self, path: Path, search: Search, *, progress: Progress, cancel: CancelToken) -> Offer:
+        text = SourceText.read(path)
+        if "// no GPU" in text.text:
+            raise MissingToolError("there is no CUDA GPU in this machine", remedy="run it where there is one")
+        progress("judging 1 of 2", 0.5)
+        match = _SLEEP.search(text.text)
+        seconds = match[1] if match else "0"
+        run([sys.executable, "-c", f"import time; time.sleep({seconds})"], cancel=cancel)
+        at = text.text.find("a[0] = 1")
+        if at < 0:
+            return Offer(search.kernel, "nothing faster was found for scale", "same", (), "")
+        edit = TextEdit(text.span(at + 7, at + 8), "2")
+        return Offer(search.kernel, "scale: 1.42× faster", "faster", (edit,), "**Proof.** 1.42× in 20 rounds")
+
+    def prove(
+        self, path: Path, kernel: str, fix: FixReport, *, progress: Progress, cancel: CancelToken
+    ) -> Offer:
+        offer = self.optimize(path, Search(kernel), progress=progress, cancel=cancel)
+        return Offer(kernel, f"{fix.title}: slower", "slower", fix.edits, offer.proof)
+
+
 if __name__ == "__main__":
     from warplens.lsp.server import serve
 
-    serve(SampleService)
+    serve(SampleService, SampleJudging)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from warplens.lsp.features import (
+    apply_proposal,
     code_actions,
     code_lens,
     configuration,
     diagnostics,
     file_watching,
+    fix_and_prove,
     hover,
     initialization,
     inlay_hints,
+    optimize,
     refresh,
     show_evidence,
     synchronization,
@@ -32,4 +35,7 @@ FEATURES = (
     hover,
     code_actions,
     show_evidence,
+    optimize,
+    fix_and_prove,
+    apply_proposal,
 )

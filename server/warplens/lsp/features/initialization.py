@@ -33,6 +33,7 @@ def register(server: WarplensServer) -> None:
 
     @server.feature(types.SHUTDOWN)
     def shutdown(params: None) -> None:  # noqa: ARG001 - the protocol's signature
+        server.jobs.stop()
         server.analysis.stop()
 
 
