@@ -47,9 +47,10 @@ class EditorSettings(msgspec.Struct, frozen=True, rename="kebab"):
 
 TRACE: Schema = {
     "type": "string",
-    "enum": ["off", "messages", "verbose"],
-    "default": "off",
-    "description": "Log the traffic with the language server in the channel Warplens Trace.",
+    "enum": ["messages", "verbose"],
+    "default": "messages",
+    "description": "What the channel Warplens Trace holds of the traffic with the language server, "
+    "once its log level is Trace.",
     "scope": "window",
 }
 

@@ -18,6 +18,7 @@ export class Environment implements vscode.Disposable {
   readonly managed: ManagedEnvironment | undefined;
   private readonly subscriptions: { dispose(): unknown }[] = [this.changed];
   private offered = false;
+  private setting = setting();
 
   constructor(
     private readonly extension: vscode.ExtensionContext,
@@ -27,9 +28,10 @@ export class Environment implements vscode.Disposable {
     this.managed = this.bundle && new ManagedEnvironment(extension.globalStorageUri.fsPath, this.bundle);
     this.subscriptions.push(
       vscode.workspace.onDidChangeConfiguration((event) => {
-        if (event.affectsConfiguration('warplens.interpreter')) {
-          this.changed.fire('the setting warplens.interpreter changed');
-        }
+        // Granting trust reports every restricted setting as changed, whether its value did or not.
+        if (!event.affectsConfiguration('warplens.interpreter') || setting() === this.setting) return;
+        this.setting = setting();
+        this.changed.fire('the setting warplens.interpreter changed');
       }),
       pythonExtension.onDidChangeInterpreter(() =>
         this.changed.fire("the Python extension's interpreter changed"),
@@ -133,8 +135,7 @@ export class Environment implements vscode.Disposable {
   }
 
   private async candidates(): Promise<Candidate[]> {
-    const setting = vscode.workspace.getConfiguration('warplens').get<string>('interpreter', '').trim();
-    if (setting !== '') return [{ origin: 'setting', command: setting }];
+    if (this.setting !== '') return [{ origin: 'setting', command: this.setting }];
     const candidates: Candidate[] = [];
     if (this.managed !== undefined) {
       if (await this.managed.exists()) {
@@ -167,6 +168,10 @@ export class Environment implements vscode.Disposable {
       return { usable: false, reason: errorText(error) };
     }
   }
+}
+
+function setting(): string {
+  return vscode.workspace.getConfiguration('warplens').get<string>('interpreter', '').trim();
 }
 
 function pathPythons(): string[] {

@@ -1,11 +1,10 @@
-// Two output channels, client and server, and a third for the protocol that opens once tracing is asked for.
+// Output channels: the client's, the server's, and the traffic between them, empty until its level is Trace.
 import * as vscode from 'vscode';
 
 export interface Logs {
   readonly client: vscode.LogOutputChannel;
   readonly server: vscode.LogOutputChannel;
-  /** Made on first use: most people never trace. */
-  trace(): vscode.LogOutputChannel;
+  readonly trace: vscode.LogOutputChannel;
 }
 
 export function createLogs(extension: vscode.ExtensionContext): Logs {
@@ -14,13 +13,9 @@ export function createLogs(extension: vscode.ExtensionContext): Logs {
     extension.subscriptions.push(channel);
     return channel;
   };
-  let trace: vscode.LogOutputChannel | undefined;
   return {
     client: open('Warplens'),
     server: open('Warplens Server'),
-    trace: () => {
-      trace ??= open('Warplens Trace');
-      return trace;
-    },
+    trace: open('Warplens Trace'),
   };
 }

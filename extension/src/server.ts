@@ -133,7 +133,7 @@ export class Server implements vscode.Disposable {
       documentSelector: [{ scheme: 'file', language: 'cuda-cpp' }],
       diagnosticCollectionName: 'Warplens',
       outputChannel: this.logs.server,
-      traceOutputChannel: this.logs.trace(),
+      traceOutputChannel: this.logs.trace,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationOptions,
       initializationFailedHandler: () => false,

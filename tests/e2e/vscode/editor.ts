@@ -109,6 +109,25 @@ export class Editor {
     await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click();
   }
 
+  /** Holds the mouse over a word of the visible text. */
+  async hover(word: string): Promise<void> {
+    await this.page.locator('.view-line span', { hasText: word }).last().hover();
+  }
+
+  /** Runs a code action at the caret by its title, through the light bulb's menu. */
+  async action(title: string): Promise<void> {
+    const entry = this.page.locator('.action-widget .monaco-list-row', { hasText: title }).first();
+    await until(async () => {
+      await this.page.keyboard.press('Control+Period');
+      return entry.waitFor({ timeout: 3_000 }).then(
+        () => true,
+        () => undefined,
+      );
+    }, `the action ${title} is offered`);
+    await this.screenshot('light-bulb');
+    await entry.click();
+  }
+
   async save(): Promise<void> {
     await this.page.keyboard.press('Control+S');
   }

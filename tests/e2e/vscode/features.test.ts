@@ -1,0 +1,151 @@
+// Every feature of the language server as a person sees it, on a file whose findings are written in its text.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Editor, ROOT, until } from './editor.ts';
+
+const PYTHON = join(import.meta.dirname, 'sample_python.sh');
+const editor = new Editor({
+  name: 'features',
+  files: ['tests/e2e/vscode/workspace/sample.cu', 'tests/e2e/vscode/workspace/warplens.toml'],
+  settings: { 'warplens.interpreter': PYTHON, 'warplens.trace.server': 'verbose' },
+  environment: { WARPLENS_ROOT: ROOT },
+});
+
+before(async () => {
+  await editor.open();
+  await editor.openFile('sample.cu');
+});
+after(() => editor.close());
+
+test('findings of both tiers are squiggles on their lines', async () => {
+  await editor.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+  await editor.page.locator('.squiggly-warning').nth(1).waitFor();
+  await editor.screenshot('squiggle');
+});
+
+test('findings are in the Problems panel', async () => {
+  await editor.page.keyboard.press('Control+Shift+M');
+  const problems = editor.page.locator('.markers-panel .monaco-list-row');
+  await problems.filter({ hasText: 'typed' }).waitFor();
+  await problems.filter({ hasText: 'compiled' }).filter({ hasText: 'WL902' }).waitFor();
+  await editor.screenshot('problems');
+  await editor.page.keyboard.press('Control+J');
+});
+
+test('a lens over each kernel says what bounds it and offers to optimize it', async () => {
+  const lenses = editor.page.locator('.codelens-decoration');
+  await lenses.filter({ hasText: 'memory-bound' }).nth(1).waitFor();
+  await lenses.filter({ hasText: 'Optimize this kernel' }).nth(1).waitFor();
+  await editor.screenshot('lens');
+});
+
+test('hints after a kernel name show what the settings file left on', async () => {
+  const line = editor.page.locator('.view-line', { hasText: '__global__ void scale' });
+  await line.filter({ hasText: /40\sregisters/ }).waitFor();
+  assert.doesNotMatch((await line.textContent()) ?? '', /occupancy/);
+  await editor.screenshot('inlay-hint');
+});
+
+test('a hover gives the evidence of a finding', async () => {
+  await editor.hover('compiled');
+  const hover = editor.page.locator('.monaco-hover-content', { hasText: 'WL902' }).first();
+  await hover.waitFor();
+  assert.match((await hover.textContent()) ?? '', /sample 1\.0/);
+  await editor.screenshot('hover');
+  await editor.page.keyboard.press('Escape');
+});
+
+test('the lens opens the evidence as a page', async () => {
+  await editor.page.locator('.codelens-decoration a', { hasText: 'memory-bound' }).first().click();
+  const page = editor.page.frameLocator('iframe.webview.ready').frameLocator('#active-frame');
+  await page.locator('body', { hasText: 'every load is used once' }).waitFor();
+  await editor.screenshot('evidence');
+  await editor.command('View: Close Editor');
+});
+
+test('a quick fix is applied', async () => {
+  await editor.openFile('sample.cu', 4, 30);
+  await editor.action('Remove the mark');
+  await editor.screenshot('quick-fix-applied');
+  await editor.save();
+  await editor.fileUntil('sample.cu', (text) => !text.includes('// source: typed'));
+  await until(
+    async () => ((await editor.page.locator('.squiggly-warning').count()) === 1 ? true : undefined),
+    'one left',
+  );
+});
+
+test('a save shows progress, and its Cancel ends the compiler', async () => {
+  const path = join(editor.workspace, 'sample.cu');
+  writeFileSync(path, readFileSync(path, 'utf8') + '// sleep: 97.25\n');
+  const running = (): number =>
+    spawnSync('pgrep', ['-fc', 'time\\.sleep\\(97\\.25\\)']).stdout.toString().trim() === '0' ? 0 : 1;
+  const progress = editor.page.locator('.statusbar-item', { hasText: 'checking sample.cu' }).last();
+  await progress.waitFor();
+  await editor.status.filter({ hasText: 'checking' }).waitFor();
+  assert.equal(running(), 1);
+  await progress.click();
+  const notification = editor.notification(/checking sample\.cu/);
+  await notification.waitFor();
+  await editor.screenshot('progress');
+  await notification.getByRole('button', { name: 'Cancel' }).click();
+  await until(() => (running() === 0 ? true : undefined), 'the compiler is gone', 10);
+  await editor.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+  await editor.screenshot('progress-cancelled');
+});
+
+test('the status item leads to what can be done', async () => {
+  await editor.status.click();
+  const rows = editor.page.locator('.quick-input-list .monaco-list-row');
+  await rows.filter({ hasText: 'Restart Server' }).waitFor();
+  await editor.screenshot('status');
+  await rows.filter({ hasText: 'Print Debug Information' }).click();
+  await until(
+    () => /server: warplens \d/.exec(editor.log('Warplens')) ?? undefined,
+    'debug information is printed',
+  );
+  assert.match(editor.log('Warplens'), new RegExp(`interpreter from setting: ${PYTHON}: taken`));
+});
+
+test('the traffic with the server can be logged', async () => {
+  await editor.command('Developer: Set Log Level...');
+  for (const row of ['Warplens Trace', 'Trace']) {
+    await editor.page.locator('.quick-input-widget input[type=text]').first().fill(row);
+    await editor.page.locator('.quick-input-list .monaco-list-row', { hasText: row }).first().click();
+  }
+  await editor.openFile('sample.cu', 5);
+  await until(
+    () => /textDocument\/\w+/.exec(editor.log('Warplens Trace')) ?? undefined,
+    'requests are in the trace',
+  );
+});
+
+test('a server that crashes is started again, and left stopped when it keeps crashing', async () => {
+  for (let crash = 1; crash <= 5; crash += 1) {
+    await until(() => editor.log('Warplens').split('the server runs').length > 1 || undefined, 'it runs');
+    const pid = await until(() => serverPid(), 'the server process');
+    process.kill(pid, 'SIGKILL');
+    await until(
+      () =>
+        editor.log('Warplens').includes(crash <= 4 ? `(${crash} of 4 restarts)` : 'left stopped') ||
+        undefined,
+      `crash ${crash} is noticed`,
+    );
+  }
+  await editor.page.locator('.statusbar-item.error-kind', { hasText: 'Warplens' }).waitFor();
+  await editor.screenshot('crashed');
+  await editor.command('Warplens: Restart Server');
+  await editor.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+});
+
+/** The one that belongs to this editor's profile. */
+function serverPid(): number | undefined {
+  const found = spawnSync('pgrep', ['-f', `${ROOT}/tests/server/lsp/sample_service\\.py$`], {
+    encoding: 'utf8',
+  });
+  const pid = Number(found.stdout.trim().split('\n').at(-1));
+  return pid > 0 ? pid : undefined;
+}
