@@ -134,6 +134,7 @@ FAKE_DRIVER = """\
 #include <cstring>
 extern "C" {
 int cuInit(unsigned) { return 0; }
+int cuDriverGetVersion(int* v) { *v = 13000; return 0; }
 int cuDeviceGetCount(int* n) { *n = 1; return 0; }
 int cuDeviceGet(int* d, int i) { *d = i + 7; return 0; }
 int cuDeviceGetName(char* s, int n, int d) { std::strncpy(s, d == 7 ? "Fake" : "?", n); return 0; }
@@ -151,7 +152,9 @@ def test_query_speaks_the_drivers_interface(tmp_path: Path) -> None:
     subprocess.run(["g++", "-shared", "-fPIC", source, "-o", library], check=True)
     command = [sys.executable, "-I", "-S", query.__file__, str(library)]
     answer = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    (device,) = msgspec.convert(json.loads(answer), DeviceQuery).devices
+    asked = msgspec.convert(json.loads(answer), DeviceQuery)
+    assert asked.cuda_version == 13000
+    (device,) = asked.devices
     assert (device.name, device.uuid) == ("Fake", "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f")
     assert (device.memory_bytes, device.multiprocessors, device.major) == (141 << 30, 16, 75)
     assert device.reserved_shared_bytes_per_block == 0

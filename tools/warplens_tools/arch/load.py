@@ -75,6 +75,8 @@ class DeviceQuery(msgspec.Struct, frozen=True):
     """The driver's answer; `error` says why there is no device."""
 
     devices: tuple[Device, ...] = ()
+    #: CUDA release that the driver supports, e.g. 13000 for 13.0; 0 where it does not say.
+    cuda_version: int = 0
     error: str = ""
 
 

@@ -28,7 +28,7 @@ ATTRIBUTES = {
 
 
 def query(library: str = "libcuda.so.1") -> dict[str, Any]:
-    """{"devices": […], "error": ""}; `error` says why there are none."""
+    """{"devices": […], "cuda_version": 13000, "error": ""}; `error` says why there are none."""
     try:
         cuda = ctypes.CDLL(library)
     except OSError as error:
@@ -38,7 +38,10 @@ def query(library: str = "libcuda.so.1") -> dict[str, Any]:
         return {"devices": [], "error": f"the NVIDIA driver gives no device (cuInit returned {status})"}
     count = ctypes.c_int()
     cuda.cuDeviceGetCount(ctypes.byref(count))
-    return {"devices": [_device(cuda, index) for index in range(count.value)], "error": ""}
+    version = ctypes.c_int()
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    devices = [_device(cuda, index) for index in range(count.value)]
+    return {"devices": devices, "cuda_version": version.value, "error": ""}
 
 
 def _device(cuda: ctypes.CDLL, index: int) -> dict[str, Any]:

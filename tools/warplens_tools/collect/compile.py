@@ -20,7 +20,7 @@ from warplens_tools.collect.messages import parse_messages
 from warplens_tools.collect.ptx import line_map, max_threads
 from warplens_tools.collect.ptxas import FunctionReport, parse_ptxas
 from warplens_tools.collect.toolchain import Toolchain, tool_environment, tool_version
-from warplens_tools.errors import CompileError, InputError, MissingToolError
+from warplens_tools.errors import CompileError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel, CompilerMessage, Resources
 from warplens_tools.run.cancel import CancelToken
 from warplens_tools.run.process import Completed, run
@@ -52,6 +52,7 @@ def compile_unit(
         InputError: no such file, not UTF-8, or an architecture or option that this nvcc does not know.
         MissingToolError: no nvcc or no host compiler; says how to get it.
         CompileError: nvcc rejected the unit; carries its messages with lines.
+        ToolFailedError: the toolkit's parts do not belong together.
         TimeLimitError, CancelledError: nvcc was stopped, with all its children.
     """
     nvcc = toolchain.require("nvcc")
@@ -209,6 +210,15 @@ def _failure(
     if "Failed to preprocess host compiler" in output or re.search(r"(gcc|g\+\+|cc): not found", output):
         return MissingToolError(
             "nvcc found no host compiler that works", remedy="install a C++ compiler, e.g. `apt install g++`"
+        )
+    if mixed := re.search(
+        r"invalid option: --\S+|Unsupported \.version .*|compiler and CUDA toolkit headers.*", output
+    ):
+        return ToolFailedError(
+            f"the parts of this CUDA toolkit are of different releases ({mixed[0].rstrip(chr(34))})",
+            remedy="see `warplens doctor`; `warplens setup toolchain` installs parts of one release",
+            status=done.status,
+            output=output,
         )
     errors = [m for m in messages if m.severity == "error"]
     first = next((m for m in errors if m.line), errors[0] if errors else None)

@@ -29,6 +29,11 @@ from warplens_tools.run.process import run
 
 #: NVIDIA's metapackage that pins every compiler wheel to one release.
 CUDA_VERSION = "13.4.3"
+#: Tools, as `warplens_tools.collect.toolchain` names them, that wheels carry.
+WHEEL_TOOLS = (
+    *("nvcc", "ptxas", "cicc", "cuda_headers"),
+    *("nvdisasm", "cuobjdump", "cupti_headers", "cupti_library"),
+)
 _COMPILER_PARTS = ("nvcc", "nvvm", "crt", "cudart", "cccl")
 #: Download in megabytes by part of the metapackage (sizes of the Linux x86-64 wheels of 13.4.92).
 _PART_MEGABYTES = {
@@ -39,7 +44,7 @@ _PART_MEGABYTES = {
     "cccl": 3.9,
     "cuobjdump": 0.4,
     "nvdisasm": 5.2,
-    "cupti": 12.6,
+    "cupti": 13.1,
 }
 _PROBES = {
     "nvcc": "bin/nvcc",

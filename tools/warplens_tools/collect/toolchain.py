@@ -10,7 +10,6 @@ Linux only.
 from __future__ import annotations
 
 import functools
-import mmap
 import os
 import re
 import shutil
@@ -22,6 +21,7 @@ from typing import Literal, get_args
 import msgspec
 
 from warplens_tools.collect.managed import managed_toolkit
+from warplens_tools.collect.versions import path_version
 from warplens_tools.errors import MissingToolError
 
 ToolName = Literal[
@@ -40,6 +40,9 @@ ToolName = Literal[
 ]
 TOOLS: tuple[ToolName, ...] = get_args(ToolName)
 
+#: Where NVIDIA's installers put toolkits, and the Nsight products.
+LOCAL = Path("/usr/local")
+NSIGHT = Path("/opt/nvidia")
 SETUP_REMEDY = "run `warplens setup toolchain`, or install the CUDA toolkit and set CUDA_HOME"
 _REMEDIES: dict[ToolName, str] = {
     "host_compiler": "install a C++ compiler, e.g. `apt install g++`",
@@ -146,11 +149,11 @@ def resolve_toolchain(settings: ToolchainSettings | None = None) -> Toolchain:
 @functools.lru_cache(maxsize=16)
 def _resolve(settings_json: bytes, _key: tuple[str, ...], managed: Path | None) -> Toolchain:
     settings = msgspec.json.decode(settings_json, type=ToolchainSettings)
-    roots = list(_roots(settings, os.environ, managed))
+    roots = _without_mixed(list(_roots(settings, os.environ, managed)))
     tools: dict[ToolName, Tool] = {}
     missing: dict[ToolName, Missing] = {}
     for name in TOOLS:
-        found = _locate(name, settings, roots, tools.get("nvcc"))
+        found = _locate(name, settings, roots, tools)
         if isinstance(found, Tool):
             tools[name] = found
         else:
@@ -184,8 +187,8 @@ def _all_roots(settings: ToolchainSettings, env: Mapping[str, str], managed: Pat
         root = _root_of_nvcc(Path(on_path), "PATH")
         if root is not None:
             yield root
-    local = Path("/usr/local")
-    yield _Root(local / "cuda", "/usr/local/cuda")
+    local = LOCAL
+    yield _Root(local / "cuda", str(local / "cuda"))
     for folder in sorted(local.glob("cuda-*"), key=_version_key, reverse=True):
         yield _Root(folder, str(folder))
     if env.get("CONDA_PREFIX"):
@@ -228,7 +231,7 @@ def _is_elf(path: Path) -> bool:
 
 
 def _locate(
-    name: ToolName, settings: ToolchainSettings, roots: list[_Root], nvcc: Tool | None
+    name: ToolName, settings: ToolchainSettings, roots: list[_Root], found: Mapping[ToolName, Tool]
 ) -> Tool | Missing:
     if name in settings.tools:
         path = Path(settings.tools[name]).expanduser()
@@ -237,14 +240,43 @@ def _locate(
         return Missing(name, f"{path}, set for {name}, does not exist", "correct the setting")
     if name == "host_compiler":
         return _host_compiler()
-    if name in ("ptxas", "cicc", "cuda_headers") and nvcc is not None:
+    if name in ("ptxas", "cicc", "cuda_headers") and "nvcc" in found:
         # nvcc starts its own ptxas and cicc and reads its own headers, whatever else is installed.
-        roots = [root for root in roots if str(root.folder) == nvcc.root] or roots
+        roots = _of_root(found["nvcc"], roots) or roots
+    if name == "cupti_library" and "cupti_headers" in found:
+        roots = [*_of_root(found["cupti_headers"], roots), *roots]
     for root in roots:
         path_in = _in_root(name, root)
         if path_in is not None:
             return Tool(name, str(path_in), root.origin, str(root.folder))
     return _elsewhere(name) or _missing(name, roots)
+
+
+def _of_root(tool: Tool, roots: list[_Root]) -> list[_Root]:
+    return [root for root in roots if str(root.folder) == tool.root]
+
+
+def _without_mixed(roots: list[_Root]) -> list[_Root]:
+    """The roots without toolkits whose parts are of different releases, where a whole one comes later.
+
+    So the remedy for a mixed installation, `warplens setup toolchain`, takes effect. What a setting or a
+    variable names is kept.
+    """
+    compilers = [root for root in roots if _in_root("nvcc", root)]
+    whole = [root for root in compilers if not _mixed(root)] if len(compilers) > 1 else []
+    if not whole:
+        return roots
+    chosen = ("setting", "CUDA_")
+    dropped = [root for root in compilers if root not in whole and not root.origin.startswith(chosen)]
+    return [root for root in roots if root not in dropped]
+
+
+@functools.lru_cache(maxsize=32)
+def _mixed(root: _Root) -> bool:
+    names: tuple[ToolName, ...] = ("nvcc", "cicc", "cuda_headers")
+    paths = {name: _in_root(name, root) for name in names}
+    found = {release(path_version(name, path)) for name, path in paths.items() if path is not None}
+    return len(found - {None}) > 1
 
 
 def _in_root(name: ToolName, root: _Root) -> Path | None:
@@ -270,8 +302,8 @@ def _elsewhere(name: ToolName) -> Tool | None:
     if on_path:
         return Tool(name, on_path, "PATH")
     products = {"ncu": "nsight-compute/*/ncu", "nsys": "nsight-systems/*/bin/nsys"}
-    found = sorted(Path("/opt/nvidia").glob(products[name])) if name in products else []
-    return Tool(name, str(found[-1]), "/opt/nvidia") if found else None
+    found = sorted(NSIGHT.glob(products[name])) if name in products else []
+    return Tool(name, str(found[-1]), str(NSIGHT)) if found else None
 
 
 def _host_compiler() -> Tool | Missing:
@@ -296,80 +328,14 @@ def _missing(name: ToolName, roots: list[_Root]) -> Missing:
 
 
 def tool_version(tool: Tool) -> str:
-    """The tool's version, e.g. "13.0.88" for nvcc; "" where it does not say. Cached by path and time.
-
-    Headers give their `CUDART_VERSION` or `CUPTI_API_VERSION` as "13.0"; cicc the release compiled into it.
-    """
-    path = Path(tool.path)
-    try:
-        stamp = path.stat().st_mtime_ns
-    except OSError:
-        return ""
-    return _version(tool.name, path, stamp)
+    """The tool's version, e.g. "13.0.88" for nvcc, "13.0" for headers; "" where it does not say. Cached."""
+    return path_version(tool.name, Path(tool.path))
 
 
-@functools.lru_cache(maxsize=64)
-def _version(name: ToolName, path: Path, _stamp: int) -> str:
-    if name == "cuda_headers":
-        return _define_version(path / "cuda_runtime_api.h", "CUDART_VERSION", 1000)
-    if name == "cupti_headers":
-        return _cupti_header_version(path)
-    if name == "cicc":
-        return _embedded_version(path)
-    if name == "cupti_library":
-        return _library_version(path)
-    return _asked_version(path)
-
-
-def _define_version(header: Path, macro: str, scale: int) -> str:
-    try:
-        text = header.read_text(errors="replace")
-    except OSError:
-        return ""
-    match = re.search(rf"#define\s+{macro}\s+(\d+)", text)
-    if match is None:
-        return ""
-    number = int(match[1])
-    return f"{number // scale}.{number % scale // 10}"
-
-
-def _cupti_header_version(folder: Path) -> str:
-    for header in ("cupti_version.h", "cupti.h"):
-        try:
-            text = (folder / header).read_text(errors="replace")
-        except OSError:
-            continue
-        match = re.search(r"#define\s+CUPTI_API_VERSION\s+(\d+)", text)
-        if match:
-            # 130001 is CUPTI of CUDA 13.0, second release; before CUDA 13 a plain counter (e.g. 26).
-            number = int(match[1])
-            return f"{number // 10000}.{number // 100 % 100}" if number >= 10000 else f"API {number}"
-    return ""
-
-
-def _embedded_version(path: Path) -> str:
-    """The release that cicc writes into every PTX header, read from the file itself (it has no --version)."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        at = data.find(b"Cuda compilation tools, release ")
-        text = data[at : at + 80].decode("ascii", errors="replace") if at >= 0 else ""
-    match = re.search(r"V([\d.]+)", text)
-    return match[1] if match else ""
-
-
-def _library_version(path: Path) -> str:
-    match = re.search(r"\.so\.([\d.]+)$", str(path.resolve()))
-    return match[1] if match else ""
-
-
-def _asked_version(path: Path) -> str:
-    try:
-        asked = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    text = asked.stdout + asked.stderr
-    match = re.search(r", V(\d[\d.]*)", text) or re.search(r"[Vv]ersion (\d[\d.]*)", text)
-    match = match or re.search(r"\b(\d+\.\d+(?:\.\d+)*)\b", text)
-    return match[1].rstrip(".") if match else ""
+def release(version: str) -> tuple[int, int] | None:
+    """(major, minor) of a version; None where there is none."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def tool_environment(workdir: Path) -> dict[str, str]:

@@ -64,8 +64,8 @@ def run(
         )
     except FileNotFoundError as error:
         raise MissingToolError(f"{command[0]} was not found") from error
-    except PermissionError as error:
-        raise MissingToolError(f"{command[0]} is not executable") from error
+    except OSError as error:
+        raise MissingToolError(f"{command[0]} cannot be started: {error.strerror}") from error
     remove = cancel.on_cancel(lambda: kill_tree(process)) if cancel is not None else None
     try:
         out, err = _communicate(process, stdin, timeout, on_line)
