@@ -65,6 +65,8 @@ class Instruction(msgspec.Struct, frozen=True):
     lines: tuple[SourceLine, ...] = ()
     #: Address a branch or call goes to, where the label lies in the same function; None otherwise.
     target: int | None = None
+    #: nvdisasm marks it as a register spill or its refill.
+    spill: bool = False
     #: General-purpose registers live at the instruction, its own results included, as nvdisasm counts them.
     live_registers: int | None = None
 

@@ -26,7 +26,7 @@ from warplens_tools.evidence import BinaryEvidence, Instruction
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
 #: Changes when an older cache's entries no longer mean the same.
-_FORMAT = b"1"
+_FORMAT = b"2"
 _STORES_PER_SWEEP = 32
 _COMPILERS: tuple[ToolName, ...] = ("nvcc", "ptxas", "cicc", "host_compiler")
 
@@ -144,7 +144,7 @@ class BinaryCache:
         self._write(self._sass_path(digest), msgspec.msgpack.encode(list(instructions)))
 
     def _sass_path(self, digest: str) -> Path:
-        return self.folder / "sass" / f"{digest}.msgpack"
+        return self.folder / "sass" / f"{digest}-{_FORMAT.decode()}.msgpack"
 
     def _keep(self, path: str, kind: str) -> str:
         """Move an artefact to a name made of its content."""

@@ -26,6 +26,8 @@ _LABEL = re.compile(r"^([.$\w]+):")
 _INSTRUCTION = re.compile(
     r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:(@!?U?P[0-9T]+)\s+)?([A-Z][A-Z0-9_]*)((?:\.[\w:]+)*)\s*([^;]*);(.*)$"
 )
+#: nvdisasm's own remark on an instruction, e.g. (*"SpillRefill"*).
+_NOTE = re.compile(r"\(\*.*?\*\)")
 _FILE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)(?: inlined at .*)?$')
 _LIVE = re.compile(r"//\s*\|\s*(\d*)\s*\|")
 _TARGET = re.compile(r"`\(([.$\w]+)\)")
@@ -79,8 +81,9 @@ def _add(section: _Section, match: re.Match[str], chain: tuple[SourceLine, ...])
             address=address,
             opcode=match[3],
             modifiers=tuple(match[4].split(".")[1:]),
-            operands=split_operands(match[5]),
+            operands=split_operands(_NOTE.sub("", match[5])),
             predicate=match[2] or "",
+            spill="SpillRefill" in match[5],
             lines=chain,
             live_registers=int(live[1] or 0) if live else None,
         )
