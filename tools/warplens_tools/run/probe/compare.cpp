@@ -1,0 +1,249 @@
+#include "compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+namespace warplens {
+namespace {
+
+double half_to_double(std::uint16_t bits) {
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double value = exponent == 31  ? (mantissa ? NAN : INFINITY)
+                   : exponent == 0 ? std::ldexp(mantissa, -24)
+                                   : std::ldexp(mantissa + 1024, exponent - 25);
+    return bits & 0x8000 ? -value : value;
+}
+
+template <class T>
+T read(const std::uint8_t* at) {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+// The part of the sum over elements that the scale check needs.
+struct Norms {
+    double expected = 0, got = 0, difference = 0;
+};
+
+struct Part {
+    Difference difference;
+    Norms norms;
+};
+
+double bound_of(const Expected& e, std::size_t i, double value, const Tolerance& t) {
+    const double magnitude = e.magnitude.empty() ? 0 : e.magnitude[i];
+    const double walk = t.factor * unit_roundoff(e.element) * std::sqrt(t.length);
+    double bound = walk * std::max(std::fabs(value), magnitude);
+    if (!e.spread.empty()) bound += 4.0 * e.spread[i];
+    if (e.element == Element::f16) bound += 4 * 0x1p-11 * std::max(std::fabs(value), 0x1p-14);
+    if (e.element == Element::bf16) bound += 4 * 0x1p-8 * std::fabs(value);
+    return bound;
+}
+
+void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance& t, std::size_t i, Part& part) {
+    const std::size_t size = element_size(e.element), at = i * size;
+    Difference& d = part.difference;
+    const bool equal = !std::memcmp(e.bytes.data() + at, got + at, size);
+    if (!is_floating(e.element) || !(*e.written)[i]) {
+        if (equal) return;
+        ++((*e.written)[i] ? d.wrong : d.stray);
+        d.first = std::min(d.first, at);
+        return;
+    }
+    const double right = load(e.element, e.bytes.data() + at), value = load(e.element, got + at);
+    if (std::isfinite(right) && std::isfinite(value)) {
+        part.norms.expected += right * right;
+        part.norms.got += value * value;
+        part.norms.difference += (value - right) * (value - right);
+    }
+    if (equal || (std::isnan(right) && std::isnan(value))) return;
+    if (!std::isfinite(right) || !std::isfinite(value)) {
+        ++d.nan;
+        d.first = std::min(d.first, at);
+        return;
+    }
+    const double bound = bound_of(e, i, right, t), off = std::fabs(value - right);
+    const double ratio = off == 0 ? 0 : bound > 0 ? off / bound : 1e30;
+    d.ratio = std::max(d.ratio, ratio);
+    if (ratio <= 1) return;
+    ++d.wrong;
+    d.first = std::min(d.first, at);
+}
+
+Part compare_range(const Expected& e, const std::uint8_t* got, const Tolerance& t, std::size_t begin,
+                   std::size_t end) {
+    Part part;
+    const std::size_t size = element_size(e.element), block = 4096;
+    for (std::size_t i = begin; i < end; i += block) {
+        const std::size_t stop = std::min(end, i + block);
+        // equal blocks need no look at their elements, but their norm counts
+        const bool equal = !std::memcmp(e.bytes.data() + i * size, got + i * size, (stop - i) * size);
+        if (equal && !is_floating(e.element)) continue;
+        for (std::size_t j = i; j < stop; ++j) compare_element(e, got, t, j, part);
+    }
+    return part;
+}
+
+Difference finish(const Part& part) {
+    Difference d = part.difference;
+    const Norms& n = part.norms;
+    if (n.expected > 0) {
+        d.relative = std::sqrt(n.difference / n.expected);
+        const double scale = std::sqrt(n.got / n.expected);
+        d.scale = d.ratio > 0 && (scale < 0.5 || scale > 2);
+    } else {
+        d.relative = n.difference > 0 ? 1e30 : 0;
+    }
+    return d;
+}
+
+Part compare_parallel(const Expected& e, const std::uint8_t* got, const Tolerance& t) {
+    const std::size_t count = e.bytes.size() / element_size(e.element);
+    const std::size_t wanted = std::min<std::size_t>(count / 262144 + 1, 8);
+    const std::size_t threads = std::min<std::size_t>(wanted, std::max(1u, std::thread::hardware_concurrency()));
+    std::vector<Part> parts(threads);
+    std::vector<std::thread> workers;
+    for (std::size_t k = 0; k < threads; ++k) {
+        auto work = [&, k] { parts[k] = compare_range(e, got, t, count * k / threads, count * (k + 1) / threads); };
+        if (k + 1 < threads) workers.emplace_back(work);
+        else work();
+    }
+    for (auto& worker : workers) worker.join();
+    Part sum;
+    for (const Part& part : parts) {
+        sum.difference.merge(part.difference);
+        sum.norms.expected += part.norms.expected;
+        sum.norms.got += part.norms.got;
+        sum.norms.difference += part.norms.difference;
+    }
+    return sum;
+}
+
+// Memory of unknown type that is not bitwise equal: would it be right as floats?
+bool right_as_floats(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance) {
+    for (Element element : {Element::f32, Element::f64, Element::bf16, Element::f16}) {
+        Expected typed;
+        typed.element = element;
+        const std::size_t size = element_size(element), count = expected.bytes.size() / size;
+        typed.bytes.assign(expected.bytes.begin(), expected.bytes.begin() + static_cast<long>(count * size));
+        typed.written = std::make_shared<std::vector<bool>>(count, true);
+        Difference d = finish(compare_parallel(typed, got, tolerance));
+        if (d.right()) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::size_t element_size(Element element) {
+    switch (element) {
+        case Element::f64: return 8;
+        case Element::f32: return 4;
+        case Element::f16:
+        case Element::bf16: return 2;
+        default: return 1;
+    }
+}
+
+bool is_floating(Element element) { return element != Element::other && element != Element::integer; }
+
+double unit_roundoff(Element element) { return element == Element::f64 ? 0x1p-53 : 0x1p-24; }
+
+// Large against the rounding of the inputs and of the arithmetic, small against 1.
+double input_move(Element element) {
+    switch (element) {
+        case Element::f64: return 0x1p-30;
+        case Element::f32: return 0x1p-14;
+        case Element::f16: return 0x1p-7;
+        default: return 0x1p-5;
+    }
+}
+
+double load(Element element, const std::uint8_t* at) {
+    switch (element) {
+        case Element::f64: return read<double>(at);
+        case Element::f32: return read<float>(at);
+        case Element::f16: return half_to_double(read<std::uint16_t>(at));
+        case Element::bf16: {
+            const std::uint32_t bits = static_cast<std::uint32_t>(read<std::uint16_t>(at)) << 16;
+            float value;
+            std::memcpy(&value, &bits, sizeof value);
+            return value;
+        }
+        default: return *at;
+    }
+}
+
+void Difference::merge(const Difference& other) {
+    ratio = std::max(ratio, other.ratio);
+    relative = std::max(relative, other.relative);
+    wrong += other.wrong;
+    stray += other.stray;
+    nan += other.nan;
+    first = std::min(first, other.first);
+    scale = scale || other.scale;
+    as_floats = as_floats || other.as_floats;
+}
+
+Difference compare(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance) {
+    Difference d = finish(compare_parallel(expected, got, tolerance));
+    if (expected.element == Element::other && d.wrong && !d.stray) d.as_floats = right_as_floats(expected, got, tolerance);
+    return d;
+}
+
+void add_repeat(Expected& e, const std::uint8_t* run) {
+    if (!std::memcmp(e.bytes.data(), run, e.bytes.size())) return;
+    if (!is_floating(e.element)) {
+        e.repeats = false;
+        return;
+    }
+    const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
+    if (e.spread.empty()) e.spread.assign(count, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+        const double first = load(e.element, e.bytes.data() + i * size), again = load(e.element, run + i * size);
+        if (std::isfinite(first) && std::isfinite(again))
+            e.spread[i] = std::max(e.spread[i], static_cast<float>(std::fabs(again - first)));
+        else if (std::isnan(first) != std::isnan(again) || std::isinf(first) != std::isinf(again))
+            e.repeats = false;
+    }
+}
+
+void add_moved(Expected& e, const std::uint8_t* run, int total) {
+    if (!is_floating(e.element)) return;
+    const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
+    if (e.magnitude.empty()) e.magnitude.assign(count, 0);
+    // r uniform in [-1, 1] has variance 1/3
+    const double unit = input_move(e.element) / std::sqrt(3.0);
+    for (std::size_t i = 0; i < count; ++i) {
+        const double first = load(e.element, e.bytes.data() + i * size), moved = load(e.element, run + i * size);
+        if (!std::isfinite(first) || !std::isfinite(moved)) continue;
+        const double a = (moved - first) / unit;
+        // root mean square, grown one run at a time
+        e.magnitude[i] = static_cast<float>(std::sqrt(double(e.magnitude[i]) * e.magnitude[i] + a * a / total));
+    }
+}
+
+void mark_written(std::vector<bool>& written, Element element, const std::uint8_t* before, const std::uint8_t* after,
+                  std::size_t bytes) {
+    const std::size_t size = element_size(element), count = bytes / size;
+    constexpr std::size_t block = 4096;
+    for (std::size_t i = 0; i < count; i += block) {
+        const std::size_t stop = std::min(count, i + block);
+        if (!std::memcmp(before + i * size, after + i * size, (stop - i) * size)) continue;
+        for (std::size_t j = i; j < stop; ++j)
+            if (std::memcmp(before + j * size, after + j * size, size)) written[j] = true;
+    }
+}
+
+std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size) {
+    if (!is_floating(element)) return 0;
+    std::uint64_t unclean = 0;
+    for (std::size_t at = 0; at + element_size(element) <= size; at += element_size(element))
+        unclean += !std::isfinite(load(element, bytes + at));
+    return unclean;
+}
+
+}  // namespace warplens

@@ -1,0 +1,52 @@
+#include "driver.h"
+
+#include <chrono>
+#include <thread>
+
+namespace warplens {
+
+const char* name_of(CUresult status) {
+    const char* name = nullptr;
+    return cuGetErrorName(status, &name) == CUDA_SUCCESS && name ? name : "CUDA_ERROR_UNKNOWN";
+}
+
+DriverError::DriverError(CUresult status, const std::string& what)
+    : std::runtime_error(what + " failed with " + name_of(status)), status(status) {}
+
+bool is_sticky(CUresult status) {
+    switch (status) {
+        case CUDA_ERROR_ILLEGAL_ADDRESS:
+        case CUDA_ERROR_LAUNCH_TIMEOUT:
+        case CUDA_ERROR_ASSERT:
+        case CUDA_ERROR_HARDWARE_STACK_ERROR:
+        case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+        case CUDA_ERROR_MISALIGNED_ADDRESS:
+        case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+        case CUDA_ERROR_INVALID_PC:
+        case CUDA_ERROR_LAUNCH_FAILED:
+        case CUDA_ERROR_ECC_UNCORRECTABLE:
+        case CUDA_ERROR_EXTERNAL_DEVICE:
+        case CUDA_ERROR_CONTAINED:
+        case CUDA_ERROR_UNKNOWN: return true;
+        default: return false;
+    }
+}
+
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void wait(CUstream stream, double seconds) {
+    const double started = now();
+    for (;;) {
+        const CUresult status = cuStreamQuery(stream);
+        if (status == CUDA_SUCCESS) return;
+        if (status != CUDA_ERROR_NOT_READY) throw DriverError(status, "the launch");
+        const double elapsed = now() - started;
+        if (elapsed > seconds) throw Hung();
+        // short kernels are waited for hot, so that the next launch is not late; long ones are not worth a core
+        if (elapsed > 0.002) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+}
+
+}  // namespace warplens

@@ -1,0 +1,33 @@
+// Driver calls as exceptions.
+#pragma once
+
+#include <cuda.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace warplens {
+
+struct DriverError : std::runtime_error {
+    DriverError(CUresult status, const std::string& what);
+    CUresult status;
+};
+
+const char* name_of(CUresult status);
+// The context is lost: every later call fails too.
+bool is_sticky(CUresult status);
+inline void check(CUresult status, const char* what) {
+    if (status != CUDA_SUCCESS) throw DriverError(status, what);
+}
+
+// Thrown when a launch runs past its limit; the stream is still busy.
+struct Hung : std::runtime_error {
+    Hung() : std::runtime_error("the launch ran past its time limit") {}
+};
+
+// Waits for the stream; throws Hung after `seconds`, DriverError when a launch on it failed.
+void wait(CUstream stream, double seconds);
+
+double now();  // seconds, monotonic
+
+}  // namespace warplens

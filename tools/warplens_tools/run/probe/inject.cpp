@@ -1,0 +1,177 @@
+// The entry point that the CUDA driver calls in every process with CUDA_INJECTION64_PATH set.
+#include <cupti.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "allocations.h"
+#include "driver.h"
+#include "survey.h"
+#include "visit.h"
+
+namespace warplens {
+namespace {
+
+// One per process, never destroyed: callbacks may come until the very end.
+struct Probe {
+    Job job;
+    Results results;
+    Allocations allocations;
+    Survey survey;
+    CUpti_SubscriberHandle subscriber = nullptr;
+    std::mutex mutex;                        // held by a visit for good: other threads' calls wait at it
+    std::set<CUfunction> module_functions;   // handles from cuModuleGetFunction
+    std::uint64_t seen = 0, captured = 0;    // launches of the kernel in question
+    std::uint64_t matching = 0;              // of those, with the shape in question
+    int captures = 0;                        // streams in capture now
+};
+
+Probe* probe = nullptr;
+thread_local bool inside = false;            // calls the probe makes itself are not followed
+
+bool is_capture_begin(CUpti_CallbackId id) {
+    switch (id) {
+        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
+        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
+        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
+        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
+        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
+        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz: return true;
+        default: return false;
+    }
+}
+
+bool is_capture_end(CUpti_CallbackId id) {
+    return id == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture || id == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
+}
+
+std::string kernel_name(const CUpti_CallbackData* call, const Launch& launch, bool from_module) {
+    if (call->symbolName) return call->symbolName;
+    const char* name = nullptr;
+    if (cuFuncGetName(&name, loaded(launch.function, from_module)) == CUDA_SUCCESS && name) return name;
+    return "";
+}
+
+bool is_captured(const Launch& launch) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    // an implicit capture error means that this is the legacy stream while another one is in capture
+    const CUresult result = cuStreamIsCapturing(launch.stream, &status);
+    return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool has_shape(const Launch& launch) {
+    const Job& job = probe->job;
+    return !std::memcmp(launch.grid, job.grid, sizeof job.grid) && !std::memcmp(launch.block, job.block, sizeof job.block) &&
+           launch.shared == job.shared;
+}
+
+// A program may start others; one process visits.
+bool claim() {
+    const std::string path = probe->job.result + ".claim";
+    const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (file >= 0) close(file);
+    return file >= 0;
+}
+
+void on_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
+    Launch launch = launch_of(id, call);
+    const bool from_module = probe->module_functions.count(launch.function) > 0;
+    const std::string name = kernel_name(call, launch, from_module);
+    const bool captured = is_captured(launch);
+    if (probe->job.mode == "survey") return probe->survey.launched(name, launch, captured);
+    if (name != probe->job.kernel) return;
+    ++(captured ? probe->captured : probe->seen);
+    if (captured || !has_shape(launch)) return;
+    // a synchronisation would break another stream's capture: the next launch has to do
+    if (probe->matching < probe->job.launch) ++probe->matching;
+    else if (probe->captures == 0 && claim()) {
+        cuptiEnableDomain(1, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+        visit(probe->job, launch, from_module, probe->allocations, probe->results);
+    }
+}
+
+void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void* data) {
+    if (inside) return;
+    inside = true;
+    {
+        std::lock_guard<std::mutex> lock(probe->mutex);
+        const auto* call = static_cast<const CUpti_CallbackData*>(data);
+        const bool enter = call->callbackSite == CUPTI_API_ENTER;
+        if (is_launch(id)) {
+            if (enter) on_launch(id, call);
+        } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction) {
+            const auto* p = static_cast<const cuModuleGetFunction_params*>(call->functionParams);
+            if (!enter && p->hfunc) probe->module_functions.insert(*p->hfunc);
+        } else if (is_capture_begin(id)) {
+            if (enter) ++probe->captures;
+        } else if (is_capture_end(id)) {
+            if (!enter && probe->captures) --probe->captures;
+        } else {
+            probe->allocations.follow(id, call);
+        }
+    }
+    inside = false;
+}
+
+void at_exit() {
+    inside = true;
+    if (probe->job.mode == "survey") return probe->survey.finish(probe->results);
+    probe->results.write(Record("never").add("seen", probe->seen).add("captured", probe->captured).add("matching", probe->matching));
+}
+
+// No orphan keeps the card when whoever asked is gone.
+void watch(long parent) {
+    const int handle = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(parent), 0));
+    if (handle < 0) return;
+    std::thread([handle] {
+        pollfd entry{handle, POLLIN, 0};
+        while (poll(&entry, 1, -1) < 0) {}
+        _exit(1);
+    }).detach();
+}
+
+void subscribe() {
+    auto must = [](CUptiResult result, const char* what) {
+        if (result == CUPTI_SUCCESS) return;
+        const char* text = nullptr;
+        cuptiGetResultString(result, &text);
+        throw std::runtime_error(std::string(what) + ": " + (text ? text : "unknown error"));
+    };
+    must(cuptiSubscribe(&probe->subscriber, on_call, nullptr), "CUPTI takes no subscriber");
+    auto enable = [&](CUpti_CallbackId id) {
+        must(cuptiEnableCallback(1, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id), "CUPTI gives no callback");
+    };
+    for (CUpti_CallbackId id : launch_calls()) enable(id);
+    for (CUpti_CallbackId id = 1; id < CUPTI_DRIVER_TRACE_CBID_SIZE; ++id)
+        if (is_capture_begin(id) || is_capture_end(id)) enable(id);
+    enable(CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction);
+    if (probe->job.mode == "survey") return probe->survey.start();
+    for (CUpti_CallbackId id : Allocations::watched()) enable(id);
+}
+
+}  // namespace
+}  // namespace warplens
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+    using namespace warplens;
+    const char* path = std::getenv("WARPLENS_JOB");
+    if (!path || probe) return 1;
+    probe = new Probe;
+    try {
+        probe->job = read_job(path);
+        probe->results.open(probe->job.result);
+        if (probe->job.parent) watch(probe->job.parent);
+        subscribe();
+        std::atexit(at_exit);
+    } catch (const std::exception& error) {
+        probe->results.write(Record("failed").add("reason", error.what()));
+        _exit(3);
+    }
+    return 1;
+}

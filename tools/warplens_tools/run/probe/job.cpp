@@ -1,0 +1,105 @@
+#include "job.h"
+
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+
+namespace warplens {
+namespace {
+
+Element element_of(const std::string& name) {
+    static const std::map<std::string, Element> known = {
+        {"other", Element::other}, {"f64", Element::f64},   {"f32", Element::f32},
+        {"f16", Element::f16},     {"bf16", Element::bf16}, {"integer", Element::integer}};
+    return known.at(name);
+}
+
+std::string rest_of(std::istringstream& line) {
+    std::string text;
+    std::getline(line >> std::ws, text);
+    return text;
+}
+
+void read_extent(std::istringstream& line, unsigned (&extent)[3]) {
+    if (!(line >> extent[0] >> extent[1] >> extent[2])) throw std::runtime_error("three numbers expected");
+}
+
+Parameter read_parameter(std::istringstream& line) {
+    Parameter p;
+    std::string element, constant;
+    line >> p.index >> element >> constant;
+    p.element = element_of(element);
+    p.constant = constant == "const";
+    return p;
+}
+
+using Reader = std::function<void(Job&, std::istringstream&)>;
+
+const std::map<std::string, Reader>& readers() {
+    static const std::map<std::string, Reader> table = {
+        {"mode", [](Job& j, auto& s) { j.mode = rest_of(s); }},
+        {"result", [](Job& j, auto& s) { j.result = rest_of(s); }},
+        {"helpers", [](Job& j, auto& s) { j.helpers = rest_of(s); }},
+        {"kernel", [](Job& j, auto& s) { j.kernel = rest_of(s); }},
+        {"shape", [](Job& j, auto& s) { read_extent(s, j.grid); read_extent(s, j.block); s >> j.shared; }},
+        {"launch", [](Job& j, auto& s) { s >> j.launch; }},
+        {"seed", [](Job& j, auto& s) { s >> j.seed; }},
+        {"parent", [](Job& j, auto& s) { s >> j.parent; }},
+        {"parameter", [](Job& j, auto& s) { j.parameters.push_back(read_parameter(s)); }},
+        {"global", [](Job& j, auto& s) { j.globals.push_back(rest_of(s)); }},
+        {"option", [](Job& j, auto& s) { std::string name; s >> name; s >> j.options[name]; }},
+        {"variant",
+         [](Job& j, auto& s) { Variant v; s >> v.name >> v.scale >> v.noise; j.variants.push_back(v); }},
+        {"candidate", [](Job& j, auto& s) { j.candidates.emplace_back(); j.candidates.back().id = rest_of(s); }},
+        {"cubin", [](Job& j, auto& s) { j.candidates.at(j.candidates.size() - 1).cubin = rest_of(s); }},
+        {"entry", [](Job& j, auto& s) { j.candidates.at(j.candidates.size() - 1).entry = rest_of(s); }},
+        {"grid", [](Job& j, auto& s) { read_extent(s, j.candidates.at(j.candidates.size() - 1).grid); }},
+        {"block", [](Job& j, auto& s) { read_extent(s, j.candidates.at(j.candidates.size() - 1).block); }},
+        {"shared", [](Job& j, auto& s) { s >> j.candidates.at(j.candidates.size() - 1).shared; }},
+        {"variable",
+         [](Job& j, auto& s) {
+             Global g;
+             s >> g.name >> g.live;
+             if (g.live == "-") g.live.clear();
+             j.candidates.at(j.candidates.size() - 1).globals.push_back(g);
+         }},
+    };
+    return table;
+}
+
+}  // namespace
+
+double Job::option(const std::string& name) const {
+    auto found = options.find(name);
+    if (found == options.end()) throw std::runtime_error("the job has no option " + name);
+    return found->second;
+}
+
+Job parse_job(const std::string& text) {
+    Job job;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string key;
+        if (!(words >> key)) continue;
+        try {
+            readers().at(key)(job, words);
+        } catch (const std::exception&) {
+            throw std::runtime_error("cannot read the job's line: " + line);
+        }
+        if (words.fail() && !words.eof()) throw std::runtime_error("cannot read the job's line: " + line);
+    }
+    if (job.mode.empty() || job.result.empty()) throw std::runtime_error("the job names no mode or result file");
+    return job;
+}
+
+Job read_job(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw std::runtime_error("cannot read " + path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return parse_job(text.str());
+}
+
+}  // namespace warplens

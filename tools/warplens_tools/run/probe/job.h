@@ -1,0 +1,55 @@
+// What one run of the probe shall do. Written by Python (run/probe/job.py), one "key value" per line.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace warplens {
+
+enum class Element { other, f64, f32, f16, bf16, integer };
+
+struct Parameter {
+    int index = 0;
+    Element element = Element::other;  // of the memory a pointer parameter leads to
+    bool constant = false;             // declared pointer to const
+};
+
+// An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1].
+struct Variant {
+    std::string name;
+    double scale = 1, noise = 0;
+};
+
+// A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.
+struct Global {
+    std::string name, live;
+};
+
+struct Candidate {
+    std::string id, cubin, entry;
+    unsigned grid[3] = {0, 0, 0}, block[3] = {0, 0, 0};  // 0: as the baseline's
+    long long shared = -1;                               // dynamic bytes; -1: as the baseline's
+    std::vector<Global> globals;
+};
+
+struct Job {
+    std::string mode, result, helpers, kernel;
+    unsigned grid[3] = {0, 0, 0}, block[3] = {0, 0, 0}, shared = 0;  // of the launch to visit
+    std::uint64_t launch = 0;  // which launch of this shape, from 0
+    std::uint64_t seed = 1;
+    long parent = 0;
+    std::vector<Parameter> parameters;
+    std::vector<std::string> globals;  // of the running program's module
+    std::vector<Variant> variants;
+    std::vector<Candidate> candidates;
+    std::map<std::string, double> options;
+
+    double option(const std::string& name) const;  // throws std::runtime_error if the job has none
+};
+
+Job parse_job(const std::string& text);  // throws std::runtime_error with the line that cannot be read
+Job read_job(const std::string& path);
+
+}  // namespace warplens

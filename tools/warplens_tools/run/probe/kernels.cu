@@ -1,0 +1,49 @@
+// The probe's own kernels, loaded from a cubin beside the user's.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+using u64 = unsigned long long;
+
+__device__ inline u64 mix(u64 x) {  // the finalizer of SplitMix64
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+// One keyed 64-bit checksum per chunk of 64 KiB, of whole words where `base` is aligned, else of bytes.
+// Whoever does not know the key cannot make other contents with the same sum.
+extern "C" __global__ void warplens_checksum(const unsigned char* base, u64 bytes, u64 key, u64* sums) {
+    constexpr u64 chunk = 65536;
+    const u64 begin = blockIdx.x * chunk, end = min(begin + chunk, bytes);
+    u64 sum = 0;
+    const u64 words_end = reinterpret_cast<u64>(base) % 8 ? begin : end / 8 * 8;
+    for (u64 at = begin + threadIdx.x * 8ull; at < words_end; at += blockDim.x * 8ull)
+        sum += mix(*reinterpret_cast<const u64*>(base + at) ^ mix(key + at));
+    for (u64 at = words_end + threadIdx.x; at < end; at += blockDim.x) sum += mix(base[at] ^ mix(key + at));
+    __shared__ u64 parts[32];
+    for (int step = 16; step; step /= 2) sum += __shfl_down_sync(~0u, sum, step);
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x) return;
+    for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) sum += parts[warp];
+    sums[blockIdx.x] = sum;
+}
+
+template <class T>
+__device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 seed) {
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) {
+        const double uniform = double(mix(seed + i) >> 11) * 0x1p-52 - 1;  // [-1, 1)
+        const double value = static_cast<double>(data[i]);
+        // 0, infinity and NaN stay what they are: they often mean something (padding, a mask)
+        if (value != 0 && isfinite(value)) data[i] = static_cast<T>(value * scale * (1 + noise * uniform));
+    }
+}
+
+#define WARPLENS_MOVE(name, type)                                                                      \
+    extern "C" __global__ void name(type* data, u64 count, double scale, double noise, u64 seed) {     \
+        move_inputs(data, count, scale, noise, seed);                                                  \
+    }
+WARPLENS_MOVE(warplens_move_f64, double)
+WARPLENS_MOVE(warplens_move_f32, float)
+WARPLENS_MOVE(warplens_move_f16, __half)
+WARPLENS_MOVE(warplens_move_bf16, __nv_bfloat16)

@@ -1,0 +1,208 @@
+#include "launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "driver.h"
+
+namespace warplens {
+namespace {
+
+// What only orders launches among themselves would tie the copies to the program's other work.
+bool says_what_runs(CUlaunchAttributeID id) {
+    return id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+           id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE ||
+           id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
+           id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+}
+
+template <class Parameters>
+Launch plain(const CUpti_CallbackData* call) {
+    const auto* p = static_cast<const Parameters*>(call->functionParams);
+    Launch launch;
+    launch.function = p->f;
+    const unsigned grid[3] = {p->gridDimX, p->gridDimY, p->gridDimZ};
+    const unsigned block[3] = {p->blockDimX, p->blockDimY, p->blockDimZ};
+    std::copy(grid, grid + 3, launch.grid);
+    std::copy(block, block + 3, launch.block);
+    launch.shared = p->sharedMemBytes;
+    launch.stream = p->hStream;
+    launch.parameters = p->kernelParams;
+    return launch;
+}
+
+Launch extended(const CUpti_CallbackData* call) {
+    const auto* p = static_cast<const cuLaunchKernelEx_params*>(call->functionParams);
+    const CUlaunchConfig& c = *p->config;
+    Launch launch;
+    launch.function = p->f;
+    const unsigned grid[3] = {c.gridDimX, c.gridDimY, c.gridDimZ};
+    const unsigned block[3] = {c.blockDimX, c.blockDimY, c.blockDimZ};
+    std::copy(grid, grid + 3, launch.grid);
+    std::copy(block, block + 3, launch.block);
+    launch.shared = c.sharedMemBytes;
+    launch.stream = c.hStream;
+    launch.parameters = p->kernelParams;
+    launch.extra = p->extra;
+    for (unsigned i = 0; i < c.numAttrs; ++i) {
+        if (!says_what_runs(c.attrs[i].id)) continue;
+        launch.attributes.push_back(c.attrs[i]);
+        if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) launch.cooperative = c.attrs[i].value.cooperative;
+    }
+    return launch;
+}
+
+Launch cooperative(const CUpti_CallbackData* call) {
+    Launch launch = plain<cuLaunchCooperativeKernel_params>(call);
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+    launch.attributes.push_back(attribute);
+    launch.cooperative = true;
+    return launch;
+}
+
+int attribute(CUfunction function, CUfunction_attribute which) {
+    int value = 0;
+    check(cuFuncGetAttribute(&value, which, function), "cuFuncGetAttribute");
+    return value;
+}
+
+}  // namespace
+
+void Launch::go(CUstream on) const {
+    CUlaunchConfig config{};
+    config.gridDimX = grid[0], config.gridDimY = grid[1], config.gridDimZ = grid[2];
+    config.blockDimX = block[0], config.blockDimY = block[1], config.blockDimZ = block[2];
+    config.sharedMemBytes = shared;
+    config.hStream = on;
+    config.attrs = const_cast<CUlaunchAttribute*>(attributes.data());
+    config.numAttrs = static_cast<unsigned>(attributes.size());
+    check(cuLaunchKernelEx(&config, function, parameters, extra), "the launch");
+}
+
+const std::vector<CUpti_CallbackId>& launch_calls() {
+    static const std::vector<CUpti_CallbackId> ids = {
+        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+        CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+        CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
+    };
+    return ids;
+}
+
+bool is_launch(CUpti_CallbackId id) {
+    const auto& ids = launch_calls();
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+Launch launch_of(CUpti_CallbackId id, const CUpti_CallbackData* call) {
+    switch (id) {
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: return extended(call);
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz: return cooperative(call);
+        default: {
+            Launch launch = plain<cuLaunchKernel_params>(call);
+            launch.extra = static_cast<const cuLaunchKernel_params*>(call->functionParams)->extra;
+            return launch;
+        }
+    }
+}
+
+CUfunction loaded(CUfunction handle, bool from_module) {
+    CUfunction function = nullptr;
+    if (!from_module && cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(handle)) == CUDA_SUCCESS)
+        return function;
+    return handle;
+}
+
+std::vector<ParameterPlace> signature(CUfunction function) {
+    std::vector<ParameterPlace> places;
+    ParameterPlace place{};
+    while (cuFuncGetParamInfo(function, places.size(), &place.offset, &place.bytes) == CUDA_SUCCESS)
+        places.push_back(place);
+    return places;
+}
+
+CUdeviceptr pointer_argument(const Launch& launch, const std::vector<ParameterPlace>& places, std::size_t index) {
+    if (index >= places.size() || places[index].bytes != sizeof(CUdeviceptr)) return 0;
+    const void* at = nullptr;
+    if (launch.parameters) {
+        at = launch.parameters[index];
+    } else if (launch.extra) {
+        for (void** item = launch.extra; *item != CU_LAUNCH_PARAM_END; item += 2)
+            if (*item == CU_LAUNCH_PARAM_BUFFER_POINTER) at = static_cast<char*>(item[1]) + places[index].offset;
+    }
+    CUdeviceptr value = 0;
+    if (at) std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+Loaded::Loaded(const Candidate& candidate, const Launch& baseline, Memory& memory)
+    : launch_(baseline), memory_(memory) {
+    check(cuModuleLoad(&module_, candidate.cubin.c_str()), "loading the candidate");
+    if (cuModuleGetFunction(&launch_.function, module_, candidate.entry.c_str()) != CUDA_SUCCESS)
+        throw Refused("refused", "the candidate has no kernel " + candidate.entry);
+    if (!(signature(launch_.function) == signature(baseline.function)))
+        throw Refused("refused", "the candidate's parameters differ from the kernel's");
+    if (candidate.grid[0]) std::copy(candidate.grid, candidate.grid + 3, launch_.grid);
+    if (candidate.block[0]) std::copy(candidate.block, candidate.block + 3, launch_.block);
+    if (candidate.shared >= 0) launch_.shared = static_cast<unsigned>(candidate.shared);
+    set_attributes(baseline);
+    find_variables(candidate);
+}
+
+Loaded::~Loaded() {
+    memory_.unbind();
+    if (module_) cuModuleUnload(module_);
+}
+
+void Loaded::set_attributes(const Launch& baseline) {
+    const unsigned threads = launch_.block[0] * launch_.block[1] * launch_.block[2];
+    const int most = attribute(launch_.function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    if (threads > static_cast<unsigned>(most))
+        throw Refused("illegal", "its registers allow " + std::to_string(most) + " threads per block, the launch has " +
+                                     std::to_string(threads));
+    const int dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    const int wanted = static_cast<int>(launch_.shared);
+    if (wanted > attribute(launch_.function, static_cast<CUfunction_attribute>(dynamic)) &&
+        cuFuncSetAttribute(launch_.function, static_cast<CUfunction_attribute>(dynamic), wanted) != CUDA_SUCCESS)
+        throw Refused("illegal", "its static and dynamic shared memory exceed the card's limit per block");
+    for (CUfunction_attribute same : {CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                      CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED}) {
+        const int value = attribute(baseline.function, same);
+        if (value != attribute(launch_.function, same)) cuFuncSetAttribute(launch_.function, same, value);
+    }
+}
+
+void Loaded::find_variables(const Candidate& candidate) {
+    for (const Global& global : candidate.globals) {
+        CUdeviceptr at = 0;
+        std::size_t bytes = 0;
+        if (cuModuleGetGlobal(&at, &bytes, module_, global.name.c_str()) != CUDA_SUCCESS || !bytes) continue;
+        auto twin = std::find_if(memory_.blocks.begin(), memory_.blocks.end(), [&](const Block& b) {
+            return !global.live.empty() && b.variable == global.live && b.bytes == bytes;
+        });
+        if (twin != memory_.blocks.end()) {
+            twins_.emplace_back(twin - memory_.blocks.begin(), at);
+            continue;
+        }
+        Own own{at, std::vector<std::uint8_t>(bytes)};
+        check(cuMemcpyDtoH(own.contents.data(), at, bytes), "reading a variable of the candidate");
+        own_.push_back(std::move(own));
+    }
+}
+
+void Loaded::bind() {
+    for (const auto& [block, at] : twins_) memory_.blocks[block].at = at;
+}
+
+void Loaded::reset(CUstream stream) {
+    for (const Own& own : own_)
+        check(cuMemcpyHtoDAsync(own.at, own.contents.data(), own.contents.size(), stream), "resetting a variable");
+}
+
+}  // namespace warplens

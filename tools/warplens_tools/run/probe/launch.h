@@ -1,0 +1,81 @@
+// A kernel launch as the program makes it, and a candidate's in its place.
+#pragma once
+
+#include <cuda.h>
+#include <cupti.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job.h"
+#include "memory.h"
+
+namespace warplens {
+
+struct Launch {
+    CUfunction function = nullptr;
+    unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, shared = 0;
+    std::vector<CUlaunchAttribute> attributes;  // those that say what runs, not when
+    void** parameters = nullptr;
+    void** extra = nullptr;
+    CUstream stream = nullptr;                  // the program's
+    bool cooperative = false;
+
+    void go(CUstream on) const;                 // throws DriverError
+};
+
+// Every driver call that launches one kernel.
+const std::vector<CUpti_CallbackId>& launch_calls();
+bool is_launch(CUpti_CallbackId id);
+// What such a call is about to launch. `function` may still be a CUkernel, see `loaded`.
+Launch launch_of(CUpti_CallbackId id, const CUpti_CallbackData* call);
+// The launch's function as a CUfunction of the current context. Handles that the program got from
+// cuModuleGetFunction are one already.
+CUfunction loaded(CUfunction handle, bool from_module);
+
+struct ParameterPlace {
+    std::size_t offset, bytes;
+    bool operator==(const ParameterPlace& o) const { return offset == o.offset && bytes == o.bytes; }
+};
+std::vector<ParameterPlace> signature(CUfunction function);
+// The 8 bytes of a parameter as an address; 0 if it is not that wide.
+CUdeviceptr pointer_argument(const Launch& launch, const std::vector<ParameterPlace>& places, std::size_t index);
+
+// Why a candidate cannot be launched at all.
+struct Refused : std::runtime_error {
+    Refused(const char* state, const std::string& why) : std::runtime_error(why), state(state) {}
+    const char* state;  // a verdict's: "refused" or "illegal"
+};
+
+// A candidate's module, loaded beside the program's.
+class Loaded {
+   public:
+    Loaded(const Candidate& candidate, const Launch& baseline, Memory& memory);
+    ~Loaded();
+    Loaded(const Loaded&) = delete;
+    Loaded& operator=(const Loaded&) = delete;
+
+    const Launch& launch() const { return launch_; }
+    // Makes the blocks that have a twin among its variables stand for the twins, until Memory::unbind.
+    void bind();
+    // Puts the variables that only it has back to what they were when it was loaded.
+    void reset(CUstream stream);
+
+   private:
+    struct Own {
+        CUdeviceptr at;
+        std::vector<std::uint8_t> contents;
+    };
+    void set_attributes(const Launch& baseline);
+    void find_variables(const Candidate& candidate);
+
+    CUmodule module_ = nullptr;
+    Launch launch_;
+    Memory& memory_;
+    std::vector<std::pair<std::size_t, CUdeviceptr>> twins_;  // block, address
+    std::vector<Own> own_;
+};
+
+}  // namespace warplens

@@ -1,0 +1,188 @@
+#include "memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <stdexcept>
+
+#include "driver.h"
+
+namespace warplens {
+namespace {
+
+constexpr std::size_t kStaging = 32u << 20;
+constexpr std::size_t kHeadroom = 1u << 30;  // left to the program and to candidates' local memory
+
+std::size_t available_host_bytes() {
+    return static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+CUfunction function_of(CUmodule module, const char* name) {
+    CUfunction function;
+    check(cuModuleGetFunction(&function, module, name), "cuModuleGetFunction");
+    return function;
+}
+
+}  // namespace
+
+Helpers::Helpers(const std::string& cubin) {
+    check(cuModuleLoad(&module, cubin.c_str()), "loading the probe's kernels");
+    checksum = function_of(module, "warplens_checksum");
+    f64 = function_of(module, "warplens_move_f64");
+    f32 = function_of(module, "warplens_move_f32");
+    f16 = function_of(module, "warplens_move_f16");
+    bf16 = function_of(module, "warplens_move_bf16");
+}
+
+CUfunction Helpers::move_of(Element element) const {
+    switch (element) {
+        case Element::f64: return f64;
+        case Element::f32: return f32;
+        case Element::f16: return f16;
+        case Element::bf16: return bf16;
+        default: throw std::logic_error("only floating-point inputs are moved");
+    }
+}
+
+Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, std::uint64_t key)
+    : blocks(std::move(all)), helpers_(helpers), stream_(stream), key_(key) {
+    for (Block& block : blocks) {
+        block.at = block.base;
+        block.first_chunk = chunks_;
+        block.saved = bytes_;
+        chunks_ += block.chunks();
+        bytes_ += (block.bytes + 255) / 256 * 256;
+    }
+    std::size_t free = 0, total = 0;
+    check(cuMemGetInfo(&free, &total), "cuMemGetInfo");
+    if (bytes_ + kHeadroom < free) {
+        check(cuMemAlloc(&copy_, std::max<std::size_t>(bytes_, 256)), "allocating the snapshot");
+    } else if (bytes_ < available_host_bytes() / 2) {
+        host_copy_.resize(bytes_);
+    } else {
+        throw std::runtime_error("the program's " + std::to_string(bytes_ >> 20) +
+                                 " MiB of device memory fit no second time on the card or the host");
+    }
+    check(cuMemAlloc(&sums_, std::max<std::size_t>(chunks_, 1) * 8), "allocating checksums");
+    check(cuMemAllocHost(reinterpret_cast<void**>(&staging_), kStaging), "allocating a staging buffer");
+    save();
+}
+
+void Memory::save() {
+    for (const Block& block : blocks) {
+        if (copy_) check(cuMemcpyDtoDAsync(copy_ + block.saved, block.base, block.bytes, stream_), "saving memory");
+        else copy_out(block.base, host_copy_.data() + block.saved, block.bytes);
+    }
+    check(cuStreamSynchronize(stream_), "saving memory");
+}
+
+void Memory::copy_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes) {
+    // two halves in turn: one is copied by the card while the host empties the other
+    constexpr std::size_t half = kStaging / 2;
+    std::size_t pending = 0;
+    for (std::size_t at = 0, turn = 0; at < bytes || pending; at += half, turn ^= 1) {
+        check(cuStreamSynchronize(stream_), "reading memory");
+        const std::size_t now = at < bytes ? std::min(half, bytes - at) : 0;
+        if (now) check(cuMemcpyDtoHAsync(staging_ + turn * half, from + at, now, stream_), "reading memory");
+        if (pending) std::memcpy(to + at - half, staging_ + (turn ^ 1) * half, pending);
+        pending = now;
+    }
+    // pinned memory is within a candidate's reach: nothing of an expected result stays there
+    std::memset(staging_, 0, std::min(bytes, kStaging));
+}
+
+Sums Memory::checksums() {
+    Sums sums(chunks_);
+    for (const Block& block : blocks) {
+        CUdeviceptr base = block.at, out = sums_ + block.first_chunk * 8;
+        std::uint64_t bytes = block.bytes, key = key_ + block.first_chunk;
+        void* arguments[] = {&base, &bytes, &key, &out};
+        check(cuLaunchKernel(helpers_.checksum, static_cast<unsigned>(block.chunks()), 1, 1, 256, 1, 1, 0, stream_,
+                             arguments, nullptr),
+              "the checksum");
+    }
+    check(cuStreamSynchronize(stream_), "the checksum");
+    if (chunks_) check(cuMemcpyDtoH(sums.data(), sums_, chunks_ * 8), "reading checksums");
+    return sums;
+}
+
+const Block& Memory::block_of(std::size_t chunk) const {
+    auto after = std::upper_bound(blocks.begin(), blocks.end(), chunk,
+                                  [](std::size_t c, const Block& b) { return c < b.first_chunk; });
+    return *std::prev(after);
+}
+
+const Block* Memory::find(CUdeviceptr address) const {
+    for (const Block& block : blocks)
+        if (address >= block.base && address < block.base + block.bytes) return &block;
+    return nullptr;
+}
+
+void Memory::restore(const Chunks& chunks) {
+    for (std::size_t i = 0; i < chunks.size();) {
+        const Block& block = block_of(chunks[i]);
+        std::size_t j = i + 1;
+        while (j < chunks.size() && chunks[j] == chunks[j - 1] + 1 && chunks[j] < block.first_chunk + block.chunks()) ++j;
+        const std::size_t offset = (chunks[i] - block.first_chunk) * kChunk;
+        const std::size_t bytes = std::min((chunks[j - 1] - block.first_chunk + 1) * kChunk, block.bytes) - offset;
+        if (copy_)
+            check(cuMemcpyDtoDAsync(block.at + offset, copy_ + block.saved + offset, bytes, stream_), "restoring");
+        else
+            check(cuMemcpyHtoDAsync(block.at + offset, host_copy_.data() + block.saved + offset, bytes, stream_),
+                  "restoring");
+        i = j;
+    }
+}
+
+void Memory::read(const Stretch& s, std::uint8_t* to) { copy_out(blocks[s.block].at + s.offset, to, s.bytes); }
+
+void Memory::read_saved(const Stretch& s, std::uint8_t* to) {
+    const std::size_t at = blocks[s.block].saved + s.offset;
+    if (copy_) copy_out(copy_ + at, to, s.bytes);
+    else std::memcpy(to, host_copy_.data() + at, s.bytes);
+}
+
+void Memory::write_saved(const Stretch& s, const std::uint8_t* from) {
+    const std::size_t at = blocks[s.block].saved + s.offset;
+    if (copy_) check(cuMemcpyHtoD(copy_ + at, from, s.bytes), "changing the snapshot");
+    else std::memcpy(host_copy_.data() + at, from, s.bytes);
+}
+
+void Memory::move(const Stretch& s, double scale, double noise, std::uint64_t seed) {
+    CUdeviceptr base = blocks[s.block].at + s.offset;
+    std::uint64_t count = s.bytes / (s.element == Element::f64 ? 8 : s.element == Element::f32 ? 4 : 2);
+    void* arguments[] = {&base, &count, &scale, &noise, &seed};
+    const unsigned grid = static_cast<unsigned>(std::min<std::uint64_t>((count + 255) / 256, 4096));
+    if (grid)
+        check(cuLaunchKernel(helpers_.move_of(s.element), grid, 1, 1, 256, 1, 1, 0, stream_, arguments, nullptr),
+              "moving the inputs");
+}
+
+void Memory::unbind() {
+    for (Block& block : blocks) block.at = block.base;
+}
+
+Chunks Memory::variables() const {
+    Chunks chunks;
+    for (const Block& block : blocks)
+        for (std::size_t i = 0; !block.variable.empty() && i < block.chunks(); ++i)
+            chunks.push_back(block.first_chunk + i);
+    return chunks;
+}
+
+Chunks changed(const Sums& before, const Sums& after) {
+    Chunks chunks;
+    for (std::size_t i = 0; i < before.size(); ++i)
+        if (before[i] != after[i]) chunks.push_back(i);
+    return chunks;
+}
+
+Chunks merged(const Chunks& a, const Chunks& b) {
+    Chunks both;
+    std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+    return both;
+}
+
+}  // namespace warplens

@@ -1,0 +1,83 @@
+// The device memory that a launch may touch: saved at its entry, checked and put back after every run.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "job.h"
+
+namespace warplens {
+
+constexpr std::size_t kChunk = 65536;  // as in kernels.cu
+
+// The probe's own kernels.
+struct Helpers {
+    explicit Helpers(const std::string& cubin);
+    CUfunction move_of(Element element) const;
+
+    CUmodule module = nullptr;
+    CUfunction checksum = nullptr, f64 = nullptr, f32 = nullptr, f16 = nullptr, bf16 = nullptr;
+};
+
+// An allocation, or a variable of the kernel's module.
+struct Block {
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    std::string variable;         // "" for an allocation
+    CUdeviceptr at = 0;           // where it is now: a candidate has variables of its own
+    std::size_t first_chunk = 0;  // chunks are numbered through all blocks
+    std::size_t saved = 0;        // offset of its copy
+
+    std::size_t chunks() const { return (bytes + kChunk - 1) / kChunk; }
+};
+
+// Part of a block, of one element type.
+struct Stretch {
+    std::size_t block = 0, offset = 0, bytes = 0;
+    Element element = Element::other;
+};
+
+using Sums = std::vector<std::uint64_t>;
+using Chunks = std::vector<std::size_t>;
+
+class Memory {
+   public:
+    // Saves the blocks' contents. Throws std::runtime_error where the copy fits neither the card nor the host.
+    Memory(std::vector<Block> blocks, const Helpers& helpers, CUstream stream, std::uint64_t key);
+
+    std::vector<Block> blocks;
+    std::size_t bytes() const { return bytes_; }
+
+    Sums checksums();                            // of every chunk, as it is now
+    void restore(const Chunks& chunks);          // asynchronous, on the stream
+    void read(const Stretch& stretch, std::uint8_t* to);
+    void read_saved(const Stretch& stretch, std::uint8_t* to);
+    void write_saved(const Stretch& stretch, const std::uint8_t* from);
+    // Moves the floats of a stretch in place.
+    void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed);
+    const Block& block_of(std::size_t chunk) const;
+    // The block that holds an address of the program, or nullptr.
+    const Block* find(CUdeviceptr address) const;
+    void unbind();                               // every block is the program's own again
+    Chunks variables() const;                    // the chunks of all variables
+
+   private:
+    void copy_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes);
+    void save();
+
+    const Helpers& helpers_;
+    CUstream stream_;
+    std::uint64_t key_;
+    std::size_t bytes_ = 0, chunks_ = 0;
+    CUdeviceptr copy_ = 0, sums_ = 0;
+    std::vector<std::uint8_t> host_copy_;        // used instead of copy_ where the card has no room
+    std::uint8_t* staging_ = nullptr;
+};
+
+Chunks changed(const Sums& before, const Sums& after);
+Chunks merged(const Chunks& a, const Chunks& b);  // both sorted
+
+}  // namespace warplens

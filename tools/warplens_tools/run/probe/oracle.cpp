@@ -1,0 +1,318 @@
+#include "oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "driver.h"
+
+namespace warplens {
+namespace {
+
+constexpr std::size_t kLargeResult = 256u << 20;  // above it one moved input set has to do
+
+std::size_t floats_in(const std::vector<Stretch>& stretches) {
+    std::size_t count = 0;
+    for (const Stretch& s : stretches)
+        if (is_floating(s.element)) count += s.bytes / element_size(s.element);
+    return count;
+}
+
+// Values of the same kind and size as those there, so that nothing gives the poison away.
+void poison(Element element, const std::vector<bool>& written, std::vector<std::uint8_t>& bytes, std::mt19937_64& random) {
+    const std::size_t size = element_size(element), count = bytes.size() / size;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!written[i]) continue;
+        std::uint64_t bits = random();
+        std::uint8_t* at = bytes.data() + i * size;
+        std::memcpy(at, &bits, size);
+        if (!is_floating(element)) continue;
+        // sign and mantissa at random, the exponent of 1 or 2: finite, and of no telling size
+        std::uint8_t* high = at + size - 1;
+        const std::uint8_t sign = *high & 0x80;
+        *high = static_cast<std::uint8_t>(sign | (element == Element::f16 ? 0x3c | (*high & 3) : 0x3f));
+        if (element == Element::f32 || element == Element::bf16) at[size - 2] |= 0x80;
+        if (element == Element::f64) at[size - 2] |= 0xf0;
+    }
+}
+
+}  // namespace
+
+Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream stream, Results& results)
+    : job_(job), baseline_(baseline), memory_(memory), stream_(stream), results_(results) {
+    tolerance_.factor = job.option("tolerance_factor");
+    limit_ = job.option("baseline_limit");
+    initial_ = memory_.checksums();
+    cases_.push_back({{"own", 1, 0}, 0, {}, {}});
+    std::mt19937_64 random(job.seed);
+    for (const Variant& variant : job.variants) cases_.push_back({variant, random(), {}, {}});
+    find_types();
+    find_inputs();
+    find_written();
+    learn_own();
+    if (job_.option("poison")) find_pure();
+    learn_variants();
+}
+
+void Oracle::find_types() {
+    const auto places = signature(baseline_.function);
+    for (const Parameter& p : job_.parameters) {
+        const CUdeviceptr address = pointer_argument(baseline_, places, static_cast<std::size_t>(p.index));
+        const Block* block = address ? memory_.find(address) : nullptr;
+        if (!block) continue;
+        typed_.push_back({static_cast<std::size_t>(block - memory_.blocks.data()),
+                          static_cast<std::size_t>(address - block->base), p.element, p.index});
+    }
+    std::sort(typed_.begin(), typed_.end(), [](const Typed& a, const Typed& b) {
+        return std::pair(a.block, a.offset) < std::pair(b.block, b.offset);
+    });
+}
+
+// The type at an offset, and where it ends: a pointer's type holds up to the next pointer into the block, and
+// the first one's also before it.
+Element Oracle::type_at(std::size_t block, std::size_t offset, std::size_t& end) const {
+    end = memory_.blocks[block].bytes;
+    const Typed* here = nullptr;
+    bool clash = false;
+    for (const Typed& t : typed_) {
+        if (t.block != block) continue;
+        if (here && t.offset > offset && t.offset != here->offset) {
+            end = std::min(end, t.offset);
+            break;
+        }
+        clash = here && here->offset == t.offset && here->element != t.element;
+        here = &t;
+    }
+    if (!here || clash || !is_floating(here->element)) return here && !clash ? here->element : Element::other;
+    const std::size_t size = element_size(here->element);
+    if (here->offset % size) return Element::other;
+    if (offset % size == 0 && end - offset >= size) {
+        end = offset + (end - offset) / size * size;
+        return here->element;
+    }
+    return Element::other;  // a last part of an element
+}
+
+void Oracle::find_inputs() {
+    for (std::size_t b = 0; b < memory_.blocks.size(); ++b) {
+        for (std::size_t at = 0, end = 0; at < memory_.blocks[b].bytes; at = end) {
+            const Element element = type_at(b, at, end);
+            if (is_floating(element)) inputs_.push_back({b, at, end - at, element});
+        }
+    }
+}
+
+void Oracle::prepare(const Case& c) {
+    memory_.restore(dirty_);
+    if (c.variant.scale == 1 && c.variant.noise == 0) return;
+    std::uint64_t seed = c.seed;
+    for (const Stretch& s : inputs_) memory_.move(s, c.variant.scale, c.variant.noise, seed++ * 0x9e3779b97f4a7c15ull);
+}
+
+double Oracle::run_once() {
+    const double started = now();
+    baseline_.go(stream_);
+    wait(stream_, limit_);
+    return now() - started;
+}
+
+Chunks Oracle::written_by(const Case& c) {
+    prepare(c);
+    const Sums before = memory_.checksums();
+    run_once();
+    const Sums after = memory_.checksums();
+    dirty_ = merged(dirty_, changed(initial_, after));
+    dirty_ = merged(dirty_, changed(initial_, before));
+    return changed(before, after);
+}
+
+void Oracle::find_written() {
+    Chunks chunks = written_by(cases_[0]);
+    timed_ = chunks;
+    // the first run also loads code; the second tells how long one takes
+    prepare(cases_[0]);
+    const double seconds = run_once();
+    limit_ = std::min(limit_, job_.option("hang_factor") * seconds + job_.option("hang_seconds"));
+    for (std::size_t i = 1; i < cases_.size(); ++i) {
+        results_.write(Record("stage").add("name", "variant " + cases_[i].variant.name));
+        chunks = merged(chunks, written_by(cases_[i]));
+    }
+    writable_ = chunks;
+    add_stretches(chunks);
+    set_length(seconds);
+}
+
+void Oracle::add_stretches(const Chunks& chunks) {
+    for (std::size_t i = 0; i < chunks.size();) {
+        const Block& block = memory_.block_of(chunks[i]);
+        std::size_t j = i + 1;
+        while (j < chunks.size() && chunks[j] == chunks[j - 1] + 1 && chunks[j] < block.first_chunk + block.chunks()) ++j;
+        const auto index = static_cast<std::size_t>(&block - memory_.blocks.data());
+        const std::size_t stop = std::min((chunks[j - 1] - block.first_chunk + 1) * kChunk, block.bytes);
+        for (std::size_t at = (chunks[i] - block.first_chunk) * kChunk, end = 0; at < stop; at = end) {
+            const Element element = type_at(index, at, end);
+            end = std::min(end, stop);
+            stretches_.push_back({index, at, end - at, element});
+            written_.push_back(std::make_shared<std::vector<bool>>((end - at) / element_size(element), false));
+        }
+        i = j;
+    }
+}
+
+void Oracle::set_length(double seconds) {
+    CUdevice device;
+    int processors = 0, khz = 0;
+    check(cuCtxGetDevice(&device), "cuCtxGetDevice");
+    check(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), "cuDeviceGetAttribute");
+    check(cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device), "cuDeviceGetAttribute");
+    // 128 additions per clock and SM is the most that ordinary units of any architecture since Volta do
+    const double additions = 128.0 * processors * khz * 1e3 * seconds;
+    const auto results = static_cast<double>(std::max<std::size_t>(1, floats_in(stretches_)));
+    const auto inputs = static_cast<double>(std::max<std::size_t>(1, floats_in(inputs_)));
+    // a thread's chain of additions may also revisit inputs, but not outrun the card
+    tolerance_.length = std::max(1.0, std::min(additions / results, std::max(inputs, 4096.0)));
+}
+
+// Runs the baseline on a case and keeps its results; `mark` also notes what it changes.
+void Oracle::capture(Case& c, bool mark) {
+    std::vector<std::vector<std::uint8_t>> before;
+    prepare(c);
+    for (std::size_t i = 0; mark && i < stretches_.size(); ++i) {
+        before.emplace_back(stretches_[i].bytes);
+        memory_.read(stretches_[i], before.back().data());
+    }
+    run_once();
+    c.after = memory_.checksums();
+    c.expected.clear();
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        Expected e;
+        e.element = stretches_[i].element;
+        e.bytes.resize(stretches_[i].bytes);
+        e.written = written_[i];
+        memory_.read(stretches_[i], e.bytes.data());
+        if (mark) mark_written(*e.written, e.element, before[i].data(), e.bytes.data(), e.bytes.size());
+        c.expected.push_back(std::move(e));
+    }
+}
+
+void Oracle::learn_own() {
+    Case& own = cases_[0];
+    capture(own, true);
+    std::vector<std::uint8_t> run;
+    auto rerun = [&](const Case& c, auto&& take) {
+        prepare(c);
+        run_once();
+        const bool same = changed(own.after, memory_.checksums()).empty();
+        for (std::size_t i = 0; !same && i < stretches_.size(); ++i) {
+            run.resize(stretches_[i].bytes);
+            memory_.read(stretches_[i], run.data());
+            take(own.expected[i], run.data());
+        }
+    };
+    for (int i = 1; i < static_cast<int>(job_.option("repeats")); ++i) rerun(own, add_repeat);
+    if (inputs_.empty() || !floats_in(stretches_) || !job_.option("perturb")) return;
+    constexpr int moves = 3;
+    results_.write(Record("stage").add("name", "moved inputs"));
+    for (int i = 0; i < moves; ++i) {
+        Case moved{{"moved", 1, 0}, 0, {}, {}};
+        prepare(moved);
+        for (const Stretch& s : inputs_)
+            memory_.move(s, 1, input_move(s.element), job_.seed + 7919u * static_cast<unsigned>(i) + s.block);
+        // what moving changes is put back by the next restore
+        dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+        run_once();
+        for (std::size_t k = 0; k < stretches_.size(); ++k) {
+            run.resize(stretches_[k].bytes);
+            memory_.read(stretches_[k], run.data());
+            add_moved(own.expected[k], run.data(), moves);
+        }
+    }
+}
+
+// Outputs the baseline only writes give the same results whatever lay there before.
+void Oracle::find_pure() {
+    results_.write(Record("stage").add("name", "poison"));
+    std::vector<std::vector<std::uint8_t>> original;
+    std::vector<bool> poisoned(stretches_.size(), true);
+    std::mt19937_64 random(job_.seed ^ 0x5bd1e995u);
+    memory_.restore(dirty_);
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        original.emplace_back(stretches_[i].bytes);
+        memory_.read_saved(stretches_[i], original[i].data());
+        std::vector<std::uint8_t> filled = original[i];
+        poison(stretches_[i].element, *written_[i], filled, random);
+        memory_.write_saved(stretches_[i], filled.data());
+    }
+    // the first try finds what is read; the second shows that the rest does not depend on it
+    if (!poisoned_runs_agree(original, poisoned) && !poisoned_runs_agree(original, poisoned)) {
+        for (std::size_t i = 0; i < stretches_.size(); ++i) memory_.write_saved(stretches_[i], original[i].data());
+        poisoned.assign(stretches_.size(), false);
+    }
+    memory_.restore(dirty_);
+    initial_ = memory_.checksums();
+    for (std::size_t i = 0; i < stretches_.size(); ++i)
+        if (poisoned[i]) pure_bytes_ += stretches_[i].bytes;
+    prepare(cases_[0]);
+    run_once();
+    cases_[0].after = memory_.checksums();
+}
+
+bool Oracle::poisoned_runs_agree(std::vector<std::vector<std::uint8_t>>& original, std::vector<bool>& poisoned) {
+    prepare(cases_[0]);
+    run_once();
+    bool agree = true;
+    std::vector<std::uint8_t> run;
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        run.resize(stretches_[i].bytes);
+        memory_.read(stretches_[i], run.data());
+        if (compare(cases_[0].expected[i], run.data(), tolerance_).right()) continue;
+        agree = false;
+        poisoned[i] = false;
+        memory_.write_saved(stretches_[i], original[i].data());
+    }
+    return agree;
+}
+
+void Oracle::learn_variants() {
+    std::size_t bytes = 0;
+    for (const Stretch& s : stretches_) bytes += s.bytes;
+    if (bytes > kLargeResult && cases_.size() > 2) cases_.resize(2);
+    auto unclean = [&](const Case& c) {
+        std::uint64_t count = 0;
+        for (const Expected& e : c.expected) count += count_unclean(e.element, e.bytes.data(), e.bytes.size());
+        return count;
+    };
+    for (std::size_t i = 1; i < cases_.size();) {
+        Case& c = cases_[i];
+        capture(c, true);
+        for (std::size_t k = 0; k < stretches_.size(); ++k) {
+            // magnitudes and spread grow with the inputs; a variant changes their size by its scale
+            const auto scale = static_cast<float>(std::max(1.0, std::fabs(c.variant.scale)));
+            c.expected[k].repeats = cases_[0].expected[k].repeats;
+            c.expected[k].spread = cases_[0].expected[k].spread;
+            c.expected[k].magnitude = cases_[0].expected[k].magnitude;
+            for (float& value : c.expected[k].spread) value *= scale * scale;
+            for (float& value : c.expected[k].magnitude) value *= scale * scale;
+        }
+        prepare(c);
+        run_once();
+        if (unclean(c) <= unclean(cases_[0]) && verify(c).state == std::string("right")) {
+            ++i;
+        } else {
+            dropped_.push_back(c.variant.name);
+            cases_.erase(cases_.begin() + static_cast<long>(i));
+        }
+    }
+    for (const auto& mask : written_) written_bytes_ += static_cast<std::size_t>(std::count(mask->begin(), mask->end(), true));
+}
+
+bool Oracle::recover() {
+    memory_.restore(dirty_);
+    Chunks left = changed(initial_, memory_.checksums());
+    if (left.empty()) return true;
+    memory_.restore(left);
+    return changed(initial_, memory_.checksums()).empty();
+}
+
+}  // namespace warplens

@@ -1,0 +1,91 @@
+// What the baseline computes, so that a candidate's results can be told right from wrong.
+//
+// Expected results rest in pageable host memory before any candidate is loaded: the card cannot address them.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+#include <vector>
+
+#include "compare.h"
+#include "job.h"
+#include "launch.h"
+#include "memory.h"
+#include "record.h"
+
+namespace warplens {
+
+// One set of inputs, and what the baseline makes of them.
+struct Case {
+    Variant variant;
+    std::uint64_t seed = 0;
+    std::vector<Expected> expected;  // one per stretch
+    Sums after;
+};
+
+// How one run compares.
+struct Outcome {
+    const char* state = "right";     // right, wrong, unproven
+    std::string reason;
+    Difference difference;
+    bool bitwise = false;
+};
+
+class Oracle {
+   public:
+    // Runs the baseline as often as it takes. Throws Hung, DriverError, std::runtime_error.
+    Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream stream, Results& results);
+
+    const std::vector<Case>& cases() const { return cases_; }
+    // Puts memory into the state a case starts from; asynchronous.
+    void prepare(const Case& c);
+    // Compares memory, as a run on that case left it.
+    Outcome verify(const Case& c);
+    // Back to the initial state after a run that may have changed anything; false if that cannot be done.
+    bool recover();
+    // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
+    const Chunks& timed() const { return timed_; }
+    double limit() const { return limit_; }  // seconds one launch may take
+    Record summary() const;
+
+   private:
+    struct Typed {
+        std::size_t block, offset;
+        Element element;
+        int parameter;
+    };
+    void find_types();
+    Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
+    void find_inputs();
+    double run_once();                          // seconds
+    Chunks written_by(const Case& c);
+    void find_written();
+    void add_stretches(const Chunks& chunks);
+    void capture(Case& c, bool mark);
+    void learn_own();
+    void find_pure();
+    bool poisoned_runs_agree(std::vector<std::vector<std::uint8_t>>& original, std::vector<bool>& poisoned);
+    void learn_variants();
+    void set_length(double seconds);
+    std::string place(std::size_t block, std::size_t offset) const;
+    Outcome judge(const Difference& d, const Expected& e, const Stretch& s) const;
+
+    const Job& job_;
+    const Launch& baseline_;
+    Memory& memory_;
+    CUstream stream_;
+    Results& results_;
+    std::vector<Typed> typed_;
+    std::vector<Stretch> inputs_, stretches_;
+    std::vector<std::shared_ptr<std::vector<bool>>> written_;  // per stretch
+    std::vector<Case> cases_;
+    Chunks dirty_, timed_, writable_;
+    Sums initial_;
+    Tolerance tolerance_;
+    double limit_ = 0;
+    std::size_t pure_bytes_ = 0, written_bytes_ = 0;
+    std::vector<std::string> dropped_;
+};
+
+}  // namespace warplens

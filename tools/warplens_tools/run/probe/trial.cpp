@@ -1,0 +1,101 @@
+#include "trial.h"
+
+#include <algorithm>
+
+#include "driver.h"
+#include "stats.h"
+
+namespace warplens {
+
+Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, CUstream stream)
+    : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), stream_(stream), timer_(stream),
+      random_(job.seed ^ 0x2545f4914f6cdd1dull) {
+    CUdevice device;
+    int l2 = 0;
+    check(cuCtxGetDevice(&device), "cuCtxGetDevice");
+    check(cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device), "cuDeviceGetAttribute");
+    flush_bytes_ = 2 * static_cast<std::size_t>(l2);
+    if (flush_bytes_ && cuMemAlloc(&flush_, flush_bytes_) != CUDA_SUCCESS) flush_bytes_ = 0;
+}
+
+// Every timed launch, the baseline's too, starts from the same memory: what the last one wrote is put back (pure
+// outputs to their poison), so that no launch can live on what an earlier one left.
+void Trial::put_back(Loaded* loaded, bool flushed) {
+    memory_.restore(oracle_.timed());
+    if (loaded) loaded->reset(stream_);
+    if (flushed && flush_bytes_)
+        check(cuMemsetD8Async(flush_, static_cast<unsigned char>(++flush_value_), flush_bytes_, stream_), "flushing");
+}
+
+std::vector<double> Trial::warm_up() {
+    timer_.discard();
+    std::vector<double> last;
+    const double until = now() + job_.option("warm_up_seconds");
+    do {
+        for (int i = 0; i < 5; ++i) {
+            put_back(nullptr, false);
+            timer_.time([&] { baseline_.go(stream_); });
+        }
+        wait(stream_, 5 * oracle_.limit());
+        for (double ns : timer_.collect()) last.push_back(ns);
+    } while (now() < until);
+    if (last.size() > 50) last.erase(last.begin(), last.end() - 50);
+    return last;
+}
+
+void Trial::check_timed(Loaded* loaded, Samples& samples) {
+    wait(stream_, oracle_.limit());
+    loaded->bind();
+    Outcome outcome = oracle_.verify(oracle_.cases()[0]);
+    ++samples.checked;
+    if (outcome.reason.empty() || !samples.outcome.reason.empty()) return;
+    outcome.reason += ", in a timed launch";
+    samples.outcome = outcome;
+}
+
+void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
+    std::vector<Slot> order = {first, candidate, second};
+    std::shuffle(order.begin(), order.end(), random_);
+    if (!loaded) order.erase(std::find(order.begin(), order.end(), candidate));
+    bool examine = std::uniform_real_distribution<>()(random_) < job_.option("checked_share");
+    examine = loaded && (examine || samples.candidate.empty());
+    for (Slot slot : order) {
+        Loaded* now_running = slot == candidate ? loaded : nullptr;
+        if (now_running) now_running->bind();
+        else memory_.unbind();
+        put_back(now_running, flushed);
+        timer_.time([&] { (now_running ? now_running->launch() : baseline_).go(stream_); });
+        if (now_running && examine) check_timed(loaded, samples);
+    }
+    memory_.unbind();
+    wait(stream_, 3 * oracle_.limit());
+    const std::vector<double> durations = timer_.collect();
+    if (durations.size() != order.size()) return;  // the timer has just fallen back to events
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        auto& list = order[i] == first ? samples.baseline : order[i] == second ? samples.again : samples.candidate;
+        list.push_back(durations[i]);
+    }
+}
+
+Samples Trial::run(Loaded* loaded, bool flushed) {
+    Samples samples;
+    timer_.discard();
+    const double until = now() + job_.option("timing_seconds");
+    const auto least = static_cast<std::size_t>(job_.option("rounds_min"));
+    const auto most = static_cast<std::size_t>(job_.option("rounds_max"));
+    Samples unused;
+    round(loaded, flushed, unused);  // brings code and translations in
+    samples.outcome = unused.outcome;
+    for (std::size_t rounds = 0; rounds < 4 * most && samples.baseline.size() < most; ++rounds) {
+        round(loaded, flushed, samples);
+        const std::size_t n = samples.baseline.size();
+        if (!samples.outcome.reason.empty()) break;
+        if (n >= least && now() > until) break;
+        if (n < least || n % 5) continue;
+        const auto& other = loaded ? samples.candidate : samples.again;
+        if (ratio_error(samples.baseline, other) < job_.option("precision")) break;
+    }
+    return samples;
+}
+
+}  // namespace warplens

@@ -1,0 +1,53 @@
+// Times a candidate against the baseline, interleaved.
+#pragma once
+
+#include <cuda.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "job.h"
+#include "launch.h"
+#include "memory.h"
+#include "oracle.h"
+#include "timer.h"
+
+namespace warplens {
+
+// Durations in ns by round. `again` is the baseline a second time in the same round: the A/A control.
+struct Samples {
+    std::vector<double> baseline, candidate, again;
+    int checked = 0;        // timed launches whose results were compared
+    Outcome outcome;        // of those: the worst
+};
+
+class Trial {
+   public:
+    Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, CUstream stream);
+
+    // Baseline launches until the clocks are up; their durations in ns, the last ones.
+    std::vector<double> warm_up();
+    // `loaded` null times the baseline alone. Throws Hung, DriverError.
+    Samples run(Loaded* loaded, bool flushed);
+    const char* origin() const { return timer_.origin(); }
+
+   private:
+    enum Slot { first, candidate, second };
+    void put_back(Loaded* loaded, bool flushed);
+    void round(Loaded* loaded, bool flushed, Samples& samples);
+    void check_timed(Loaded* loaded, Samples& samples);
+
+    const Job& job_;
+    const Launch& baseline_;
+    Memory& memory_;
+    Oracle& oracle_;
+    CUstream stream_;
+    Timer timer_;
+    std::mt19937_64 random_;
+    CUdeviceptr flush_ = 0;
+    std::size_t flush_bytes_ = 0;
+    unsigned flush_value_ = 0;
+};
+
+}  // namespace warplens

@@ -1,0 +1,94 @@
+// The oracle's other half: how one run compares with what is right.
+#include <algorithm>
+
+#include "oracle.h"
+
+namespace warplens {
+
+std::string Oracle::place(std::size_t block, std::size_t offset) const {
+    const Block& b = memory_.blocks[block];
+    if (!b.variable.empty()) return b.variable + " at byte " + std::to_string(offset);
+    for (const Typed& t : typed_)
+        if (t.block == block)
+            return "the memory of parameter " + std::to_string(t.parameter) + " at byte " + std::to_string(offset);
+    return "an allocation of " + std::to_string(b.bytes) + " bytes at byte " + std::to_string(offset);
+}
+
+Outcome Oracle::judge(const Difference& d, const Expected& e, const Stretch& s) const {
+    Outcome outcome;
+    outcome.difference = d;
+    if (d.right()) return outcome;
+    const std::string where = place(s.block, s.offset + (d.first == SIZE_MAX ? 0 : d.first));
+    outcome.state = "wrong";
+    if (!e.repeats && !d.stray) {
+        outcome.state = "unproven";
+        outcome.reason = "the kernel's own results differ from run to run in " + where;
+    } else if (d.as_floats) {
+        outcome.state = "unproven";
+        outcome.reason = "results of unknown type differ, within rounding if they are floats, in " + where;
+    } else if (d.stray) {
+        outcome.reason = "writes where the kernel does not, in " + where;
+    } else if (d.nan) {
+        outcome.reason = "NaN or infinity where the kernel has none, or none where it has, in " + where;
+    } else if (d.scale) {
+        outcome.reason = "results are missing or of another size in " + where;
+    } else {
+        outcome.reason = "results differ in " + where;
+    }
+    return outcome;
+}
+
+Outcome Oracle::verify(const Case& c) {
+    const Chunks differing = changed(c.after, memory_.checksums());
+    Outcome worst;
+    worst.bitwise = differing.empty();
+    if (worst.bitwise) return worst;
+    for (std::size_t chunk : differing) {
+        if (std::binary_search(writable_.begin(), writable_.end(), chunk)) continue;
+        const Block& block = memory_.block_of(chunk);
+        worst.state = "wrong";
+        worst.reason = "writes where the kernel does not, in " +
+                       place(static_cast<std::size_t>(&block - memory_.blocks.data()), (chunk - block.first_chunk) * kChunk);
+        worst.difference.stray = 1;
+        return worst;
+    }
+    std::vector<std::uint8_t> got;
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        const Stretch& s = stretches_[i];
+        const std::size_t first = memory_.blocks[s.block].first_chunk + s.offset / kChunk;
+        const std::size_t last = memory_.blocks[s.block].first_chunk + (s.offset + s.bytes - 1) / kChunk;
+        auto found = std::lower_bound(differing.begin(), differing.end(), first);
+        if (found == differing.end() || *found > last) continue;
+        got.resize(s.bytes);
+        memory_.read(s, got.data());
+        const Outcome here = judge(compare(c.expected[i], got.data(), tolerance_), c.expected[i], s);
+        worst.difference.merge(here.difference);
+        const bool worse = here.state == std::string("wrong") ? worst.state != std::string("wrong")
+                                                              : worst.state == std::string("right");
+        if (here.reason.empty() || !worse) continue;
+        worst.state = here.state;
+        worst.reason = here.reason;
+    }
+    return worst;
+}
+
+Record Oracle::summary() const {
+    std::string names, dropped;
+    for (const Case& c : cases_) names += (names.empty() ? "" : ",") + quoted(c.variant.name);
+    for (const std::string& name : dropped_) dropped += (dropped.empty() ? "" : ",") + quoted(name);
+    bool repeats = true, spread = false;
+    std::size_t untyped = 0;
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        repeats = repeats && cases_[0].expected[i].repeats;
+        spread = spread || !cases_[0].expected[i].spread.empty();
+        if (stretches_[i].element == Element::other) untyped += stretches_[i].bytes;
+    }
+    Record record("baseline");
+    record.raw("cases", "[" + names + "]").raw("dropped", "[" + dropped + "]");
+    record.add("written_elements", std::uint64_t{written_bytes_}).add("pure_bytes", std::uint64_t{pure_bytes_});
+    record.add("untyped_bytes", std::uint64_t{untyped}).add("length", tolerance_.length);
+    record.add("repeats", repeats).add("bitwise", repeats && !spread);
+    return record;
+}
+
+}  // namespace warplens

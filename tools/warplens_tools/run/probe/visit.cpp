@@ -1,0 +1,196 @@
+#include "visit.h"
+
+#include <unistd.h>
+
+#include <memory>
+
+#include "driver.h"
+#include "oracle.h"
+#include "trial.h"
+
+namespace warplens {
+namespace {
+
+enum Exit { done = 0, unusable = 3, stopped = 4 };
+
+Record opening(const Launch& launch, const Memory& memory, const Allocations& allocations) {
+    Record record("opened");
+    record.extent("grid", launch.grid[0], launch.grid[1], launch.grid[2]);
+    record.extent("block", launch.block[0], launch.block[1], launch.block[2]);
+    record.add("shared", std::uint64_t{launch.shared}).add("cooperative", launch.cooperative);
+    record.add("allocations", std::uint64_t{memory.blocks.size()}).add("bytes", std::uint64_t{memory.bytes()});
+    std::string opaque;
+    for (const char* kind : allocations.opaque()) opaque += (opaque.empty() ? "" : ",") + quoted(kind);
+    record.raw("opaque", "[" + opaque + "]");
+    int driver = 0;
+    cuDriverGetVersion(&driver);
+    return record.add("cuda", std::uint64_t(driver));
+}
+
+std::vector<Block> blocks_of(const Job& job, const Launch& launch, const Allocations& allocations) {
+    std::vector<Block> blocks;
+    for (const Allocation& a : allocations.live()) {
+        Block block;
+        block.base = a.base;
+        block.bytes = a.bytes;
+        blocks.push_back(block);
+    }
+    CUmodule module = nullptr;
+    if (cuFuncGetModule(&module, launch.function) != CUDA_SUCCESS) return blocks;
+    for (const std::string& name : job.globals) {
+        Block block;
+        if (cuModuleGetGlobal(&block.base, &block.bytes, module, name.c_str()) != CUDA_SUCCESS || !block.bytes) continue;
+        block.variable = name;
+        blocks.push_back(block);
+    }
+    return blocks;
+}
+
+void add_difference(Record& record, const Outcome& outcome, bool compared) {
+    const Difference& d = outcome.difference;
+    record.add("state", outcome.state).add("reason", outcome.reason).add("bitwise", compared && outcome.bitwise);
+    record.add("error_ratio", d.ratio).add("relative_error", d.relative);
+    record.add("wrong", d.wrong).add("stray", d.stray).add("nan", d.nan);
+}
+
+class Visit {
+   public:
+    Visit(const Job& job, const Launch& baseline, const Allocations& allocations, Results& results)
+        : job_(job), baseline_(baseline), results_(results), helpers_(job.helpers) {
+        check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+        const double started = now();
+        memory_ = std::make_unique<Memory>(blocks_of(job, baseline, allocations), helpers_, stream_, job.seed * 2 + 1);
+        results_.write(opening(baseline, *memory_, allocations).add("seconds", now() - started));
+    }
+
+    void learn() {
+        const double started = now();
+        oracle_ = std::make_unique<Oracle>(job_, baseline_, *memory_, stream_, results_);
+        trial_ = std::make_unique<Trial>(job_, baseline_, *memory_, *oracle_, stream_);
+        const double learned = now();
+        const std::vector<double> samples = trial_->warm_up();
+        results_.write(oracle_->summary()
+                           .add("samples", samples)
+                           .add("origin", trial_->origin())
+                           .add("learn_seconds", learned - started)
+                           .add("warm_up_seconds", now() - learned));
+    }
+
+    void judge(const Candidate& candidate) {
+        results_.write(Record("begin").add("candidate", candidate.id));
+        Record record("result");
+        record.add("candidate", candidate.id);
+        bool lost = false;
+        try {
+            measure(candidate, record);
+        } catch (const Refused& refused) {
+            record.add("state", refused.state).add("reason", refused.what());
+        } catch (const Hung& hung) {
+            record.add("state", "hung").add("reason", hung.what());
+            lost = true;
+        } catch (const DriverError& error) {
+            lost = is_sticky(error.status);
+            record.add("state", lost ? "crashed" : "illegal").add("reason", error.what());
+        }
+        memory_->unbind();
+        results_.write(record);
+        if (lost) _exit(stopped);
+        if (!oracle_->recover()) {
+            results_.write(Record("damaged").add("candidate", candidate.id));
+            _exit(stopped);
+        }
+    }
+
+   private:
+    // One run per set of inputs; stops at the first that is not right.
+    Outcome right(Loaded& loaded) {
+        Outcome worst;
+        worst.bitwise = true;
+        for (const Case& c : oracle_->cases()) {
+            memory_->unbind();
+            loaded.bind();
+            memory_->restore(memory_->variables());
+            oracle_->prepare(c);
+            loaded.reset(stream_);
+            loaded.launch().go(stream_);
+            wait(stream_, oracle_->limit());
+            Outcome outcome = oracle_->verify(c);
+            outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
+            outcome.bitwise = outcome.bitwise && worst.bitwise;
+            if (!outcome.reason.empty() && c.variant.name != "own") outcome.reason += ", on inputs " + c.variant.name;
+            worst = outcome;
+            if (!outcome.reason.empty()) break;
+        }
+        memory_->unbind();
+        return worst;
+    }
+
+    void measure(const Candidate& candidate, Record& record) {
+        const double started = now();
+        auto loaded = std::make_unique<Loaded>(candidate, baseline_, *memory_);
+        const double ready = now();
+        Outcome outcome = right(*loaded);
+        const double compared = now();
+        record.add("load_seconds", ready - started).add("right_seconds", compared - ready);
+        std::string timings;
+        for (bool flushed : {false, true}) {
+            if (!outcome.reason.empty() || (flushed && !job_.option("flush_cache"))) break;
+            // a module loaded afresh has no memory of what was asked of it
+            loaded.reset();
+            loaded = std::make_unique<Loaded>(candidate, baseline_, *memory_);
+            if (!oracle_->recover()) throw std::runtime_error("the snapshot was damaged");
+            const Samples samples = trial_->run(loaded.get(), flushed);
+            if (!samples.outcome.reason.empty()) outcome = samples.outcome;
+            timings += (timings.empty() ? "" : ",") + Record("timing")
+                                                          .add("cache", flushed ? "flushed" : "program")
+                                                          .add("baseline", samples.baseline)
+                                                          .add("candidate", samples.candidate)
+                                                          .add("again", samples.again)
+                                                          .add("checked", std::uint64_t(samples.checked))
+                                                          .json();
+        }
+        if (outcome.reason.empty()) {
+            const Outcome after = right(*loaded);
+            if (!after.reason.empty()) (outcome = after).reason += ", after timing";
+        }
+        add_difference(record, outcome, true);
+        record.raw("timings", "[" + timings + "]").add("timing_seconds", now() - compared);
+    }
+
+    const Job& job_;
+    const Launch& baseline_;
+    Results& results_;
+    Helpers helpers_;
+    CUstream stream_ = nullptr;
+    std::unique_ptr<Memory> memory_;
+    std::unique_ptr<Oracle> oracle_;
+    std::unique_ptr<Trial> trial_;
+};
+
+[[noreturn]] void give_up(Results& results, const std::string& reason) {
+    results.write(Record("failed").add("reason", reason));
+    _exit(unusable);
+}
+
+}  // namespace
+
+void visit(const Job& job, Launch launch, bool from_module, const Allocations& allocations, Results& results) {
+    try {
+        // another stream of this thread may be in capture without forbidding others their calls
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        cuThreadExchangeStreamCaptureMode(&mode);
+        check(cuCtxSynchronize(), "the program's own work before the launch");
+        launch.function = loaded(launch.function, from_module);
+        Visit here(job, launch, allocations, results);
+        here.learn();
+        for (const Candidate& candidate : job.candidates) here.judge(candidate);
+        results.write(Record("closed"));
+    } catch (const Hung&) {
+        give_up(results, "the kernel itself ran past its time limit when it was launched again");
+    } catch (const std::exception& error) {
+        give_up(results, error.what());
+    }
+    _exit(done);
+}
+
+}  // namespace warplens
