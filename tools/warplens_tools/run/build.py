@@ -1,0 +1,177 @@
+"""Builds a workload's program, as it is or with one file's text replaced, outside the user's tree."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from warplens_tools.collect.flags import CompileFlags, unit_flags
+from warplens_tools.collect.messages import parse_messages
+from warplens_tools.collect.toolchain import Toolchain, tool_environment
+from warplens_tools.errors import CompileError, InputError
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.probe.visit import Command
+from warplens_tools.run.process import Completed, run
+from warplens_tools.run.workload import Workload
+
+
+class Overlay(msgspec.Struct, frozen=True):
+    """Another text for one file. `path` is absolute."""
+
+    path: str
+    text: str
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A unit to compile in place of the user's, and the options that make its includes resolve."""
+
+    unit: str
+    options: tuple[str, ...]
+
+
+def flags_of(workload: Workload) -> CompileFlags:
+    """The flags the workload's unit is compiled with.
+
+    Raises:
+        InputError: a compilation database that was found cannot be read.
+    """
+    return unit_flags(Path(workload.unit), configured=workload.flags)
+
+
+def place(overlay: Overlay | None, unit: Path, arguments: Sequence[str], folder: Path) -> Placed:
+    """Lay the overlaid file out in `folder` so that `unit` sees it in place of the user's.
+
+    A header is laid where each include folder, and the unit's own, would find it: the overlaid folders
+    are searched first. A header that another unchanged header includes from its own folder is not reached.
+    """
+    if overlay is None:
+        return Placed(str(unit), ())
+    source = Path(overlay.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    quoted = folder / unit.name
+    text = overlay.text if source == unit else unit.read_text("utf-8", errors="replace")
+    # the directive gives messages and line tables the file's own name
+    quoted.write_text(f'#line 1 "{unit}"\n{text}', encoding="utf-8", newline="")
+    options = [f'-Xcompiler=-iquote,"{unit.parent}"']
+    if source != unit:
+        options = [*_place_header(overlay, unit, arguments, folder), *options]
+    return Placed(str(quoted), tuple(options))
+
+
+def _place_header(overlay: Overlay, unit: Path, arguments: Sequence[str], folder: Path) -> list[str]:
+    source, options = Path(overlay.path), []
+    text = f'#line 1 "{source}"\n{overlay.text}'
+    includes = [unit.parent, *_include_folders(arguments)]
+    for number, include in enumerate(includes):
+        if not source.is_relative_to(include):
+            continue
+        root = folder if number == 0 else folder / f"include-{number}"
+        target = root / source.relative_to(include)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="")
+        if number:
+            options.append(f"-I{root}")
+    if not options and not source.is_relative_to(unit.parent):
+        raise InputError(f"{source} is not under an include folder of {unit}, so it cannot be replaced")
+    return options
+
+
+def _include_folders(arguments: Sequence[str]) -> list[Path]:
+    folders = []
+    for index, word in enumerate(arguments):
+        if word in ("-I", "--include-path", "-isystem", "--system-include"):
+            folders += [Path(p) for p in arguments[index + 1 : index + 2]]
+        elif word.startswith("-I"):
+            folders.append(Path(word[2:]))
+    return folders
+
+
+def build_program(
+    workload: Workload,
+    *,
+    toolchain: Toolchain,
+    arch: str,
+    folder: Path,
+    overlay: Overlay | None = None,
+    timeout: float | None = None,
+    cancel: CancelToken | None = None,
+) -> Path:
+    """Build the program into `folder` (made by this call) and give its path.
+
+    Raises:
+        InputError: the build command leaves no program at {output}.
+        MissingToolError: no compiler.
+        CompileError: the build failed; carries its messages.
+        TimeLimitError, CancelledError: as named.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / "program"
+    flags = flags_of(workload)
+    placed = place(overlay, Path(workload.unit), flags.arguments, folder / "source")
+    if workload.build:
+        command = _fill(workload.build, placed.unit, output, arch)
+        environment = {**os.environ, **workload.environment}
+        directory = folder
+    else:
+        command = _nvcc(workload, toolchain, flags, placed, output, arch)
+        environment = tool_environment(folder)
+        directory = Path(flags.directory) if flags.directory else Path(workload.unit).parent
+    done = run(command, cwd=directory, env=environment, timeout=timeout, cancel=cancel)
+    if done.status != 0:
+        raise _failed(done, directory)
+    if not output.is_file():
+        raise InputError(
+            f"the build command left no program at {output}",
+            remedy="write the program to {output} in the build command",
+        )
+    return output
+
+
+def _fill(words: Sequence[str], source: str, output: Path, arch: str) -> list[str]:
+    filled = {"source": source, "output": str(output), "arch": arch}
+    try:
+        return [word.format(**filled) for word in words]
+    except (KeyError, IndexError, ValueError) as error:
+        raise InputError(
+            f"the build command has a placeholder that means nothing: {shlex.join(words)}",
+            remedy="use {source}, {output} and {arch}; write a brace twice to mean itself",
+        ) from error
+
+
+def _nvcc(
+    workload: Workload, toolchain: Toolchain, flags: CompileFlags, placed: Placed, output: Path, arch: str
+) -> list[str]:
+    toolchain.require("host_compiler")
+    language = [] if Path(workload.unit).suffix == ".cu" else ["-x", "cu"]
+    libraries = [word for word in workload.flags if word.startswith(("-l", "-L"))]
+    nvcc = toolchain.require("nvcc").path
+    options = [f"-arch={arch}", "-lineinfo", *placed.options, *flags.arguments]
+    return [nvcc, *options, *language, placed.unit, "-o", str(output), *libraries]
+
+
+def _failed(done: Completed, directory: Path) -> CompileError:
+    output = done.stderr + done.stdout
+    messages = parse_messages(output, directory=directory)
+    first = next((m for m in messages if m.severity == "error"), None)
+    said = first.text if first is not None else next(iter(output.strip().splitlines()[-1:]), "no output")
+    return CompileError(
+        f"the program does not build: {said}", status=done.status, output=output, messages=tuple(messages)
+    )
+
+
+def start_command(workload: Workload, program: Path) -> Command:
+    """How the built program is started; `{program}` in the workload's command names it.
+
+    Raises:
+        InputError: the working directory does not exist.
+    """
+    words = [word.replace("{program}", str(program)) for word in workload.command] or [str(program)]
+    directory = workload.directory or str(Path(workload.source).parent)
+    if not Path(directory).is_dir():
+        raise InputError(f"the working directory {directory} does not exist")
+    arguments = (*workload.wrapper, *words, *workload.arguments)
+    return Command(arguments, directory, dict(workload.environment))

@@ -1,0 +1,93 @@
+"""One user of a GPU at a time, across processes: who else measures on it would be measured too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+import msgspec
+import platformdirs
+
+from warplens_tools.errors import TimeLimitError
+from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+
+_POLL = 0.1
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who has a GPU."""
+
+    pid: int
+    what: str
+    #: Seconds since the epoch.
+    since: float
+
+
+def lock_folder() -> Path:
+    """Where locks lie: `WARPLENS_LOCKS`, else the user's runtime folder."""
+    chosen = os.environ.get("WARPLENS_LOCKS")
+    return Path(chosen or platformdirs.user_runtime_dir("warplens", appauthor=False, ensure_exists=True))
+
+
+def holder(uuid: str) -> Holder | None:
+    """Who holds the GPU's lock now, as far as it was noted; None if nobody does."""
+    lock = filelock.FileLock(_path(uuid))
+    with contextlib.suppress(filelock.Timeout), lock.acquire(timeout=0):
+        return None
+    try:
+        return msgspec.json.decode(_note(uuid).read_bytes(), type=Holder)
+    except (OSError, msgspec.MsgspecError):
+        return Holder(0, "another process", 0.0)
+
+
+@contextlib.contextmanager
+def gpu_lock(
+    uuid: str,
+    what: str,
+    *,
+    timeout: float | None = None,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+) -> Iterator[None]:
+    """Hold the GPU's lock. The kernel gives it back when the process dies, however it dies.
+
+    Raises:
+        TimeLimitError: another process kept it for `timeout` seconds; the message names it.
+        CancelledError: as named.
+    """
+    path = _path(uuid)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(path)
+    started = time.monotonic()
+    while True:
+        if cancel is not None:
+            cancel.check()
+        try:
+            lock.acquire(timeout=0)
+            break
+        except filelock.Timeout:
+            who = holder(uuid)
+            named = f"{who.what} (process {who.pid})" if who is not None else "another process"
+            if timeout is not None and time.monotonic() - started >= timeout:
+                raise TimeLimitError(f"the GPU is in use by {named}") from None
+            progress(f"waiting for the GPU, in use by {named}", None)
+            time.sleep(_POLL)
+    try:
+        _note(uuid).write_bytes(msgspec.json.encode(Holder(os.getpid(), what, time.time())))
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            _note(uuid).unlink()
+        lock.release()
+
+
+def _path(uuid: str) -> Path:
+    return lock_folder() / f"gpu-{uuid or 'any'}.lock"
+
+
+def _note(uuid: str) -> Path:
+    return lock_folder() / f"gpu-{uuid or 'any'}.json"

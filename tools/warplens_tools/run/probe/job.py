@@ -1,0 +1,121 @@
+"""What one run of the probe shall do, in the form that `job.h` reads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from warplens_tools.errors import InputError
+
+Element = Literal["other", "f64", "f32", "f16", "bf16", "integer"]
+Extent = tuple[int, int, int]
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """A launch's geometry. `shared` is the dynamic shared memory in bytes."""
+
+    grid: Extent
+    block: Extent
+    shared: int
+
+
+class JobParameter(msgspec.Struct, frozen=True):
+    """What a pointer parameter leads to."""
+
+    index: int
+    element: Element
+    constant: bool = False
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """A set of inputs: every floating-point input x becomes x · scale · (1 + noise · r), r in [-1, 1]."""
+
+    name: str
+    scale: float = 1.0
+    noise: float = 0.0
+
+
+class JobVariable(msgspec.Struct, frozen=True):
+    """A variable of a candidate's module; `live` is its name in the running program, "" for a new one."""
+
+    name: str
+    live: str = ""
+
+
+class JobCandidate(msgspec.Struct, frozen=True):
+    """One compiled candidate. Geometry None means the baseline's."""
+
+    id: str
+    cubin: str
+    entry: str
+    grid: Extent | None = None
+    block: Extent | None = None
+    shared: int | None = None
+    variables: tuple[JobVariable, ...] = ()
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One run: a survey of all kernels, or a visit to one launch."""
+
+    mode: Literal["survey", "visit"]
+    #: File that the records are appended to.
+    result: str
+    #: Process whose end ends the program; 0 for none.
+    parent: int = 0
+    #: Cubin of the probe's own kernels.
+    helpers: str = ""
+    #: Mangled name as the running program knows it.
+    kernel: str = ""
+    shape: Shape | None = None
+    #: Which launch of that shape, from 0.
+    launch: int = 0
+    seed: int = 1
+    parameters: tuple[JobParameter, ...] = ()
+    #: Variables of the running program's module.
+    variables: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    candidates: tuple[JobCandidate, ...] = ()
+    options: dict[str, float] = {}
+
+
+def encode_job(job: Job) -> str:
+    """The job's text.
+
+    Raises:
+        InputError: a name or path holds a line break.
+    """
+    lines = [f"mode {job.mode}", f"result {job.result}", f"parent {job.parent}", f"seed {job.seed}"]
+    if job.helpers:
+        lines.append(f"helpers {job.helpers}")
+    if job.kernel:
+        lines.append(f"kernel {job.kernel}")
+    if job.shape is not None:
+        lines.append(f"shape {_words(*job.shape.grid, *job.shape.block, job.shape.shared)}")
+    lines.append(f"launch {job.launch}")
+    lines += [
+        f"parameter {p.index} {p.element} {'const' if p.constant else 'mutable'}" for p in job.parameters
+    ]
+    lines += [f"global {name}" for name in job.variables]
+    lines += [f"variant {v.name} {v.scale!r} {v.noise!r}" for v in job.variants]
+    lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
+    for candidate in job.candidates:
+        lines += _candidate(candidate)
+    if any("\n" in line or "\r" in line for line in lines):
+        raise InputError("a path or kernel name holds a line break, which the probe cannot take")
+    return "\n".join(lines) + "\n"
+
+
+def _candidate(candidate: JobCandidate) -> list[str]:
+    lines = [f"candidate {candidate.id}", f"cubin {candidate.cubin}", f"entry {candidate.entry}"]
+    if candidate.grid is not None:
+        lines.append(f"grid {_words(*candidate.grid)}")
+    if candidate.block is not None:
+        lines.append(f"block {_words(*candidate.block)}")
+    if candidate.shared is not None:
+        lines.append(f"shared {candidate.shared}")
+    return lines + [f"variable {v.name} {v.live or '-'}" for v in candidate.variables]
+
+
+def _words(*values: int) -> str:
+    return " ".join(map(str, values))

@@ -1,0 +1,168 @@
+"""What the probe answers: one JSON object per line, tagged by `record`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from warplens_tools.run.probe.job import Extent
+
+
+class _Record(msgspec.Struct, frozen=True, tag_field="record"):
+    pass
+
+
+class SurveyedShape(_Record, frozen=True, tag="kernel"):
+    """One kernel at one launch geometry, over the program's whole run."""
+
+    mangled: str
+    grid: Extent
+    block: Extent
+    shared: int
+    #: Launch calls that ran at once, and that went into a graph.
+    launches: int
+    captured: int
+    #: Runs that CUPTI timed, those of graphs among them.
+    timed: int
+    in_graphs: int
+    total_ns: float
+    #: Durations of the first runs, ns.
+    samples: tuple[float, ...]
+
+
+class SurveyEnd(_Record, frozen=True, tag="end"):
+    """The survey is complete."""
+
+
+class Opened(_Record, frozen=True, tag="opened"):
+    """The launch was reached and memory saved."""
+
+    grid: Extent
+    block: Extent
+    shared: int
+    cooperative: bool
+    allocations: int
+    bytes: int
+    #: Kinds of memory that cannot be compared.
+    opaque: tuple[str, ...]
+    #: The driver's CUDA version, e.g. 13000.
+    cuda: int
+    seconds: float
+
+
+class Stage(_Record, frozen=True, tag="stage"):
+    """The baseline is about to be run in a way that the program never does."""
+
+    name: str
+
+
+class BaselineRecord(_Record, frozen=True, tag="baseline"):
+    """What the baseline computes is known."""
+
+    cases: tuple[str, ...]
+    #: Input sets on which the baseline itself gives NaN, infinity or other results each time.
+    dropped: tuple[str, ...]
+    written_elements: int
+    #: Bytes of outputs that do not depend on what lay there before, and are poisoned.
+    pure_bytes: int
+    #: Bytes of results of unknown type.
+    untyped_bytes: int
+    #: The longest reduction per result that the launch's time allows.
+    length: float
+    #: Repeats agree, within rounding for floats; and bitwise.
+    repeats: bool
+    bitwise: bool
+    #: Durations, ns, warm; and where they come from.
+    samples: tuple[float, ...]
+    origin: str
+    learn_seconds: float
+    warm_up_seconds: float
+
+
+class Begin(_Record, frozen=True, tag="begin"):
+    """A candidate is about to be run."""
+
+    candidate: str
+
+
+class TimingRecord(_Record, frozen=True, tag="timing"):
+    """Durations by round, ns; `again` is the baseline a second time in the same round."""
+
+    cache: Literal["program", "flushed"]
+    baseline: tuple[float, ...]
+    candidate: tuple[float, ...]
+    again: tuple[float, ...]
+    #: Timed launches whose results were compared.
+    checked: int
+
+
+class ResultRecord(_Record, frozen=True, tag="result"):
+    """One candidate is done."""
+
+    candidate: str
+    state: Literal["right", "wrong", "unproven", "refused", "illegal", "crashed", "hung"]
+    reason: str
+    bitwise: bool = False
+    #: Largest difference in units of its bound; None where it is infinite.
+    error_ratio: float | None = 0.0
+    #: ‖got - expected‖ / ‖expected‖ of the floats that were compared.
+    relative_error: float | None = 0.0
+    wrong: int = 0
+    stray: int = 0
+    nan: int = 0
+    timings: tuple[TimingRecord, ...] = ()
+    load_seconds: float = 0.0
+    right_seconds: float = 0.0
+    timing_seconds: float = 0.0
+
+
+class Damaged(_Record, frozen=True, tag="damaged"):
+    """A candidate changed memory that could not be put back; the visit ended."""
+
+    candidate: str
+
+
+class Failed(_Record, frozen=True, tag="failed"):
+    """The visit or survey cannot go on."""
+
+    reason: str
+
+
+class Never(_Record, frozen=True, tag="never"):
+    """The program ended without the launch in question."""
+
+    #: Launches of the kernel that ran, that were captured into graphs, and that had the shape.
+    seen: int
+    captured: int
+    matching: int
+
+
+class Closed(_Record, frozen=True, tag="closed"):
+    """Every candidate was judged."""
+
+
+Record = (
+    SurveyedShape
+    | SurveyEnd
+    | Opened
+    | Stage
+    | BaselineRecord
+    | Begin
+    | ResultRecord
+    | Damaged
+    | Failed
+    | Never
+    | Closed
+)
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+
+
+def read_records(path: Path) -> list[Record]:
+    """The records of a result file; a last line that was cut short is left out. [] if there is no file."""
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    return [_decoder.decode(line) for line in lines if line.endswith(b"\n")]

@@ -1,0 +1,122 @@
+"""Runs a program with the probe inside, and passes its records on as they come."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from warplens_tools.errors import CancelledError, TimeLimitError
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.probe.job import Job, encode_job
+from warplens_tools.run.probe.records import Begin, Record, read_records
+from warplens_tools.run.process import Completed, run
+
+#: Seconds between looks at the result file: short against one candidate's time.
+_POLL = 0.02
+
+
+class Command(msgspec.Struct, frozen=True):
+    """How a program is started."""
+
+    arguments: tuple[str, ...]
+    directory: str
+    #: Added to the process's own environment.
+    environment: dict[str, str] = {}
+
+
+class ProbeRun(msgspec.Struct, frozen=True):
+    """One run with the probe. `completed` is None when it had to be killed, `stalled` then names the
+    candidate that nothing was heard of ("" before the first)."""
+
+    records: tuple[Record, ...]
+    completed: Completed | None
+    stalled: str = ""
+
+
+def environment_of(command: Command) -> dict[str, str]:
+    """The environment a program runs in."""
+    return {**os.environ, **command.environment}
+
+
+def run_with_probe(
+    command: Command,
+    job: Job,
+    library: Path,
+    *,
+    timeout: float,
+    stall: float | None = None,
+    cancel: CancelToken | None = None,
+    on_record: Callable[[Record], None] | None = None,
+) -> ProbeRun:
+    """Run `command` with the probe; `timeout` in seconds for the whole run.
+
+    Args:
+        stall: seconds a candidate may go without a record before the program is killed; None for no limit.
+        on_record: gets each record once, in this thread.
+
+    Raises:
+        MissingToolError: the program does not exist.
+        CancelledError: as named.
+    """
+    result = Path(job.result)
+    # beside the result file, never a fixed name: several runs may go on at once
+    job_file = result.with_suffix(".job")
+    job_file.write_text(encode_job(job), encoding="utf-8")
+    environment = {
+        **environment_of(command),
+        "CUDA_INJECTION64_PATH": str(library),
+        "WARPLENS_JOB": str(job_file),
+    }
+    stop = CancelToken()
+    remove = cancel.on_cancel(stop.cancel) if cancel is not None else None
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(_run, command, environment, timeout, stop)
+            stalled = _follow(future, result, stop, stall, on_record)
+            completed = future.result()
+    finally:
+        if remove is not None:
+            remove()
+    if cancel is not None:
+        cancel.check()
+    return ProbeRun(tuple(read_records(result)), completed, stalled)
+
+
+def _run(
+    command: Command, environment: Mapping[str, str], timeout: float, stop: CancelToken
+) -> Completed | None:
+    directory = Path(command.directory) if command.directory else None
+    try:
+        return run(command.arguments, cwd=directory, env=environment, timeout=timeout, cancel=stop)
+    except (TimeLimitError, CancelledError):
+        return None
+
+
+def _follow(
+    future: Future[Completed | None],
+    result: Path,
+    stop: CancelToken,
+    stall: float | None,
+    on_record: Callable[[Record], None] | None,
+) -> str:
+    """Pass records on until the program ends; the candidate it was killed for, "" if it was not."""
+    passed, heard, running = 0, time.monotonic(), ""
+    while True:
+        ended = future.done()
+        records = read_records(result)
+        for record in records[passed:]:
+            heard = time.monotonic()
+            running = record.candidate if isinstance(record, Begin) else ""
+            if on_record is not None:
+                on_record(record)
+        passed = len(records)
+        if ended:
+            return running
+        if stall is not None and running and time.monotonic() - heard > stall:
+            stop.cancel()
+        time.sleep(_POLL)
