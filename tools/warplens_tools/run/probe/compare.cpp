@@ -1,12 +1,17 @@
 #include "compare.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <thread>
+
+#include "parallel.h"
 
 namespace warplens {
 namespace {
+
+constexpr std::size_t kBlock = 4096;
 
 double half_to_double(std::uint16_t bits) {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
@@ -21,6 +26,24 @@ T read(const std::uint8_t* at) {
     T value;
     std::memcpy(&value, at, sizeof value);
     return value;
+}
+
+std::uint64_t mix(std::uint64_t x) {  // SplitMix64
+    x += 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+// Keeps random sign and mantissa bits but sets the exponent so that the value is finite and within [0.5, 4).
+void make_ordinary(Element element, std::uint8_t* at, std::size_t size) {
+    std::uint8_t* high = at + size - 1;
+    if (element == Element::f16) {
+        *high = static_cast<std::uint8_t>((*high & 0x83) | 0x3c);
+        return;
+    }
+    *high = static_cast<std::uint8_t>((*high & 0x80) | 0x3f);
+    at[size - 2] |= element == Element::f64 ? 0xe0 : 0x80;
 }
 
 // The part of the sum over elements that the scale check needs.
@@ -47,9 +70,9 @@ void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance
     const std::size_t size = element_size(e.element), at = i * size;
     Difference& d = part.difference;
     const bool equal = !std::memcmp(e.bytes.data() + at, got + at, size);
-    if (!is_floating(e.element) || !(*e.written)[i]) {
+    if (!(*e.written)[i]) {
         if (equal) return;
-        ++((*e.written)[i] ? d.wrong : d.stray);
+        ++d.stray;
         d.first = std::min(d.first, at);
         return;
     }
@@ -76,13 +99,18 @@ void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance
 Part compare_range(const Expected& e, const std::uint8_t* got, const Tolerance& t, std::size_t begin,
                    std::size_t end) {
     Part part;
-    const std::size_t size = element_size(e.element), block = 4096;
-    for (std::size_t i = begin; i < end; i += block) {
-        const std::size_t stop = std::min(end, i + block);
-        // equal blocks need no look at their elements, but their norm counts
-        const bool equal = !std::memcmp(e.bytes.data() + i * size, got + i * size, (stop - i) * size);
-        if (equal && !is_floating(e.element)) continue;
-        for (std::size_t j = i; j < stop; ++j) compare_element(e, got, t, j, part);
+    if (is_floating(e.element)) {
+        for (std::size_t i = begin; i < end; ++i) compare_element(e, got, t, i, part);
+        return part;
+    }
+    for (std::size_t i = begin; i < end; i += kBlock) {
+        const std::size_t stop = std::min(end, i + kBlock);
+        if (!std::memcmp(e.bytes.data() + i, got + i, stop - i)) continue;
+        for (std::size_t j = i; j < stop; ++j) {
+            if (e.bytes[j] == got[j]) continue;
+            ++part.difference.wrong;
+            part.difference.first = std::min(part.difference.first, j);
+        }
     }
     return part;
 }
@@ -101,17 +129,9 @@ Difference finish(const Part& part) {
 }
 
 Part compare_parallel(const Expected& e, const std::uint8_t* got, const Tolerance& t) {
-    const std::size_t count = e.bytes.size() / element_size(e.element);
-    const std::size_t wanted = std::min<std::size_t>(count / 262144 + 1, 8);
-    const std::size_t threads = std::min<std::size_t>(wanted, std::max(1u, std::thread::hardware_concurrency()));
-    std::vector<Part> parts(threads);
-    std::vector<std::thread> workers;
-    for (std::size_t k = 0; k < threads; ++k) {
-        auto work = [&, k] { parts[k] = compare_range(e, got, t, count * k / threads, count * (k + 1) / threads); };
-        if (k + 1 < threads) workers.emplace_back(work);
-        else work();
-    }
-    for (auto& worker : workers) worker.join();
+    std::array<Part, 16> parts;
+    in_parallel(e.bytes.size() / element_size(e.element), kBlock, parts.size(),
+                [&](std::size_t begin, std::size_t end, std::size_t part) { parts[part] = compare_range(e, got, t, begin, end); });
     Part sum;
     for (const Part& part : parts) {
         sum.difference.merge(part.difference);
@@ -129,7 +149,7 @@ bool right_as_floats(const Expected& expected, const std::uint8_t* got, const To
         typed.element = element;
         const std::size_t size = element_size(element), count = expected.bytes.size() / size;
         typed.bytes.assign(expected.bytes.begin(), expected.bytes.begin() + static_cast<long>(count * size));
-        typed.written = std::make_shared<std::vector<bool>>(count, true);
+        typed.written = std::make_shared<std::vector<std::uint8_t>>(count, 1);
         Difference d = finish(compare_parallel(typed, got, tolerance));
         if (d.right()) return true;
     }
@@ -190,7 +210,7 @@ void Difference::merge(const Difference& other) {
 
 Difference compare(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance) {
     Difference d = finish(compare_parallel(expected, got, tolerance));
-    if (expected.element == Element::other && d.wrong && !d.stray) d.as_floats = right_as_floats(expected, got, tolerance);
+    if (expected.element == Element::other && d.wrong) d.as_floats = right_as_floats(expected, got, tolerance);
     return d;
 }
 
@@ -202,13 +222,17 @@ void add_repeat(Expected& e, const std::uint8_t* run) {
     }
     const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
     if (e.spread.empty()) e.spread.assign(count, 0);
-    for (std::size_t i = 0; i < count; ++i) {
-        const double first = load(e.element, e.bytes.data() + i * size), again = load(e.element, run + i * size);
-        if (std::isfinite(first) && std::isfinite(again))
-            e.spread[i] = std::max(e.spread[i], static_cast<float>(std::fabs(again - first)));
-        else if (std::isnan(first) != std::isnan(again) || std::isinf(first) != std::isinf(again))
-            e.repeats = false;
-    }
+    std::atomic<bool> repeats{true};
+    in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const double first = load(e.element, e.bytes.data() + i * size), again = load(e.element, run + i * size);
+            if (std::isfinite(first) && std::isfinite(again))
+                e.spread[i] = std::max(e.spread[i], static_cast<float>(std::fabs(again - first)));
+            else if (std::isnan(first) != std::isnan(again) || std::isinf(first) != std::isinf(again))
+                repeats = false;
+        }
+    });
+    e.repeats = e.repeats && repeats;
 }
 
 void add_moved(Expected& e, const std::uint8_t* run, int total) {
@@ -217,32 +241,48 @@ void add_moved(Expected& e, const std::uint8_t* run, int total) {
     if (e.magnitude.empty()) e.magnitude.assign(count, 0);
     // r uniform in [-1, 1] has variance 1/3
     const double unit = input_move(e.element) / std::sqrt(3.0);
-    for (std::size_t i = 0; i < count; ++i) {
-        const double first = load(e.element, e.bytes.data() + i * size), moved = load(e.element, run + i * size);
-        if (!std::isfinite(first) || !std::isfinite(moved)) continue;
-        const double a = (moved - first) / unit;
-        // root mean square, grown one run at a time
-        e.magnitude[i] = static_cast<float>(std::sqrt(double(e.magnitude[i]) * e.magnitude[i] + a * a / total));
-    }
+    in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const double first = load(e.element, e.bytes.data() + i * size), moved = load(e.element, run + i * size);
+            if (!std::isfinite(first) || !std::isfinite(moved)) continue;
+            const double a = (moved - first) / unit;
+            // root mean square, grown one run at a time
+            e.magnitude[i] = static_cast<float>(std::sqrt(double(e.magnitude[i]) * e.magnitude[i] + a * a / total));
+        }
+    });
 }
 
-void mark_written(std::vector<bool>& written, Element element, const std::uint8_t* before, const std::uint8_t* after,
-                  std::size_t bytes) {
-    const std::size_t size = element_size(element), count = bytes / size;
-    constexpr std::size_t block = 4096;
-    for (std::size_t i = 0; i < count; i += block) {
-        const std::size_t stop = std::min(count, i + block);
-        if (!std::memcmp(before + i * size, after + i * size, (stop - i) * size)) continue;
-        for (std::size_t j = i; j < stop; ++j)
-            if (std::memcmp(before + j * size, after + j * size, size)) written[j] = true;
-    }
+void mark_written(std::vector<std::uint8_t>& written, Element element, const std::uint8_t* before,
+                  const std::uint8_t* after) {
+    const std::size_t size = element_size(element);
+    in_parallel(written.size(), kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i)
+            if (std::memcmp(before + i * size, after + i * size, size)) written[i] = 1;
+    });
+}
+
+void poison(Element element, std::uint8_t* bytes, const std::uint8_t* after, std::size_t size, std::uint64_t seed) {
+    const std::size_t unit = element_size(element);
+    in_parallel(size / unit, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i) {
+            std::uint8_t* at = bytes + i * unit;
+            if (!std::memcmp(at, after + i * unit, unit)) continue;
+            std::uint64_t bits = mix(seed + i);
+            std::memcpy(at, &bits, unit);
+            if (is_floating(element)) make_ordinary(element, at, unit);
+        }
+    });
 }
 
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size) {
     if (!is_floating(element)) return 0;
-    std::uint64_t unclean = 0;
-    for (std::size_t at = 0; at + element_size(element) <= size; at += element_size(element))
-        unclean += !std::isfinite(load(element, bytes + at));
+    const std::size_t unit = element_size(element);
+    std::atomic<std::uint64_t> unclean{0};
+    in_parallel(size / unit, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        std::uint64_t here = 0;
+        for (std::size_t i = begin; i < end; ++i) here += !std::isfinite(load(element, bytes + i * unit));
+        unclean += here;
+    });
     return unclean;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "driver.h"
 
@@ -157,7 +158,8 @@ Loaded::Loaded(const Candidate& candidate, const Launch& baseline, Memory& memor
 
 Loaded::~Loaded() {
     memory_.unbind();
-    if (module_) cuModuleUnload(module_);
+    // after a hang or a fault an unload would wait for ever; the process is about to end
+    if (module_ && !std::uncaught_exceptions()) cuModuleUnload(module_);
 }
 
 void Loaded::set_attributes(const Launch& baseline) {

@@ -1,11 +1,12 @@
 #include "oracle.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "driver.h"
+#include "parallel.h"
 
 namespace warplens {
 namespace {
@@ -19,22 +20,14 @@ std::size_t floats_in(const std::vector<Stretch>& stretches) {
     return count;
 }
 
-// Values of the same kind and size as those there, so that nothing gives the poison away.
-void poison(Element element, const std::vector<bool>& written, std::vector<std::uint8_t>& bytes, std::mt19937_64& random) {
-    const std::size_t size = element_size(element), count = bytes.size() / size;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (!written[i]) continue;
-        std::uint64_t bits = random();
-        std::uint8_t* at = bytes.data() + i * size;
-        std::memcpy(at, &bits, size);
-        if (!is_floating(element)) continue;
-        // sign and mantissa at random, the exponent of 1 or 2: finite, and of no telling size
-        std::uint8_t* high = at + size - 1;
-        const std::uint8_t sign = *high & 0x80;
-        *high = static_cast<std::uint8_t>(sign | (element == Element::f16 ? 0x3c | (*high & 3) : 0x3f));
-        if (element == Element::f32 || element == Element::bf16) at[size - 2] |= 0x80;
-        if (element == Element::f64) at[size - 2] |= 0xf0;
-    }
+std::size_t differing(const Bytes& a, const Bytes& b) {
+    std::atomic<std::size_t> count{0};
+    in_parallel(a.size(), 64, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        std::size_t here = 0;
+        for (std::size_t i = begin; i < end; ++i) here += a[i] != b[i];
+        count += here;
+    });
+    return count;
 }
 
 }  // namespace
@@ -154,7 +147,7 @@ void Oracle::add_stretches(const Chunks& chunks) {
             const Element element = type_at(index, at, end);
             end = std::min(end, stop);
             stretches_.push_back({index, at, end - at, element});
-            written_.push_back(std::make_shared<std::vector<bool>>((end - at) / element_size(element), false));
+            written_.push_back(std::make_shared<Bytes>(is_floating(element) ? (end - at) / element_size(element) : 0, 0));
         }
         i = j;
     }
@@ -176,7 +169,7 @@ void Oracle::set_length(double seconds) {
 
 // Runs the baseline on a case and keeps its results; `mark` also notes what it changes.
 void Oracle::capture(Case& c, bool mark) {
-    std::vector<std::vector<std::uint8_t>> before;
+    std::vector<Bytes> before;
     prepare(c);
     for (std::size_t i = 0; mark && i < stretches_.size(); ++i) {
         before.emplace_back(stretches_[i].bytes);
@@ -185,32 +178,34 @@ void Oracle::capture(Case& c, bool mark) {
     run_once();
     c.after = memory_.checksums();
     c.expected.clear();
+    std::size_t changed_bytes = 0;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         Expected e;
         e.element = stretches_[i].element;
         e.bytes.resize(stretches_[i].bytes);
         e.written = written_[i];
         memory_.read(stretches_[i], e.bytes.data());
-        if (mark) mark_written(*e.written, e.element, before[i].data(), e.bytes.data(), e.bytes.size());
+        if (mark) mark_written(*e.written, e.element, before[i].data(), e.bytes.data());
+        if (mark) changed_bytes += differing(before[i], e.bytes);
         c.expected.push_back(std::move(e));
     }
+    if (&c == &cases_[0]) changed_bytes_ = changed_bytes;
 }
 
 void Oracle::learn_own() {
     Case& own = cases_[0];
     capture(own, true);
-    std::vector<std::uint8_t> run;
-    auto rerun = [&](const Case& c, auto&& take) {
-        prepare(c);
+    auto read = [&](std::size_t stretch) {
+        scratch_.resize(std::max(scratch_.size(), stretches_[stretch].bytes));
+        memory_.read(stretches_[stretch], scratch_.data());
+        return scratch_.data();
+    };
+    for (int i = 1; i < static_cast<int>(job_.option("repeats")); ++i) {
+        prepare(own);
         run_once();
         const bool same = changed(own.after, memory_.checksums()).empty();
-        for (std::size_t i = 0; !same && i < stretches_.size(); ++i) {
-            run.resize(stretches_[i].bytes);
-            memory_.read(stretches_[i], run.data());
-            take(own.expected[i], run.data());
-        }
-    };
-    for (int i = 1; i < static_cast<int>(job_.option("repeats")); ++i) rerun(own, add_repeat);
+        for (std::size_t k = 0; !same && k < stretches_.size(); ++k) add_repeat(own.expected[k], read(k));
+    }
     if (inputs_.empty() || !floats_in(stretches_) || !job_.option("perturb")) return;
     constexpr int moves = 3;
     results_.write(Record("stage").add("name", "moved inputs"));
@@ -222,26 +217,23 @@ void Oracle::learn_own() {
         // what moving changes is put back by the next restore
         dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
         run_once();
-        for (std::size_t k = 0; k < stretches_.size(); ++k) {
-            run.resize(stretches_[k].bytes);
-            memory_.read(stretches_[k], run.data());
-            add_moved(own.expected[k], run.data(), moves);
-        }
+        for (std::size_t k = 0; k < stretches_.size(); ++k)
+            if (is_floating(stretches_[k].element)) add_moved(own.expected[k], read(k), moves);
     }
 }
 
 // Outputs the baseline only writes give the same results whatever lay there before.
 void Oracle::find_pure() {
     results_.write(Record("stage").add("name", "poison"));
-    std::vector<std::vector<std::uint8_t>> original;
+    std::vector<Bytes> original;
     std::vector<bool> poisoned(stretches_.size(), true);
-    std::mt19937_64 random(job_.seed ^ 0x5bd1e995u);
     memory_.restore(dirty_);
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         original.emplace_back(stretches_[i].bytes);
         memory_.read_saved(stretches_[i], original[i].data());
-        std::vector<std::uint8_t> filled = original[i];
-        poison(stretches_[i].element, *written_[i], filled, random);
+        Bytes filled = original[i];
+        const std::uint64_t seed = job_.seed * 0x2545f4914f6cdd1dull + i * 0x9e3779b97f4a7c15ull;
+        poison(stretches_[i].element, filled.data(), cases_[0].expected[i].bytes.data(), filled.size(), seed);
         memory_.write_saved(stretches_[i], filled.data());
     }
     // the first try finds what is read; the second shows that the rest does not depend on it
@@ -258,15 +250,14 @@ void Oracle::find_pure() {
     cases_[0].after = memory_.checksums();
 }
 
-bool Oracle::poisoned_runs_agree(std::vector<std::vector<std::uint8_t>>& original, std::vector<bool>& poisoned) {
+bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned) {
     prepare(cases_[0]);
     run_once();
     bool agree = true;
-    std::vector<std::uint8_t> run;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        run.resize(stretches_[i].bytes);
-        memory_.read(stretches_[i], run.data());
-        if (compare(cases_[0].expected[i], run.data(), tolerance_).right()) continue;
+        scratch_.resize(std::max(scratch_.size(), stretches_[i].bytes));
+        memory_.read(stretches_[i], scratch_.data());
+        if (compare(cases_[0].expected[i], scratch_.data(), tolerance_).right()) continue;
         agree = false;
         poisoned[i] = false;
         memory_.write_saved(stretches_[i], original[i].data());
@@ -304,7 +295,6 @@ void Oracle::learn_variants() {
             cases_.erase(cases_.begin() + static_cast<long>(i));
         }
     }
-    for (const auto& mask : written_) written_bytes_ += static_cast<std::size_t>(std::count(mask->begin(), mask->end(), true));
 }
 
 bool Oracle::recover() {

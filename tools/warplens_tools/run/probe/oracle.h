@@ -24,6 +24,8 @@ struct Case {
     Sums after;
 };
 
+using Bytes = std::vector<std::uint8_t>;
+
 // How one run compares.
 struct Outcome {
     const char* state = "right";     // right, wrong, unproven
@@ -40,8 +42,9 @@ class Oracle {
     const std::vector<Case>& cases() const { return cases_; }
     // Puts memory into the state a case starts from; asynchronous.
     void prepare(const Case& c);
-    // Compares memory, as a run on that case left it.
-    Outcome verify(const Case& c);
+    // Compares memory, as a run on that case left it. `known` are checksums that were found right before: a
+    // launch that leaves the same is right again. Filled in where the outcome is right.
+    Outcome verify(const Case& c, Sums* known = nullptr);
     // Back to the initial state after a run that may have changed anything; false if that cannot be done.
     bool recover();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
@@ -65,7 +68,7 @@ class Oracle {
     void capture(Case& c, bool mark);
     void learn_own();
     void find_pure();
-    bool poisoned_runs_agree(std::vector<std::vector<std::uint8_t>>& original, std::vector<bool>& poisoned);
+    bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     void learn_variants();
     void set_length(double seconds);
     std::string place(std::size_t block, std::size_t offset) const;
@@ -78,13 +81,14 @@ class Oracle {
     Results& results_;
     std::vector<Typed> typed_;
     std::vector<Stretch> inputs_, stretches_;
-    std::vector<std::shared_ptr<std::vector<bool>>> written_;  // per stretch
+    std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
     std::vector<Case> cases_;
     Chunks dirty_, timed_, writable_;
     Sums initial_;
     Tolerance tolerance_;
     double limit_ = 0;
-    std::size_t pure_bytes_ = 0, written_bytes_ = 0;
+    std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
+    Bytes scratch_;
     std::vector<std::string> dropped_;
 };
 

@@ -64,7 +64,8 @@ class BaselineRecord(_Record, frozen=True, tag="baseline"):
     cases: tuple[str, ...]
     #: Input sets on which the baseline itself gives NaN, infinity or other results each time.
     dropped: tuple[str, ...]
-    written_elements: int
+    #: Bytes of memory that one launch changes.
+    changed_bytes: int
     #: Bytes of outputs that do not depend on what lay there before, and are poisoned.
     pure_bytes: int
     #: Bytes of results of unknown type.

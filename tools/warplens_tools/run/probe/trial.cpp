@@ -46,7 +46,7 @@ std::vector<double> Trial::warm_up() {
 void Trial::check_timed(Loaded* loaded, Samples& samples) {
     wait(stream_, oracle_.limit());
     loaded->bind();
-    Outcome outcome = oracle_.verify(oracle_.cases()[0]);
+    Outcome outcome = oracle_.verify(oracle_.cases()[0], &samples.right);
     ++samples.checked;
     if (outcome.reason.empty() || !samples.outcome.reason.empty()) return;
     outcome.reason += ", in a timed launch";
@@ -86,6 +86,7 @@ Samples Trial::run(Loaded* loaded, bool flushed) {
     Samples unused;
     round(loaded, flushed, unused);  // brings code and translations in
     samples.outcome = unused.outcome;
+    samples.right = unused.right;
     for (std::size_t rounds = 0; rounds < 4 * most && samples.baseline.size() < most; ++rounds) {
         round(loaded, flushed, samples);
         const std::size_t n = samples.baseline.size();

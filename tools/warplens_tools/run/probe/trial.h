@@ -20,6 +20,7 @@ struct Samples {
     std::vector<double> baseline, candidate, again;
     int checked = 0;        // timed launches whose results were compared
     Outcome outcome;        // of those: the worst
+    Sums right;             // checksums that a right launch of the candidate left
 };
 
 class Trial {
