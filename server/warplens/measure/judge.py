@@ -11,42 +11,40 @@ the noise of the same visit; `confirm` adds the rebuilt program and fresh proces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 
 import msgspec
 
+from warplens.measure.builds import Builder, Built, Unit
+from warplens.measure.conditions import Watch
+from warplens.measure.confirm import Confirmation, ProgramGain, confirm
+from warplens.measure.gate import verdict_of
+from warplens.measure.program import ProgramRun, require_success, run_program
 from warplens.measure.settings import MeasureSettings
-from warplens.measure.verdict import Candidate, Conditions, Interval, Verdict
+from warplens.measure.survey import survey
+from warplens.measure.target import KernelShare, Target, choose, shares
+from warplens.measure.timing import bootstrap
+from warplens.measure.verdict import Candidate, Conditions, Verdict
+from warplens.measure.visits import Heard, Place, Visits
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
+from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain, tool_version
+from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
+from warplens_tools.run.build import build_program, start_command
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.run.cubin import live_names, variables
+from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.workload import Workload
+from warplens_tools.source.parse import parse
 
-
-class KernelShare(msgspec.Struct, frozen=True):
-    """One kernel of the running program."""
-
-    mangled: str
-    #: Name without template arguments, parameters or return type, e.g. "ns::scale".
-    qualified_name: str
-    launches: int
-    total_ns: float
-    #: Of the program's total kernel time, 0 to 1.
-    share: float
-    #: Distinct (grid, block, dynamic shared bytes).
-    shapes: int
-    #: The workload's source file defines it, so candidates for it can be judged.
-    in_source: bool
-
-
-class ProgramRun(msgspec.Struct, frozen=True):
-    """How the whole program ran."""
-
-    status: int
-    #: Seconds from start to exit.
-    seconds: float
-    stdout: str
-    stderr: str
+__all__ = ["Baseline", "Confirmation", "Judge", "KernelShare", "ProgramGain", "ProgramRun"]
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -66,20 +64,16 @@ class Baseline(msgspec.Struct, frozen=True):
     unknown: tuple[Unknown, ...] = ()
 
 
-class ProgramGain(msgspec.Struct, frozen=True):
-    """The whole program, original against rebuilt, in alternating runs."""
+class _Opened(msgspec.Struct, frozen=True):
+    """What is known once the baseline was measured."""
 
-    baseline_seconds: Interval
-    candidate_seconds: Interval
-    #: baseline / candidate: above 1 is faster.
-    speedup: Interval
-
-
-class Confirmation(msgspec.Struct, frozen=True):
-    """A winner measured again; its `verdict` alone is what may be reported as a gain."""
-
-    verdict: Verdict
-    program: ProgramGain | None = None
+    builder: Builder
+    unit: Unit
+    target: Target
+    visits: Visits
+    program: Path
+    place: Place
+    baseline: Baseline
 
 
 class Judge:
@@ -97,6 +91,7 @@ class Judge:
         arch: str = "",
         device: int = 0,
         settings: MeasureSettings | None = None,
+        toolchain: Toolchain | None = None,
     ) -> None:
         """`kernel`: plain, qualified or mangled name, "" for the hottest that the source defines.
 
@@ -105,6 +100,9 @@ class Judge:
         self.workload = workload
         self.settings = settings or MeasureSettings()
         self._kernel, self._arch, self._device = kernel, arch, device
+        self._toolchain = toolchain or resolve_toolchain()
+        self._folder = Path(tempfile.mkdtemp(prefix="warplens-judge-"))
+        self._opened: _Opened | None = None
 
     def __enter__(self) -> Judge:
         return self
@@ -116,7 +114,7 @@ class Judge:
 
     def close(self) -> None:
         """Remove the build folder."""
-        raise NotImplementedError
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def baseline(self, *, progress: Progress = no_progress, cancel: CancelToken | None = None) -> Baseline:
         """Build the program, run it as it is, survey its kernels; repeated calls answer from memory.
@@ -127,7 +125,9 @@ class Judge:
             InputError: it fails, or never launches the kernel, or its launch cannot be visited.
             TimeLimitError, CancelledError: as named.
         """
-        raise NotImplementedError
+        if self._opened is None:
+            self._opened = self._open(progress, cancel)
+        return self._opened.baseline
 
     def judge(
         self,
@@ -144,7 +144,20 @@ class Judge:
         Raises:
             as `baseline`, where the workload itself fails.
         """
-        raise NotImplementedError
+        self.baseline(progress=progress, cancel=cancel)
+        verdicts: dict[str, Verdict] = {}
+
+        def tell(verdict: Verdict) -> None:
+            verdicts[verdict.candidate] = verdict
+            progress(f"{len(verdicts)} of {len(candidates)} judged", len(verdicts) / len(candidates))
+            if on_verdict is not None:
+                on_verdict(verdict)
+
+        progress(f"building {len(candidates)} candidates", 0.0)
+        built = self._build(candidates, tell, cancel)
+        if built:
+            self._visit(built, tell, progress, cancel)
+        return tuple(verdicts[c.id] for c in candidates)
 
     def confirm(
         self,
@@ -158,4 +171,203 @@ class Judge:
         The verdict is `faster` only if the rebuilt program exits and prints as before, and every fresh
         process finds it faster; its timings are of samples that did not choose the candidate.
         """
-        raise NotImplementedError
+        self.baseline(progress=progress, cancel=cancel)
+        refused: list[Verdict] = []
+        built = self._build([candidate], refused.append, cancel)
+        if not built:
+            return Confirmation(refused[0])
+        opened = self._known()
+        gpu = self._gpu()
+        with self._card(f"confirming {opened.baseline.kernel}", progress, cancel) as watch:
+            return confirm(
+                built[0],
+                workload=self.workload,
+                text=opened.builder.edited(candidate).text,
+                toolchain=self._toolchain,
+                arch=self._architecture(gpu),
+                gpu=gpu,
+                program=opened.program,
+                visits=lambda: Visits(opened.place, self.settings, self._folder),
+                library=opened.place.library,
+                baseline_resources=opened.target.compiled.resources,
+                target=opened.target,
+                settings=self.settings,
+                folder=Path(tempfile.mkdtemp(dir=self._folder, prefix="confirm-")),
+                watch=watch,
+                progress=progress,
+                cancel=cancel,
+            )
+
+    def _known(self) -> _Opened:
+        if self._opened is None:
+            raise InputError("the baseline was not measured")
+        return self._opened
+
+    def _gpu(self) -> Gpu:
+        gpus = present_gpus()
+        if self._device < len(gpus):
+            return gpus[self._device]
+        why = query_devices().error or f"there is no GPU {self._device}"
+        raise MissingToolError(
+            f"nothing can be measured: {why}", remedy="run on a machine with an NVIDIA GPU"
+        )
+
+    def _architecture(self, gpu: Gpu) -> str:
+        if self._arch:
+            return self._arch
+        model = parse(Builder.read(self.workload), self.workload.source)
+        return target_architecture(None, present=gpu, arch_specific=model.needs_arch_specific)
+
+    @contextmanager
+    def _card(self, what: str, progress: Progress, cancel: CancelToken | None) -> Iterator[Watch]:
+        """The card, for this process alone, and its state watched."""
+        gpu = self._gpu()
+        nvcc = self._toolchain.find("nvcc")
+        with gpu_lock(gpu.uuid, what, progress=progress, cancel=cancel):
+            watch = Watch(gpu, cuda=tool_version(nvcc) if nvcc is not None else "")
+            watch.start()
+            try:
+                yield watch
+            finally:
+                watch.stop()
+
+    def _open(self, progress: Progress, cancel: CancelToken | None) -> _Opened:
+        gpu = self._gpu()
+        arch = self._architecture(gpu)
+        progress("building the program", None)
+        builder = Builder(
+            self.workload, toolchain=self._toolchain, arch=arch, folder=self._folder, settings=self.settings
+        )
+        program = build_program(
+            self.workload,
+            toolchain=self._toolchain,
+            arch=arch,
+            folder=self._folder / "program",
+            timeout=self.settings.compile_seconds,
+            cancel=cancel,
+        )
+        unit = builder.baseline(cancel)
+        library = probe_library(self._toolchain, cancel=cancel)
+        command = start_command(self.workload, program)
+        model = parse(builder.text, self.workload.source)
+        with self._card("measuring a baseline", progress, cancel) as watch:
+            progress("running the program", None)
+            alone = run_program(command, self.workload.time_limit, cancel)
+            require_success(alone)
+            surveyed = survey(command, library, self._folder, self.workload.time_limit, cancel)
+            conditions = watch.stop()
+        kernels = shares(surveyed, {k.qualified_name for k in model.kernels})
+        target = choose(surveyed, kernels, unit.evidence.kernels, self._kernel)
+        names = tuple(v.name for v in variables(unit.cubin))
+        kernel = model.kernel(target.compiled.qualified_name)
+        place = Place(
+            command=command,
+            target=target,
+            parameters=kernel.parameters if kernel is not None else (),
+            variables=tuple(n for n in live_names(names, program.read_bytes()).values() if n),
+            library=library,
+            helpers=helper_kernels(self._toolchain, gpu.arch, cancel=cancel),
+            time_limit=self.workload.time_limit,
+        )
+        return _Opened(
+            builder=builder,
+            unit=unit,
+            target=target,
+            visits=Visits(place, self.settings, self._folder),
+            program=program,
+            place=place,
+            baseline=_baseline(target, kernels, alone, conditions, self.settings),
+        )
+
+    def _build(
+        self, candidates: Sequence[Candidate], tell: Callable[[Verdict], None], cancel: CancelToken | None
+    ) -> list[Built]:
+        opened = self._known()
+        built: list[Built] = []
+
+        def take(done: Built | Verdict) -> None:
+            if isinstance(done, Verdict):
+                tell(done)
+            elif done.identical and not self.settings.measure_identical:
+                tell(_identical(done, opened.target.compiled))
+            else:
+                built.append(done)
+
+        opened.builder.build_all(
+            candidates,
+            opened.unit,
+            opened.target.compiled,
+            opened.program.read_bytes(),
+            cancel=cancel,
+            on_done=take,
+        )
+        order = {c.id: index for index, c in enumerate(candidates)}
+        return sorted(built, key=lambda b: order[b.candidate.id])
+
+    def _visit(
+        self,
+        built: Sequence[Built],
+        tell: Callable[[Verdict], None],
+        progress: Progress,
+        cancel: CancelToken | None,
+    ) -> None:
+        opened = self._known()
+        gpu = self._gpu()
+        by_id = {b.candidate.id: b for b in built}
+        with self._card(f"judging {opened.baseline.kernel}", progress, cancel) as watch:
+
+            def take(heard: Heard) -> None:
+                mine = by_id[heard.result.candidate]
+                tell(
+                    verdict_of(
+                        heard,
+                        gpu=gpu,
+                        settings=self.settings,
+                        resources=mine.compiled.resources,
+                        baseline_resources=opened.target.compiled.resources,
+                        conditions=watch.now(),
+                        build_seconds=mine.seconds,
+                    )
+                )
+
+            opened.visits.judge([b.job for b in built], take, cancel)
+
+
+def _identical(built: Built, baseline: CompiledKernel) -> Verdict:
+    return Verdict(
+        candidate=built.candidate.id,
+        state="same",
+        reason="it compiles to the baseline's own machine code",
+        resources=built.compiled.resources,
+        baseline_resources=baseline.resources,
+        cost={"build": built.seconds},
+    )
+
+
+def _baseline(
+    target: Target,
+    kernels: tuple[KernelShare, ...],
+    alone: ProgramRun,
+    conditions: Conditions,
+    settings: MeasureSettings,
+) -> Baseline:
+    shape = target.shape
+    interval = bootstrap(shape.samples, settings)
+    return Baseline(
+        kernel=target.compiled.qualified_name,
+        compiled=target.compiled,
+        timing=LaunchTiming(
+            origin="CUPTI activity",
+            launches=target.launches,
+            grid=shape.grid,
+            block=shape.block,
+            dynamic_shared_bytes=shape.shared,
+            median_ns=interval.median,
+            low_ns=interval.low,
+            high_ns=interval.high,
+            share=target.share,
+        ),
+        program=alone,
+        conditions=conditions,
+        kernels=kernels,
+    )

@@ -47,6 +47,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     build_jobs: int = 0
     #: One compilation may take this long.
     compile_seconds: float = 300.0
+    #: Whether a candidate that compiles to the baseline's machine code is measured all the same.
+    measure_identical: bool = False
     #: Whether inputs that the source types as floating are perturbed as well.
     perturb_inputs: bool = True
     #: Whether timing is also taken with the L2 cache flushed.

@@ -160,10 +160,31 @@ Record = (
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
+class RecordReader:
+    """Reads a result file while it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        #: Everything read so far.
+        self.records: list[Record] = []
+
+    def read(self) -> list[Record]:
+        """The records that were added since the last call; a line that is not complete waits."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                lines = file.read().splitlines(keepends=True)
+        except FileNotFoundError:
+            return []
+        complete = [line for line in lines if line.endswith(b"\n")]
+        self._offset += sum(map(len, complete))
+        added = [_decoder.decode(line) for line in complete]
+        self.records += added
+        return added
+
+
 def read_records(path: Path) -> list[Record]:
     """The records of a result file; a last line that was cut short is left out. [] if there is no file."""
-    try:
-        lines = path.read_bytes().splitlines(keepends=True)
-    except FileNotFoundError:
-        return []
-    return [_decoder.decode(line) for line in lines if line.endswith(b"\n")]
+    reader = RecordReader(path)
+    return reader.read()

@@ -13,7 +13,7 @@ import msgspec
 from warplens_tools.errors import CancelledError, TimeLimitError
 from warplens_tools.run.cancel import CancelToken
 from warplens_tools.run.probe.job import Job, encode_job
-from warplens_tools.run.probe.records import Begin, Record, read_records
+from warplens_tools.run.probe.records import Begin, Record, RecordReader
 from warplens_tools.run.process import Completed, run
 
 #: Seconds between looks at the result file: short against one candidate's time.
@@ -72,19 +72,19 @@ def run_with_probe(
         "CUDA_INJECTION64_PATH": str(library),
         "WARPLENS_JOB": str(job_file),
     }
-    stop = CancelToken()
+    stop, reader = CancelToken(), RecordReader(result)
     remove = cancel.on_cancel(stop.cancel) if cancel is not None else None
     try:
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(_run, command, environment, timeout, stop)
-            stalled = _follow(future, result, stop, stall, on_record)
+            stalled = _follow(future, reader, stop, stall, on_record)
             completed = future.result()
     finally:
         if remove is not None:
             remove()
     if cancel is not None:
         cancel.check()
-    return ProbeRun(tuple(read_records(result)), completed, stalled)
+    return ProbeRun(tuple(reader.records), completed, stalled)
 
 
 def _run(
@@ -99,22 +99,20 @@ def _run(
 
 def _follow(
     future: Future[Completed | None],
-    result: Path,
+    reader: RecordReader,
     stop: CancelToken,
     stall: float | None,
     on_record: Callable[[Record], None] | None,
 ) -> str:
     """Pass records on until the program ends; the candidate it was killed for, "" if it was not."""
-    passed, heard, running = 0, time.monotonic(), ""
+    heard, running = time.monotonic(), ""
     while True:
         ended = future.done()
-        records = read_records(result)
-        for record in records[passed:]:
+        for record in reader.read():
             heard = time.monotonic()
             running = record.candidate if isinstance(record, Begin) else ""
             if on_record is not None:
                 on_record(record)
-        passed = len(records)
         if ended:
             return running
         if stall is not None and running and time.monotonic() - heard > stall:

@@ -1,0 +1,220 @@
+"""Compiles candidates alone, several at a time, and says of each what the judge shall load."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.edits import why_not_allowed
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.collect.compile import compile_unit
+from warplens_tools.collect.flags import CompileFlags
+from warplens_tools.collect.toolchain import Toolchain
+from warplens_tools.errors import CompileError, InputError, TimeLimitError
+from warplens_tools.evidence import BinaryEvidence, CompiledKernel
+from warplens_tools.run.build import Overlay, flags_of, place
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.cubin import code_digest, live_names, unit_free_name, variables
+from warplens_tools.run.probe.job import JobCandidate, JobVariable
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """The workload's unit, compiled by itself as candidates are."""
+
+    evidence: BinaryEvidence
+    cubin: bytes
+    digest: str
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A candidate that compiled."""
+
+    candidate: Candidate
+    compiled: CompiledKernel
+    job: JobCandidate
+    #: Its machine code is the baseline's.
+    identical: bool
+    seconds: float
+
+
+class Builder:
+    """Compiles one workload's unit, as it is and with candidates' texts."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        toolchain: Toolchain,
+        arch: str,
+        folder: Path,
+        settings: MeasureSettings,
+    ) -> None:
+        self.workload = workload
+        self._toolchain, self._arch, self._folder, self._settings = toolchain, arch, folder, settings
+        self._flags = _loadable(flags_of(workload))
+        self.text = self.read(workload)
+
+    @staticmethod
+    def read(workload: Workload) -> SourceText:
+        """The text that candidates edit.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        return SourceText.read(Path(workload.source))
+
+    def baseline(self, cancel: CancelToken | None = None) -> Unit:
+        """The unit as it is.
+
+        Raises:
+            CompileError, MissingToolError, TimeLimitError, CancelledError: as named.
+        """
+        return self._compile(None, self._folder / "baseline", cancel)
+
+    def edited(self, candidate: Candidate) -> SourceText:
+        """The candidate's text.
+
+        Raises:
+            InputError: its edits overlap.
+        """
+        return self.text.apply(list(candidate.edits))
+
+    def build_all(
+        self,
+        candidates: Sequence[Candidate],
+        baseline: Unit,
+        target: CompiledKernel,
+        program: bytes,
+        *,
+        cancel: CancelToken | None = None,
+        on_done: Callable[[Built | Verdict], None],
+    ) -> None:
+        """Check and compile candidates; `on_done` gets each, as built or as a verdict, in this thread.
+
+        `program` is the built program's file, which knows its variables by their own names.
+        """
+        jobs = self._settings.build_jobs or os.cpu_count() or 1
+        with ThreadPoolExecutor(jobs) as pool:
+            futures = [
+                pool.submit(self._build, candidate, baseline, target, program, cancel)
+                for candidate in candidates
+            ]
+            for future in as_completed(futures):
+                on_done(future.result())
+
+    def _build(
+        self,
+        candidate: Candidate,
+        baseline: Unit,
+        target: CompiledKernel,
+        program: bytes,
+        cancel: CancelToken | None,
+    ) -> Built | Verdict:
+        started = time.monotonic()
+        try:
+            text = self.edited(candidate)
+            refused = why_not_allowed(self.text, text, target.qualified_name, self.workload.source)
+            if refused:
+                return Verdict(candidate.id, "refused", refused)
+            # an id is anyone's text, a folder's name is not
+            folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
+            unit = self._compile(Overlay(self.workload.source, text.text), folder, cancel)
+        except InputError as error:
+            return Verdict(candidate.id, "refused", str(error))
+        except (CompileError, TimeLimitError) as error:
+            seconds = time.monotonic() - started
+            return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
+        strange = _foreign(unit.evidence, baseline.evidence, self._toolchain)
+        if strange:
+            return Verdict(candidate.id, "refused", f"the edit makes the compiler read {strange}")
+        twin = unit_free_name(target.mangled)
+        compiled = next((k for k in unit.evidence.kernels if unit_free_name(k.mangled) == twin), None)
+        if compiled is None:
+            return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")
+        return Built(
+            candidate=candidate,
+            compiled=compiled,
+            job=_job(candidate, compiled, unit, baseline, program),
+            identical=unit.digest == baseline.digest and _same_geometry(candidate),
+            seconds=time.monotonic() - started,
+        )
+
+    def _compile(self, overlay: Overlay | None, folder: Path, cancel: CancelToken | None) -> Unit:
+        unit = Path(self.workload.unit)
+        flags, text = self._flags, None
+        if overlay is not None:
+            # a header's new text lies where the unit's includes find it first
+            placed = place(overlay, unit, flags.arguments, folder / "source")
+            text = overlay.text if Path(overlay.path) == unit else unit.read_text("utf-8", "replace")
+            options = (f"-I{folder / 'source'}",) if Path(overlay.path) != unit else ()
+            arguments = (*options, *placed.options, *flags.arguments)
+            flags = msgspec.structs.replace(flags, arguments=arguments)
+        evidence = compile_unit(
+            unit,
+            toolchain=self._toolchain,
+            flags=flags,
+            arch=self._arch,
+            workdir=folder,
+            overlay=text,
+            cancel=cancel,
+            timeout=self._settings.compile_seconds,
+        )
+        cubin = Path(evidence.cubin_path).read_bytes()
+        return Unit(evidence, cubin, code_digest(cubin))
+
+
+def _loadable(flags: CompileFlags) -> CompileFlags:
+    """Without relocatable device code, whose cubin could not be loaded by itself."""
+    relocatable = ("-rdc=true", "--relocatable-device-code=true", "-dc")
+    arguments = tuple(word for word in flags.arguments if word not in relocatable)
+    return msgspec.structs.replace(flags, arguments=arguments)
+
+
+def _same_geometry(candidate: Candidate) -> bool:
+    return (candidate.grid, candidate.block, candidate.dynamic_shared_bytes) == (None, None, None)
+
+
+def _foreign(after: BinaryEvidence, before: BinaryEvidence, toolchain: Toolchain) -> str:
+    """A file that the edited unit is built from and the baseline is not; "" if there is none.
+
+    The toolkit's own headers and CUTLASS' may be added.
+    """
+    headers = toolchain.find("cuda_headers")
+    allowed = [Path(headers.path).resolve()] if headers is not None else []
+    known = set(before.dependencies)
+    for name in after.dependencies:
+        path = Path(name).resolve()
+        if name in known or path.name == Path(after.path).name:
+            continue
+        library = any(path.is_relative_to(root) for root in allowed)
+        if not library and not {"cutlass", "cute"} & set(path.parts):
+            return name
+    return ""
+
+
+def _job(
+    candidate: Candidate, compiled: CompiledKernel, unit: Unit, baseline: Unit, program: bytes
+) -> JobCandidate:
+    old = {unit_free_name(v.name): v.name for v in variables(baseline.cubin)}
+    live = live_names(tuple(old.values()), program)
+    return JobCandidate(
+        id=candidate.id,
+        cubin=unit.evidence.cubin_path,
+        entry=compiled.mangled,
+        grid=candidate.grid,
+        block=candidate.block,
+        shared=candidate.dynamic_shared_bytes,
+        variables=tuple(
+            JobVariable(v.name, live.get(old.get(unit_free_name(v.name), ""), ""))
+            for v in variables(unit.cubin)
+        ),
+    )

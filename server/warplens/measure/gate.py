@@ -1,0 +1,129 @@
+"""From what was heard of a candidate to its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.timing import overall, timing_of
+from warplens.measure.verdict import Conditions, State, Timing, Verdict
+from warplens.measure.visits import Heard
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.evidence import Observation, Resources
+from warplens_tools.run.probe.records import TimingRecord
+
+#: Relative error, of all results together, above which a candidate computes in a lower precision than
+#: float: tf32 and 16-bit inputs leave 2^-11 or more, float roundings stay orders below.
+_LOWER_PRECISION = 2.0**-13
+
+
+def verdict_of(
+    heard: Heard,
+    *,
+    gpu: Gpu,
+    settings: MeasureSettings,
+    resources: Resources,
+    baseline_resources: Resources,
+    conditions: Conditions | None = None,
+    build_seconds: float = 0.0,
+) -> Verdict:
+    """The verdict on a candidate that was visited once."""
+    result = heard.result
+    state, reason, timings = _judged(heard, gpu, settings)
+    return Verdict(
+        candidate=result.candidate,
+        state=state,
+        reason=reason,
+        timings=timings,
+        resources=resources,
+        baseline_resources=baseline_resources,
+        conditions=conditions,
+        evidence=_evidence(heard, timings),
+        error_ratio=_error_ratio(heard),
+        cost={
+            "build": build_seconds,
+            "load": result.load_seconds,
+            "compare": result.right_seconds,
+            "time": result.timing_seconds,
+        },
+    )
+
+
+def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, str, tuple[Timing, ...]]:
+    result = heard.result
+    if result.state != "right":
+        return result.state, _with_precision(heard), ()
+    timings = tuple(timing_of(t, settings) for t in result.timings if len(t.candidate) >= 2)
+    if not timings:
+        return "unproven", "no launch of it could be timed", ()
+    if heard.opened.opaque:
+        return "unproven", f"the program writes {heard.opened.opaque[0]}, which is not compared", timings
+    if heard.baseline.changed_bytes == 0:
+        return "unproven", "the kernel changes no memory that could be compared", timings
+    bound = least_ns(heard.baseline.changed_bytes, gpu)
+    fastest = min(t.candidate_ns.median for t in timings)
+    if fastest < bound:
+        text = f"{fastest:.0f} ns for writing {heard.baseline.changed_bytes} bytes, which take {bound:.0f} ns"
+        return "impossible", f"faster than the L2 cache takes its results: {text}", timings
+    state, words = overall(timings, settings)
+    return state, words, timings
+
+
+def least_ns(changed_bytes: int, gpu: Gpu) -> float:
+    """The least time in which results of that size can be stored: the L2 cache takes every one of them.
+
+    Half the derived ceiling's time, which leaves room for clocks above the attribute's.
+    """
+    ceiling = gpu.ceilings.get("l2")
+    return 0.0 if ceiling is None else 0.5e9 * changed_bytes / ceiling.value
+
+
+def _with_precision(heard: Heard) -> str:
+    result = heard.result
+    relative = result.relative_error
+    lower = relative is not None and _LOWER_PRECISION < relative < 0.1 and not (result.nan or result.stray)
+    if result.state == "wrong" and lower:
+        return f"{result.reason}; a relative error of {relative:.1e} is that of a lower precision"
+    return result.reason
+
+
+def _error_ratio(heard: Heard) -> float | None:
+    result = heard.result
+    compared = result.state in ("right", "wrong", "unproven")
+    return result.error_ratio if compared else None
+
+
+def _evidence(heard: Heard, timings: Sequence[Timing]) -> tuple[Observation, ...]:
+    def seen(metric: str, value: float | str, unit: str = "") -> Observation:
+        return Observation("timing", heard.baseline.origin, metric, value, unit)
+
+    found = []
+    for timing in timings:
+        found += [
+            seen(f"baseline duration, {timing.cache}", timing.baseline_ns.median, "ns"),
+            seen(f"candidate duration, {timing.cache}", timing.candidate_ns.median, "ns"),
+        ]
+    if heard.result.state == "right":
+        same = "bitwise" if heard.result.bitwise else "within rounding"
+        found.append(seen("results equal", same))
+        found.append(seen("input sets compared", ", ".join(heard.baseline.cases)))
+        found.append(seen("timed launches compared", float(sum(t.checked for t in heard.result.timings))))
+    return tuple(found)
+
+
+def pooled(heards: Sequence[Heard]) -> tuple[TimingRecord, ...]:
+    """Timings of several visits as one, by cache state."""
+    states = [t.cache for t in heards[0].result.timings]
+    joined = []
+    for cache in states:
+        parts = [t for h in heards for t in h.result.timings if t.cache == cache]
+        joined.append(
+            TimingRecord(
+                cache=cache,
+                baseline=tuple(x for p in parts for x in p.baseline),
+                candidate=tuple(x for p in parts for x in p.candidate),
+                again=tuple(x for p in parts for x in p.again),
+                checked=sum(p.checked for p in parts),
+            )
+        )
+    return tuple(joined)

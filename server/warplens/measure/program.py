@@ -1,0 +1,110 @@
+"""The whole program: how it runs, and whether a rebuilt one does the same."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from warplens_tools.errors import InputError, TimeLimitError
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.probe.visit import Command, environment_of
+from warplens_tools.run.process import run
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+#: Relative difference of a printed number that a rounding of the results may leave in sums over them.
+_ROUNDING = 1e-4
+
+
+class ProgramRun(msgspec.Struct, frozen=True):
+    """How the whole program ran."""
+
+    status: int
+    #: Seconds from start to exit.
+    seconds: float
+    stdout: str
+    stderr: str
+
+
+def run_program(command: Command, timeout: float, cancel: CancelToken | None = None) -> ProgramRun:
+    """Run the program as the user does.
+
+    Raises:
+        TimeLimitError: it ran longer than `timeout` seconds.
+        MissingToolError, CancelledError: as named.
+    """
+    directory = Path(command.directory) if command.directory else None
+    try:
+        done = run(
+            command.arguments, cwd=directory, env=environment_of(command), timeout=timeout, cancel=cancel
+        )
+    except TimeLimitError as error:
+        raise TimeLimitError(
+            f"the program did not end within {timeout:g} s",
+            remedy="give it less work by its arguments, or raise its time limit",
+        ) from error
+    return ProgramRun(done.status, done.seconds, done.stdout, done.stderr)
+
+
+def require_success(result: ProgramRun) -> None:
+    """Refuse a program that fails by itself.
+
+    Raises:
+        InputError: its exit status is not 0; the message carries its last words.
+    """
+    if result.status == 0:
+        return
+    words = (result.stderr.strip() or result.stdout.strip()).splitlines()
+    said = f": {words[-1].strip()}" if words else ""
+    how = f"is killed by signal {-result.status}" if result.status < 0 else f"exits with {result.status}"
+    raise InputError(
+        f"the program itself {how}{said}",
+        remedy="make it succeed on its own first; its arguments, directory and files can be configured",
+    )
+
+
+def difference(before: Sequence[ProgramRun], after: Sequence[ProgramRun], *, exact: bool) -> str:
+    """How the rebuilt program's exit and output differ from the original's; "" if they do not.
+
+    What differs among the original's own runs is not compared. `exact`: results are bitwise the same, so
+    that printed numbers must be; otherwise they may differ by rounding.
+    """
+    statuses = {r.status for r in before}
+    for result in after:
+        if result.status not in statuses:
+            return f"the rebuilt program exits with {result.status}, the original with {before[0].status}"
+    texts = [r.stdout.splitlines() for r in before]
+    if len({len(text) for text in texts}) != 1:
+        return ""
+    for result in after:
+        lines = result.stdout.splitlines()
+        if len(lines) != len(texts[0]):
+            return f"the rebuilt program prints {len(lines)} lines, the original {len(texts[0])}"
+        for number, line in enumerate(lines):
+            known = {text[number] for text in texts}
+            if line in known or (len(known) > 1 and _shape(line) in {_shape(k) for k in known}):
+                continue
+            if exact or not any(_close(line, k) for k in known):
+                return (
+                    f"the rebuilt program prints {line.strip()!r}, the original {texts[0][number].strip()!r}"
+                )
+    return ""
+
+
+def _shape(line: str) -> str:
+    return re.sub(r"\s+", " ", _NUMBER.sub("#", line))
+
+
+def _close(line: str, known: str) -> bool:
+    """The same words, and numbers with a fraction that differ by rounding."""
+    if _shape(line) != _shape(known):
+        return False
+    pairs = zip(_NUMBER.findall(line), _NUMBER.findall(known), strict=True)
+    return all(a == b or ("." in a + b and _near(float(a), float(b))) for a, b in pairs)
+
+
+def _near(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=_ROUNDING)

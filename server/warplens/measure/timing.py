@@ -1,0 +1,95 @@
+"""Whether one set of durations is shorter than another, and how sure that is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from statistics import median
+from typing import Literal
+
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.verdict import Interval, Timing
+from warplens_tools.run.probe.records import TimingRecord
+
+#: Ends of a 95 % interval among sorted resamples.
+_LOW, _HIGH = 0.025, 0.975
+Change = Literal["slower", "same", "faster"]
+
+
+def bootstrap(samples: Sequence[float], settings: MeasureSettings, seed: int = 1) -> Interval:
+    """The median with its 95 % percentile bootstrap interval (Efron 1979)."""
+    generator = random.Random(seed)
+    count = len(samples)
+    medians = [median(generator.choices(samples, k=count)) for _ in range(settings.resamples)]
+    return _interval(median(samples), medians)
+
+
+def ratio(
+    above: Sequence[float], below: Sequence[float], settings: MeasureSettings, seed: int = 1
+) -> Interval:
+    """median(above) / median(below) with its bootstrap interval; rounds are resampled as pairs.
+
+    Pairs keep what a round has in common (clocks, temperature) on both sides of the ratio.
+    """
+    generator = random.Random(seed)
+    rounds = range(min(len(above), len(below)))
+    ratios = []
+    for _ in range(settings.resamples):
+        chosen = generator.choices(rounds, k=len(rounds))
+        ratios.append(median([above[i] for i in chosen]) / median([below[i] for i in chosen]))
+    return _interval(median(above) / median(below), ratios)
+
+
+def _interval(middle: float, resampled: list[float]) -> Interval:
+    resampled.sort()
+    last = len(resampled) - 1
+    low, high = resampled[round(_LOW * last)], resampled[round(_HIGH * last)]
+    return Interval(middle, min(low, middle), max(high, middle))
+
+
+def noise_floor(baseline: Sequence[float], again: Sequence[float], settings: MeasureSettings) -> float:
+    """How far the baseline's ratio to itself may be from 1: the far end of its interval."""
+    same = ratio(baseline, again, settings)
+    return max(abs(same.low - 1.0), abs(same.high - 1.0))
+
+
+def timing_of(record: TimingRecord, settings: MeasureSettings) -> Timing:
+    """One timing of a candidate, with the baseline's two turns of each round taken together."""
+    both = [(a + b) / 2 for a, b in zip(record.baseline, record.again, strict=False)]
+    return Timing(
+        baseline_ns=bootstrap(both, settings),
+        candidate_ns=bootstrap(record.candidate, settings),
+        speedup=ratio(both, record.candidate, settings),
+        noise=noise_floor(record.baseline, record.again, settings),
+        rounds=len(both),
+        cache=record.cache,
+    )
+
+
+def change(timing: Timing, settings: MeasureSettings) -> Change:
+    """Faster or slower only where the whole interval lies beyond the noise and the smallest gain."""
+    floor = max(timing.noise, settings.smallest_gain)
+    if timing.speedup.low > 1.0 + floor:
+        return "faster"
+    return "slower" if timing.speedup.high < 1.0 - floor else "same"
+
+
+def overall(timings: Sequence[Timing], settings: MeasureSettings) -> tuple[Change, str]:
+    """The change over all cache states, and why: faster in one may not be slower in another."""
+    changes = {timing.cache: change(timing, settings) for timing in timings}
+    words = ", ".join(f"{_said(t, changes[t.cache])}" for t in timings)
+    found = set(changes.values())
+    if {"faster", "slower"} <= found:
+        return "same", f"faster in one cache state and slower in the other: {words}"
+    if "faster" in found:
+        return "faster", words
+    return ("slower" if "slower" in found else "same"), words
+
+
+def _said(timing: Timing, said: Change) -> str:
+    state = "L2 flushed" if timing.cache == "flushed" else "as in the program"
+    interval = timing.speedup
+    return (
+        f"{state} {interval.median:.3f}× [{interval.low:.3f}, {interval.high:.3f}]"
+        f" with noise {timing.noise:.3f}: {said}"
+    )

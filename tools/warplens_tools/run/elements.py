@@ -1,0 +1,75 @@
+"""What the memory behind a kernel's pointer parameters holds, from its demangled signature or its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from warplens_tools.run.probe.job import Element, JobParameter
+from warplens_tools.source.model import Parameter
+
+_NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict|struct|std)\b|::|\s+")
+#: CUDA's own type names without their vector width (float4 is four floats in a row).
+_ELEMENTS: dict[str, Element] = {
+    **dict.fromkeys(("double", "cuDoubleComplex"), "f64"),
+    **dict.fromkeys(("float", "cuFloatComplex", "cuComplex"), "f32"),
+    **dict.fromkeys(("half", "__half", "half2", "__half2", "__half_raw"), "f16"),
+    **dict.fromkeys(("nv_bfloat16", "__nv_bfloat16", "nv_bfloat162", "__nv_bfloat162"), "bf16"),
+}
+_INTEGER = re.compile(
+    r"(?:u?int(?:8|16|32|64)?_t|size_t|bool|(?:un)?signed|(?:un)?signed(?:char|short|int|long|longlong)"
+    r"|u?(?:char|short|int|long|longlong)|unsignedlonglong(?:int)?|longlongint)"
+)
+
+
+def element_of(type_text: str) -> Element:
+    """The element type of a pointed-to type: "f32" for "float4", "other" for a structure."""
+    name = _NOISE.sub("", type_text)
+    if name in _ELEMENTS:
+        return _ELEMENTS[name]
+    base = re.sub(r"(?<=[a-z])[1-4](?:_16a|_32a)?$", "", name)
+    if base in ("double", "float"):
+        return _ELEMENTS[base]
+    return "integer" if _INTEGER.fullmatch(base) else "other"
+
+
+def pointer_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tuple[JobParameter, ...]:
+    """The pointer parameters of a kernel. The demangled signature counts, the source where it has none."""
+    types = signature_types(demangled)
+    if types is None:
+        types = [f"{p.type}" for p in source]
+    found = []
+    for index, text in enumerate(types):
+        bare = re.sub(r"\s*(?:const|__restrict__|__restrict|restrict|volatile)\s*$", "", text.strip())
+        if not bare.endswith("*"):
+            continue
+        pointed = bare[:-1]
+        # a table of pointers holds no floats itself
+        element: Element = "other" if "*" in pointed else element_of(pointed)
+        found.append(JobParameter(index, element, constant=re.search(r"\bconst\b", pointed) is not None))
+    return tuple(found)
+
+
+def signature_types(demangled: str) -> list[str] | None:
+    """The parameter types of a demangled function; None for a name without a signature (extern "C")."""
+    if not demangled.endswith(")"):
+        return None
+    depth = 0
+    for start in range(len(demangled) - 1, -1, -1):
+        depth += (demangled[start] == ")") - (demangled[start] == "(")
+        if depth == 0:
+            return _split(demangled[start + 1 : -1])
+    return None
+
+
+def _split(parameters: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for char in parameters:
+        depth += (char in "(<[{") - (char in ")>]}")
+        if char == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += char
+    parts.append(current)
+    return [part.strip() for part in parts if part.strip() not in ("", "void")]
