@@ -149,7 +149,7 @@ def test_any_instruction_is_read_back(
     text = f'\t.section\t.text.k,"ax"\n        /*{address:04x}*/                   {words} ;{mark}\n'
     (instruction,) = parse_nvdisasm(text)["k"]
     assert instruction == Instruction(
-        address, opcode, tuple(modifiers), tuple(operands), predicate, (), None, live
+        address, opcode, tuple(modifiers), tuple(operands), predicate, live_registers=live
     )
 
 
