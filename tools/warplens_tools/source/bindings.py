@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import msgspec
 from tree_sitter import Node
@@ -28,8 +29,18 @@ _DECLARATIONS = """
 """
 #: Calls that cannot change an `int` passed by name.
 _BY_VALUE = re.compile(
-    r"(?:cuda\w*|cublas\w*|printf|fprintf|malloc|calloc|sizeof|dim3|if|while|switch|return|free|memset|memcpy|assert|std::min|std::max|min|max)\Z"
+    r"(?:cuda\w*|cublas\w*|printf|fprintf|malloc|calloc|sizeof|dim3|if|while|switch|return|free|memset|memcpy"
+    r"|assert|__\w+|atomic\w+|make_\w+|f?abs|u?min|u?max|f(?:abs|min|max)f"
+    r"|fmaf?|r?sqrtf?|r?cbrtf?|expf?|exp2f?|expm1f?|log(?:2|10|1p)?f?|powf?|(?:sin|cos|tan)h?f?|erfc?f?|floorf?|ceilf?"
+    r"|roundf?|truncf?|fmodf?|int|unsigned|float|double|size_t|int64_t|uint32_t|std::min|std::max|min|max)\Z"
 )
+
+
+#: "plain" is an integer variable or an `auto`, "parameter" an integer parameter (of a template too),
+#: "object" another by-value parameter.
+BindingKind = Literal[
+    "const", "constexpr", "plain", "dim3", "pointer", "array", "parameter", "object", "other"
+]  # fmt: skip
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -40,8 +51,7 @@ class Binding(msgspec.Struct, frozen=True):
     start: int
     end: int
     value: str | None
-    #: "const", "constexpr", "plain" (a host variable), "dim3", or "other".
-    kind: str
+    kind: BindingKind
     #: Offsets of the whole declaration and of the value.
     declaration: tuple[int, int]
     value_at: int
@@ -78,7 +88,7 @@ def _declared(tree: SourceTree, node: Node) -> list[Binding]:
     return [b for d in declarators if (b := _declarator(tree, node, d, kind, scope))]
 
 
-def _kind(type_text: str, scope: Node) -> str:
+def _kind(type_text: str, scope: Node) -> BindingKind | Literal["auto"]:
     words = set(type_text.split())
     if _DIM3_TYPE.fullmatch(type_text) and "dim3" in words:
         return "dim3"
@@ -92,7 +102,9 @@ def _kind(type_text: str, scope: Node) -> str:
     return "other" if at_file_scope else "auto" if "auto" in words else "plain"
 
 
-def _declarator(tree: SourceTree, node: Node, declarator: Node, kind: str, scope: Node) -> Binding | None:
+def _declarator(
+    tree: SourceTree, node: Node, declarator: Node, kind: BindingKind | Literal["auto"], scope: Node
+) -> Binding | None:
     name, value = declarator, node.child_by_field_name("default_value")
     if declarator.type == "init_declarator":
         inner = declarator.child_by_field_name("declarator")
@@ -104,7 +116,13 @@ def _declarator(tree: SourceTree, node: Node, declarator: Node, kind: str, scope
         value, name = name.child_by_field_name("parameters"), _inner_name(name) or name
     if name.type not in ("identifier", "field_identifier"):
         plain = _inner_name(name)
-        return _binding(tree, plain, scope, node, None, "other") if plain else None
+        if plain is None:
+            return None
+        if _is_pointer(name):
+            return _binding(tree, plain, scope, node, value, "pointer")
+        return _binding(
+            tree, plain, scope, node, None, "array" if name.type == "array_declarator" else "other"
+        )
     if kind == "dim3":
         return _dim3_binding(tree, name, value, scope, node)
     if value is not None and value.type == "initializer_list" and value.named_child_count == 1:
@@ -123,7 +141,9 @@ def _dim3_binding(tree: SourceTree, name: Node, value: Node | None, scope: Node,
     return msgspec.structs.replace(binding, value=text)
 
 
-def _binding(tree: SourceTree, name: Node, scope: Node, node: Node, value: Node | None, kind: str) -> Binding:
+def _binding(
+    tree: SourceTree, name: Node, scope: Node, node: Node, value: Node | None, kind: BindingKind
+) -> Binding:
     return Binding(
         name=tree.text_of(name),
         start=name.start_byte if scope.type != "field_declaration_list" else scope.start_byte,
@@ -169,9 +189,19 @@ def _parameter(tree: SourceTree, node: Node) -> list[Binding]:
     scope = node
     while scope.type not in _PARAMETER_SCOPES and scope.parent is not None:
         scope = scope.parent
-    binding = _binding(tree, name, scope, node, None, "other")
-    is_integer = node.type == "identifier" and _INTEGER_TYPE.match(tree.code_of(node.parent or node))
-    return [msgspec.structs.replace(binding, kind="plain" if is_integer else "other")]
+    if node.type != "identifier":
+        kind: BindingKind = "pointer" if _is_pointer(node) or node.type == "array_declarator" else "other"
+    else:
+        is_integer = _INTEGER_TYPE.match(tree.code_of(node.parent or node))
+        kind = "parameter" if is_integer else "object"
+    return [_binding(tree, name, scope, node, None, kind)]
+
+
+def _is_pointer(declarator: Node) -> bool:
+    """Whether it declares one plain pointer: `*p`, not `**p`, `*p[4]` or `(*p)[4]`."""
+    inner = declarator.child_by_field_name("declarator")
+    one = inner is not None and inner.type in ("identifier", "field_identifier")
+    return one and declarator.type == "pointer_declarator"
 
 
 _PARAMETER_SCOPES = frozenset({
@@ -181,19 +211,43 @@ _PARAMETER_SCOPES = frozenset({
 
 
 def is_set_once(tree: SourceTree, binding: Binding) -> bool:
-    """Whether nothing after the declaration can change the variable: no write, address or reference."""
+    """Whether nothing after the declaration can change the variable."""
     code = tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
-    word = re.escape(binding.name)
+    return not changes(tree, code, binding.name, by_call=binding.kind != "pointer")
+
+
+def changes(tree: SourceTree, code: str, name: str, *, by_call: bool = True) -> bool:
+    """Whether `code` may change the variable: a write, its address, a reference, an unknown call.
+
+    Without `by_call` no call counts: a function that takes a pointer by reference is next to unheard of.
+    """
+    word = re.escape(name)
     if not re.search(rf"\b{word}\b", code):
-        return True
-    changed = (
-        rf"\b{word}\s*(?:\.\s*[xyz]\s*)?(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)"
-        rf"|(?:\+\+|--|>>|(?<!&)&(?!&))\s*{word}\b|&\s*\w+\s*=\s*{word}\b"
+        return False
+    stream = r"|>>" if "cin" in code or "stream" in code else ""
+    written = (
+        rf"(?<![.\w])\(*\b{word}\b\s*\)*(?:\s*\.\s*\w+)?\s*(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)"
+        rf"|(?:\+\+|--|(?<!&)&(?!&){stream})\s*\(*\s*{word}\b|&\s*\w+\s*=\s*{word}\b"
     )
-    if re.search(changed, code):
+    if any(not _is_harmless(code, found) for found in re.finditer(written, code)):
+        return True
+    if not by_call:
         return False
     passed = re.finditer(rf"[(,]\s*{word}\s*[,)]", code)
-    return all(_passed_by_value(tree, code, found.start()) for found in passed)
+    return not all(_passed_by_value(tree, code, found.start()) for found in passed)
+
+
+def _is_harmless(code: str, found: re.Match[str]) -> bool:
+    """Whether it writes through a pointer (`*p = x`), takes an element's address, or is a binary `&`."""
+    before = code[max(0, found.start() - 40) : found.start()].rstrip()[-1:]
+    if found[0].endswith("=") and not found[0].startswith("&"):
+        return before == "*"
+    if not found[0].startswith("&"):
+        return False
+    after = code[found.end() : found.end() + 40].lstrip()[:1]
+    if "=" in found[0]:
+        return after == "["
+    return after == "[" or before.isalnum() or before in ("_", ")", "]")
 
 
 def _takes_by_value(tree: SourceTree, name: str) -> bool:
@@ -201,7 +255,7 @@ def _takes_by_value(tree: SourceTree, name: str) -> bool:
     macro = tree.macros.get(name)
     if macro is not None:
         return not re.search(r"(?<![=!<>])=(?!=)|\+\+|--|(?<!&)&(?!&)", macro.body)
-    code = tree.masked.code.decode("ascii")
+    code = tree.file_code
     parameters = re.findall(rf"\b{re.escape(name)}\s*\(([^(){{}};]*)\)\s*\{{", code)
     return bool(parameters) and not any("&" in p for p in parameters)
 
@@ -224,6 +278,10 @@ def _passed_by_value(tree: SourceTree, code: str, at: int) -> bool:
     else:
         return False
     before = code[max(0, at - 120) : at].rstrip()
+    if before.endswith('"'):
+        return False  # An operand of inline assembly.
+    if re.search(r"_cast\s*<[^<>()]*>\Z", before):
+        return True
     if before.endswith(">>>") or not before or not (before[-1].isalnum() or before[-1] in "_>"):
         return True
     callee = re.search(r"(?:std::)?\w+\Z", before)

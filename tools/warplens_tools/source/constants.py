@@ -23,6 +23,7 @@ UNKNOWN_DIM3: Dim3 = (None, None, None)
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _MAX_DEPTH = 12
+_INTEGERS = frozenset({"const", "constexpr", "plain"})
 
 
 class Constants:
@@ -33,6 +34,11 @@ class Constants:
         self.outer = outer
         self._bindings: dict[str, list[Binding]] | None = None
         self._functions: dict[str, tuple[list[str], str] | None] | None = None
+
+    @property
+    def file_code(self) -> str:
+        """The whole file's text without comments and directives."""
+        return self.outer[0].file_code if self.outer else self.tree.file_code
 
     def value(self, text: str, at: int, depth: int = 0) -> int | None:
         """The integer value of an expression that stands at offset `at`, or None."""
@@ -72,7 +78,7 @@ class Constants:
             fixed = binding.value and is_set_once(self.tree, binding)
             return self.dim3(binding.value or "", binding.value_at, depth) if fixed else UNKNOWN_DIM3
         value = self._name(name, at, depth)
-        return (value, 1, 1) if binding.kind != "other" else UNKNOWN_DIM3
+        return (value, 1, 1) if binding.kind in (*_INTEGERS, "parameter") else UNKNOWN_DIM3
 
     def binding(self, name: str, at: int) -> Binding | None:
         """The declaration that `name` means at `at`; None if there is none, or it is ambiguous."""
@@ -94,7 +100,7 @@ class Constants:
             return self._qualified(name, at, depth)
         if self.is_bound(name, at):
             found = self.binding(name, at)
-            if found is None or found.value is None or found.kind in ("dim3", "other"):
+            if found is None or found.value is None or found.kind not in _INTEGERS:
                 return None
             if found.kind == "plain" and not is_set_once(self.tree, found):
                 return None
@@ -152,7 +158,8 @@ class Constants:
         """The file's constants as plain data, in file order."""
         found = [c for c in map(self._macro_constant, self.tree.masked.directives.macros) if c]
         for bindings in self._all().values():
-            found += [self._constant(b) for b in bindings if b.kind in ("const", "constexpr") and b.value]
+            listed = [self._constant(b) for b in bindings if b.kind in ("const", "constexpr") and b.value]
+            found += [c for c in listed if c.value is not None]
         return tuple(sorted(found, key=lambda c: c.span))
 
     def _constant(self, binding: Binding) -> Constant:

@@ -8,7 +8,7 @@ Three kinds are taken out and remembered: specifiers (`#define KERNEL extern "C"
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -80,6 +80,15 @@ class MacroUse(msgspec.Struct, frozen=True):
     arguments: tuple[str, ...] = ()
 
 
+class Piece(msgspec.Struct, frozen=True):
+    """A stretch of an expanded text, and the offsets of what it stands for."""
+
+    text: str
+    start: int
+    end: int
+    macro: bool
+
+
 class MacroTable:
     """The macros of a text by name.
 
@@ -113,6 +122,20 @@ class MacroTable:
         except _TooLargeError:
             return None
 
+    def pieces(self, text: str) -> list[Piece] | None:
+        """`text` as stretches that stay and uses of macros with their expansions; None if out of bounds."""
+        pieces: list[Piece] = []
+        at = 0
+        try:
+            for start, end, expansion in _uses(text, self, frozenset()):
+                if start > at:
+                    pieces.append(Piece(text[at:start], at, start, False))
+                pieces.append(Piece(expansion, start, end, True))
+                at = end
+        except _TooLargeError:
+            return None
+        return [*pieces, Piece(text[at:], at, len(text), False)]
+
     def expand_call(self, macro: Macro, arguments: list[str]) -> str | None:
         """The full expansion of one use of `macro`; None where the arguments do not fit."""
         body = _substitute(macro, arguments)
@@ -132,6 +155,18 @@ def _expand(text: str, table: MacroTable, active: frozenset[str]) -> str:
     if len(active) > _MAX_DEPTH or len(text) > _MAX_EXPANSION:
         raise _TooLargeError
     parts, at = [], 0
+    for start, end, expansion in _uses(text, table, active):
+        parts += [text[at:start], expansion]
+        at = end
+    result = "".join([*parts, text[at:]])
+    if len(result) > _MAX_EXPANSION:
+        raise _TooLargeError
+    return result
+
+
+def _uses(text: str, table: MacroTable, active: frozenset[str]) -> Iterator[tuple[int, int, str]]:
+    """The uses of macros in `text`, outermost only: start, end, full expansion."""
+    at = 0
     for found in _IDENTIFIER.finditer(text):
         macro = table.get(found[0]) if found[0] not in active else None
         if macro is None or found.start() < at or text[found.start() - 1 : found.start()] in ("'", "."):
@@ -143,12 +178,8 @@ def _expand(text: str, table: MacroTable, active: frozenset[str]) -> str:
             if called is None or replaced is None:
                 continue
             body, end = replaced, called[1]
-        parts += [text[at : found.start()], _expand(body, table, active | {macro.name})]
+        yield found.start(), end, _expand(body, table, active | {macro.name})
         at = end
-    result = "".join([*parts, text[at:]])
-    if len(result) > _MAX_EXPANSION:
-        raise _TooLargeError
-    return result
 
 
 def _call_arguments(text: str, at: int) -> tuple[list[str], int] | None:

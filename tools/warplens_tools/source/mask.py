@@ -30,6 +30,8 @@ class Masked(msgspec.Struct, frozen=True):
 
     #: ASCII, as long as the text, then the closing brackets that the text lacks.
     code: bytes
+    #: The same before macros were taken out and brackets repaired.
+    source: str
     directives: Directives
     macros: MacroTable
     uses: tuple[MacroUse, ...]
@@ -54,7 +56,7 @@ def mask(text: str, defines: Mapping[str, str], macros: MacroTable | None = None
     for use in uses:
         buffer[use.start : use.end] = _stand_in(use)
     balanced, repairs = balance(buffer.decode("ascii"))
-    return Masked(balanced, directives, macros, tuple(uses), repairs)
+    return Masked(balanced, code, directives, macros, tuple(uses), repairs)
 
 
 def _blanked(code: str, ranges: tuple[tuple[int, int], ...]) -> str:

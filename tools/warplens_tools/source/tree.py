@@ -42,6 +42,8 @@ class SourceTree:
         self.masked = masked
         self.tree = tree
         self.macros = masked.macros
+        #: The whole file's text without comments and directives, also for a macro's expansion.
+        self.file_code = masked.source
         self._use_starts = [use.start for use in masked.uses]
 
     @property
@@ -111,7 +113,7 @@ def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> So
 
     `defines` are the macros of the command line, name to body.
     """
-    return SourceTree(text, *_cached(text.text, tuple(sorted((defines or {}).items()))))
+    return _cached(text.text, text.encoding, tuple(sorted((defines or {}).items())))
 
 
 def parse_expansion(text: str, macros: MacroTable, place: Place) -> SourceTree:
@@ -121,6 +123,6 @@ def parse_expansion(text: str, macros: MacroTable, place: Place) -> SourceTree:
 
 
 @functools.lru_cache(maxsize=8)
-def _cached(text: str, defines: tuple[tuple[str, str], ...]) -> tuple[Masked, Tree]:
+def _cached(text: str, encoding: str, defines: tuple[tuple[str, str], ...]) -> SourceTree:
     masked = mask(text, dict(defines))
-    return masked, Parser(LANGUAGE).parse(masked.code)
+    return SourceTree(SourceText(text, encoding=encoding), masked, Parser(LANGUAGE).parse(masked.code))

@@ -1,0 +1,84 @@
+"""A kernel's own tree with every macro of the file expanded.
+
+Analyses of a kernel's body run on this: a loop or an access that a macro hides is then in plain sight,
+and stands where the macro is used. Where no macro is used it is the file's tree itself.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+
+import msgspec
+
+from warplens_tools.source.constants import Constants
+from warplens_tools.source.functions import Function, find_functions
+from warplens_tools.source.macros import Piece
+from warplens_tools.source.model import Kernel
+from warplens_tools.source.tree import SourceTree, parse_expansion
+from warplens_tools.text import Span
+
+
+class KernelTree(msgspec.Struct, frozen=True):
+    """A kernel's definition, ready to be analysed. Spans of `tree` are spans of the file."""
+
+    tree: SourceTree
+    function: Function
+    constants: Constants
+
+
+@functools.lru_cache(maxsize=8)
+def constants_of(tree: SourceTree) -> Constants:
+    """The constants of a tree, worked out once."""
+    return Constants(tree)
+
+
+@functools.lru_cache(maxsize=8)
+def _functions_of(tree: SourceTree) -> tuple[Function, ...]:
+    return tuple(find_functions(tree))
+
+
+def kernel_tree(tree: SourceTree, kernel: Kernel) -> KernelTree | None:
+    """The tree to analyse a kernel on; None where the text no longer holds the kernel."""
+    return _kernel_tree(tree, kernel.span, kernel.name)
+
+
+@functools.lru_cache(maxsize=64)
+def _kernel_tree(tree: SourceTree, span: Span, name: str) -> KernelTree | None:
+    start = tree.text.offset(span.line, span.column)
+    end = tree.text.offset(span.end_line, span.end_column)
+    function = next((f for f in _functions_of(tree) if f.start == start and f.node.end_byte >= end), None)
+    pieces = tree.macros.pieces(tree.masked.source[start:end])
+    if pieces is None:
+        return None
+    if len(pieces) == 1 and not pieces[0].macro:
+        return KernelTree(tree, function, constants_of(tree)) if function is not None else None
+    inner = parse_expansion("".join(p.text for p in pieces), tree.macros, _Placed(tree, start, pieces))
+    inner.file_code = tree.file_code
+    written = next((f for f in find_functions(inner) if inner.text_of(f.name_node).endswith(name)), None)
+    if written is None:
+        return None
+    return KernelTree(inner, written, Constants(inner, outer=(constants_of(tree), start)))
+
+
+class _Placed:
+    """Where offsets of an expanded text stand in the file."""
+
+    def __init__(self, tree: SourceTree, start: int, pieces: list[Piece]) -> None:
+        self.tree, self.start, self.pieces = tree, start, pieces
+        self.starts: list[int] = []
+        at = 0
+        for piece in pieces:
+            self.starts.append(at)
+            at += len(piece.text)
+
+    def __call__(self, start: int, end: int) -> Span:
+        first = self.offset(start, opening=True)
+        return self.tree.text_span(first, max(first, self.offset(end, opening=False)))
+
+    def offset(self, at: int, *, opening: bool) -> int:
+        index = bisect.bisect_right(self.starts, at if opening else max(at - 1, 0)) - 1
+        piece = self.pieces[index]
+        if piece.macro:
+            return self.start + (piece.start if opening else piece.end)
+        return self.start + piece.start + at - self.starts[index]

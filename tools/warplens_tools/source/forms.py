@@ -1,0 +1,223 @@
+"""Integer expressions of a kernel as polynomials over what varies: threads, blocks, loops, parameters.
+
+`32 * threadIdx.y + threadIdx.x + n * k` is three terms. What is no polynomial (`threadIdx.x % 32`) is
+a symbol of its own that remembers how it is made, so that a form can always be evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["thread", "block", "block size", "grid size", "parameter", "loop", "derived"]
+
+_MAX_TERMS = 64
+_MAX_DEGREE = 6
+_MAX_DEPTH = 24
+
+
+class Symbol(msgspec.Struct, frozen=True):
+    """One thing that varies.
+
+    "thread" and "block" are `threadIdx` and `blockIdx`; "loop" is the number of the iteration that a
+    loop is in, counted from 0, or a loop variable whose steps are no constant stride; "derived" is an
+    operation on other forms. A "parameter" is the same for all threads of a launch.
+    """
+
+    name: str
+    kind: Kind
+    operation: str = ""
+    operands: tuple[Form, ...] = ()
+
+    def mentions(self, name: str) -> bool:
+        """Whether the value can change with symbol `name`."""
+        return self.name == name or any(operand.mentions(name) for operand in self.operands)
+
+
+Monomial = tuple[Symbol, ...]
+
+
+class Form(msgspec.Struct, frozen=True):
+    """A sum of integer multiples of products of symbols. Two equal forms have equal terms."""
+
+    terms: tuple[tuple[Monomial, int], ...] = ()
+
+    @property
+    def constant(self) -> int:
+        """The term without symbols."""
+        return next((factor for symbols, factor in self.terms if not symbols), 0)
+
+    @property
+    def value(self) -> int | None:
+        """The integer that this is; None where a symbol is left."""
+        return self.constant if all(not symbols for symbols, _ in self.terms) else None
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """Every symbol in the form, derived ones with those they are made of."""
+        found: dict[Symbol, None] = {}
+        stack = [s for symbols, _ in self.terms for s in symbols]
+        while stack:
+            symbol = stack.pop(0)
+            if symbol not in found:
+                found[symbol] = None
+                stack += [s for o in symbol.operands for symbols, _ in o.terms for s in symbols]
+        return tuple(found)
+
+    def mentions(self, name: str) -> bool:
+        """Whether the value can change with the symbol of that name."""
+        return any(symbol.mentions(name) for symbols, _ in self.terms for symbol in symbols)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every thread of a block has the same value (in the same iteration of each loop)."""
+        return not any(symbol.kind == "thread" for symbol in self.symbols)
+
+    def coefficient(self, name: str) -> int | None:
+        """What the value grows by when symbol `name` grows by one.
+
+        0 where the form does not depend on it; None where the growth is no constant: it depends on
+        another symbol, or the form is not linear in this one.
+        """
+        growth = self.growth(name)
+        return growth.value if growth is not None else None
+
+    def growth(self, name: str) -> Form | None:
+        """As `coefficient`, with other symbols kept: `n` for `n * threadIdx.y`; None if not linear."""
+        parts: list[tuple[Monomial, int]] = []
+        for symbols, factor in self.terms:
+            hits = [s for s in symbols if s.mentions(name)]
+            if len(hits) > 1 or any(s.name != name for s in hits):
+                return None
+            if hits:
+                parts.append((tuple(s for s in symbols if s.name != name), factor))
+        return _sum(parts)
+
+    def evaluate(self, values: Mapping[str, int]) -> int | None:
+        """The value where every symbol has one of `values`; None if one is missing."""
+        total = 0
+        for symbols, factor in self.terms:
+            for symbol in symbols:
+                value = _symbol_value(symbol, values)
+                if value is None:
+                    return None
+                factor *= value
+            total += factor
+        return total
+
+
+ZERO = Form()
+ONE = Form((((), 1),))
+
+
+def number(value: int) -> Form:
+    """A constant."""
+    return Form((((), value),)) if value else ZERO
+
+
+def variable(symbol: Symbol) -> Form:
+    """A form that is one symbol."""
+    return Form((((symbol,), 1),))
+
+
+def _sum(parts: Iterable[tuple[Monomial, int]]) -> Form | None:
+    totals: dict[Monomial, int] = {}
+    for symbols, factor in parts:
+        totals[symbols] = totals.get(symbols, 0) + factor
+    terms = sorted(((s, f) for s, f in totals.items() if f), key=lambda t: [s.name for s in t[0]])
+    return Form(tuple(terms)) if len(terms) <= _MAX_TERMS else None
+
+
+def add(a: Form, b: Form) -> Form | None:
+    """a + b; None beyond the size that is worth keeping."""
+    return _sum([*a.terms, *b.terms])
+
+
+def multiply(a: Form, b: Form) -> Form | None:
+    """a * b; None beyond the size that is worth keeping."""
+    if len(a.terms) * len(b.terms) > _MAX_TERMS:
+        return None
+    parts = []
+    for left, i in a.terms:
+        for right, j in b.terms:
+            symbols = tuple(sorted((*left, *right), key=lambda s: s.name))
+            if len(symbols) > _MAX_DEGREE:
+                return None
+            parts.append((symbols, i * j))
+    return _sum(parts)
+
+
+def subtract(a: Form, b: Form) -> Form | None:
+    """a - b; None beyond the size that is worth keeping."""
+    return _sum([*a.terms, *((symbols, -factor) for symbols, factor in b.terms)])
+
+
+def derive(operation: str, *operands: Form) -> Form | None:
+    """An operation that is no sum or product: a number where it is constant, else a derived symbol."""
+    values = [operand.value for operand in operands]
+    known = [v for v in values if v is not None]
+    if len(known) == len(values):
+        result = _OPERATIONS[operation](known)
+        return number(result) if result is not None else None
+    if max(map(_depth, operands)) > _MAX_DEPTH:
+        return None
+    name = f"({f' {operation} '.join(map(describe, operands))})"
+    return variable(Symbol(name, "derived", operation, operands)) if len(name) < 2000 else None
+
+
+def _depth(form: Form) -> int:
+    depths = [_depth(o) for symbols, _ in form.terms for s in symbols for o in s.operands]
+    return 1 + max(depths, default=0)
+
+
+def describe(form: Form) -> str:
+    """The form as an expression, for messages and for names of derived symbols."""
+    parts = []
+    for symbols, factor in form.terms:
+        names = " * ".join(s.name for s in symbols)
+        if not names:
+            parts.append(str(factor))
+        else:
+            parts.append(names if factor == 1 else f"{factor} * {names}")
+    return " + ".join(parts) or "0"
+
+
+def _symbol_value(symbol: Symbol, values: Mapping[str, int]) -> int | None:
+    if symbol.name in values:
+        return values[symbol.name]
+    if not symbol.operands:
+        return None
+    operands = [operand.evaluate(values) for operand in symbol.operands]
+    known = [v for v in operands if v is not None]
+    return _OPERATIONS[symbol.operation](known) if len(known) == len(operands) else None
+
+
+def _divide(v: list[int]) -> int | None:
+    """C's division, which truncates."""
+    if v[1] == 0:
+        return None
+    return abs(v[0]) // abs(v[1]) * (1 if (v[0] < 0) == (v[1] < 0) else -1)
+
+
+def _remainder(v: list[int]) -> int | None:
+    quotient = _divide(v)
+    return None if quotient is None else v[0] - quotient * v[1]
+
+
+def _shift(v: list[int], result: Callable[[int, int], int]) -> int | None:
+    return result(v[0], v[1]) if 0 <= v[1] < 32 else None
+
+
+_OPERATIONS: dict[str, Callable[[list[int]], int | None]] = {
+    "/": _divide,
+    "%": _remainder,
+    "&": lambda v: v[0] & v[1],
+    "|": lambda v: v[0] | v[1],
+    "^": lambda v: v[0] ^ v[1],
+    "<<": lambda v: _shift(v, lambda a, b: a << b),
+    ">>": lambda v: _shift(v, lambda a, b: a >> b),
+    "min": min,
+    "max": max,
+}
