@@ -57,19 +57,22 @@ class FormReader:
         self.tree = kernel.tree
         self.block = dict(zip("xyz", block, strict=True))
         self._values: dict[tuple[int, str], Form | None] = {}
+        self._set_once: dict[tuple[int, str], bool] = {}
         self._loops: dict[int, Loop] = {}
+        self._forms: dict[int, Form | None] = {}
         self._depth = 0
 
     def form(self, node: Node | None) -> Form | None:
         """The form of an integer expression, or None."""
         if node is None or self._depth > _MAX_DEPTH:
             return None
+        if node.id in self._forms:
+            return self._forms[node.id]
         self._depth += 1
-        try:
-            reader = _READERS.get(node.type)
-            return reader(self, node) if reader else None
-        finally:
-            self._depth -= 1
+        reader = _READERS.get(node.type)
+        self._forms[node.id] = found = reader(self, node) if reader else None
+        self._depth -= 1
+        return found
 
     def literal(self, node: Node) -> Form | None:
         """An integer literal."""
@@ -156,17 +159,22 @@ class FormReader:
 
     def name(self, node: Node) -> Form | None:
         """A loop variable, a local, a parameter, or a constant."""
-        name, at = self.tree.code_of(node), node.start_byte
-        constant = self.kernel.constants.value(name, at)
-        if constant is not None:
-            return forms.number(constant)
-        if name == "warpSize" and not self._is_declared(name, node):
-            return forms.number(32)
+        name, constants = self.tree.code_of(node), self.kernel.constants
+        if not constants.is_bound(name, node.start_byte):
+            value = 32 if name == "warpSize" else constants.value(name, node.start_byte)
+            return forms.number(value) if value is not None else None
         loop = self._loop_of(node, name)
         if loop is not None:
             return self._in_loop(loop)
-        binding = self.kernel.constants.binding(name, at)
+        binding = constants.binding(name, node.start_byte)
         return self._bound(binding) if binding is not None else None
+
+    def set_once(self, binding: Binding) -> bool:
+        """Whether nothing changes the variable after its declaration."""
+        key = (binding.declaration[0], binding.name)
+        if key not in self._set_once:
+            self._set_once[key] = is_set_once(self.tree, binding)
+        return self._set_once[key]
 
     def _bound(self, binding: Binding) -> Form | None:
         key = (binding.declaration[0], binding.name)
@@ -176,11 +184,11 @@ class FormReader:
         return self._values[key]
 
     def _value_of(self, binding: Binding) -> Form | None:
-        if binding.kind == "parameter" and is_set_once(self.tree, binding):
+        if binding.kind == "parameter" and self.set_once(binding):
             return forms.variable(Symbol(binding.name, "parameter"))
         if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
             return None
-        if _NARROW.search(self._declared_type(binding)) or not is_set_once(self.tree, binding):
+        if _NARROW.search(self._declared_type(binding)) or not self.set_once(binding):
             return None
         return self.form(self.value_node(binding))
 

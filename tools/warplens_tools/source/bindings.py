@@ -221,33 +221,51 @@ def changes(tree: SourceTree, code: str, name: str, *, by_call: bool = True) -> 
 
     Without `by_call` no call counts: a function that takes a pointer by reference is next to unheard of.
     """
-    word = re.escape(name)
-    if not re.search(rf"\b{word}\b", code):
+    stream = "cin" in code or "stream" in code
+    at = code.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (_is_word(code[at - 1 : at]) or _is_word(code[end : end + 1])) and (
+            _is_written(code, at, end, stream=stream)
+            or (by_call and _PASSED.match(code, end) and _is_passed(tree, code, at))
+        ):
+            return True
+        at = code.find(name, end)
+    return False
+
+
+_PASSED = re.compile(r"\s*[,)]")
+_ASSIGNED = re.compile(r"[\s)]*(?:\.\s*\w+\s*)?(=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)")
+_REFERENCE = re.compile(r"(?<!&)&\s*\w+\s*=\s*\Z")
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+def _is_written(code: str, at: int, end: int, *, stream: bool) -> bool:
+    """Whether the name in [at, end) is assigned, stepped, or has its address taken."""
+    before = code[max(0, at - 60) : at].rstrip("( \n\t")
+    if before.endswith((".", "->")):
         return False
-    stream = r"|>>" if "cin" in code or "stream" in code else ""
-    written = (
-        rf"(?<![.\w])\(*\b{word}\b\s*\)*(?:\s*\.\s*\w+)?\s*(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)"
-        rf"|(?:\+\+|--|(?<!&)&(?!&){stream})\s*\(*\s*{word}\b|&\s*\w+\s*=\s*{word}\b"
-    )
-    if any(not _is_harmless(code, found) for found in re.finditer(written, code)):
+    after = code[end : end + 1]
+    assigned = _ASSIGNED.match(code, end) if after != "[" else None
+    if assigned:
+        # `*p = x` writes through the pointer; `*p++ = x` also steps it.
+        return assigned[1] in ("++", "--") or not before.endswith("*")
+    if before.endswith(("++", "--")) or (stream and before.endswith(">>")):
         return True
-    if not by_call:
-        return False
-    passed = re.finditer(rf"[(,]\s*{word}\s*[,)]", code)
-    return not all(_passed_by_value(tree, code, found.start()) for found in passed)
+    is_element = code[end : end + 20].lstrip().startswith("[")
+    if before.endswith("&") and not before.endswith("&&"):
+        left = before[:-1].rstrip()[-1:]
+        return not (is_element or _is_word(left) or left in (")", "]"))
+    return not is_element and before.endswith("=") and bool(_REFERENCE.search(before))
 
 
-def _is_harmless(code: str, found: re.Match[str]) -> bool:
-    """Whether it writes through a pointer (`*p = x`), takes an element's address, or is a binary `&`."""
-    before = code[max(0, found.start() - 40) : found.start()].rstrip()[-1:]
-    if found[0].endswith("=") and not found[0].startswith("&"):
-        return before == "*"
-    if not found[0].startswith("&"):
-        return False
-    after = code[found.end() : found.end() + 40].lstrip()[:1]
-    if "=" in found[0]:
-        return after == "["
-    return after == "[" or before.isalnum() or before in ("_", ")", "]")
+def _is_passed(tree: SourceTree, code: str, at: int) -> bool:
+    """Whether the name at `at` is a whole argument of a call that may take it by reference."""
+    before = code[max(0, at - 60) : at].rstrip()
+    return before.endswith(("(", ",")) and not _passed_by_value(tree, code, len(code[:at].rstrip()) - 1)
 
 
 def _takes_by_value(tree: SourceTree, name: str) -> bool:

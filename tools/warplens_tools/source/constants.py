@@ -32,8 +32,22 @@ class Constants:
     def __init__(self, tree: SourceTree, outer: tuple[Constants, int] | None = None) -> None:
         self.tree = tree
         self.outer = outer
+        #: Set where this is a part; members of classes are looked up in the whole.
+        self.whole: Constants | None = None
         self._bindings: dict[str, list[Binding]] | None = None
         self._functions: dict[str, tuple[list[str], str] | None] | None = None
+
+    def within(self, start: int, end: int) -> Constants:
+        """The same constants, for names that stand in [start, end) only: fewer declarations to look at."""
+        part = Constants(self.tree, self.outer)
+        visible = (
+            (name, [b for b in every if b.start < end and b.end > start])
+            for name, every in self._all().items()
+        )
+        part.whole = self
+        part._bindings = {name: found for name, found in visible if found}
+        part._functions = self.functions()
+        return part
 
     @property
     def file_code(self) -> str:
@@ -109,7 +123,7 @@ class Constants:
 
     def _qualified(self, name: str, at: int, depth: int) -> int | None:
         """A member of a class or namespace: known only where the last name is declared once."""
-        found = self._all().get(name.rsplit("::", 1)[1], ())
+        found = self._members().get(name.rsplit("::", 1)[1], ())
         if len(found) == 1 and found[0].value and found[0].kind in ("const", "constexpr"):
             return self.value(found[0].value, found[0].value_at, depth)
         return self.outer[0]._qualified(name, at, depth) if self.outer and not found else None
@@ -153,6 +167,9 @@ class Constants:
             for binding in find_bindings(self.tree):
                 self._bindings.setdefault(binding.name, []).append(binding)
         return self._bindings
+
+    def _members(self) -> dict[str, list[Binding]]:
+        return self.whole._all() if self.whole else self._all()
 
     def listed(self) -> tuple[Constant, ...]:
         """The file's constants as plain data, in file order."""

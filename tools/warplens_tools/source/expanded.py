@@ -13,7 +13,7 @@ import msgspec
 
 from warplens_tools.source.constants import Constants
 from warplens_tools.source.functions import Function, find_functions
-from warplens_tools.source.macros import Piece
+from warplens_tools.source.macros import Piece, specifier_names
 from warplens_tools.source.model import Kernel
 from warplens_tools.source.tree import SourceTree, parse_expansion
 from warplens_tools.text import Span
@@ -48,17 +48,29 @@ def _kernel_tree(tree: SourceTree, span: Span, name: str) -> KernelTree | None:
     start = tree.text.offset(span.line, span.column)
     end = tree.text.offset(span.end_line, span.end_column)
     function = next((f for f in _functions_of(tree) if f.start == start and f.node.end_byte >= end), None)
-    pieces = tree.macros.pieces(tree.masked.source[start:end])
+    header = function is None or (function.macro is not None and function.macro.kind == "header")
+    keep = frozenset() if header else _readable(tree)
+    pieces = tree.macros.pieces(tree.masked.source[start:end], keep)
     if pieces is None:
         return None
     if len(pieces) == 1 and not pieces[0].macro:
-        return KernelTree(tree, function, constants_of(tree)) if function is not None else None
+        within = constants_of(tree).within(start, end)
+        return KernelTree(tree, function, within) if function is not None else None
     inner = parse_expansion("".join(p.text for p in pieces), tree.macros, _Placed(tree, start, pieces))
     inner.file_code = tree.file_code
     written = next((f for f in find_functions(inner) if inner.text_of(f.name_node).endswith(name)), None)
     if written is None:
         return None
-    return KernelTree(inner, written, Constants(inner, outer=(constants_of(tree), start)))
+    return KernelTree(inner, written, Constants(inner, outer=(constants_of(tree).within(start, end), start)))
+
+
+@functools.lru_cache(maxsize=8)
+def _readable(tree: SourceTree) -> frozenset[str]:
+    """Macros that hide nothing from the file's own tree: integers, and specifiers it was parsed without."""
+    constants, table = constants_of(tree), tree.macros
+    whole = {name for name, kind in specifier_names(table).items() if kind == "specifier"}
+    plain = (m for m in map(table.get, table.by_name) if m is not None and m.parameters is None)
+    return frozenset(whole | {m.name for m in plain if constants.value(m.body, 0) is not None})
 
 
 class _Placed:

@@ -122,12 +122,15 @@ class MacroTable:
         except _TooLargeError:
             return None
 
-    def pieces(self, text: str) -> list[Piece] | None:
-        """`text` as stretches that stay and uses of macros with their expansions; None if out of bounds."""
+    def pieces(self, text: str, keep: frozenset[str]) -> list[Piece] | None:
+        """`text` as stretches that stay and uses of macros with their expansions; None if out of bounds.
+
+        The macros named in `keep` stay as they are, outside of expansions.
+        """
         pieces: list[Piece] = []
         at = 0
         try:
-            for start, end, expansion in _uses(text, self, frozenset()):
+            for start, end, expansion in _uses(text, self, keep):
                 if start > at:
                     pieces.append(Piece(text[at:start], at, start, False))
                 pieces.append(Piece(expansion, start, end, True))
@@ -151,11 +154,11 @@ class _TooLargeError(Exception):
     """A macro expands beyond any sensible size."""
 
 
-def _expand(text: str, table: MacroTable, active: frozenset[str]) -> str:
-    if len(active) > _MAX_DEPTH or len(text) > _MAX_EXPANSION:
+def _expand(text: str, table: MacroTable, active: frozenset[str], depth: int = 0) -> str:
+    if depth > _MAX_DEPTH or len(text) > _MAX_EXPANSION:
         raise _TooLargeError
     parts, at = [], 0
-    for start, end, expansion in _uses(text, table, active):
+    for start, end, expansion in _uses(text, table, active, depth):
         parts += [text[at:start], expansion]
         at = end
     result = "".join([*parts, text[at:]])
@@ -164,7 +167,9 @@ def _expand(text: str, table: MacroTable, active: frozenset[str]) -> str:
     return result
 
 
-def _uses(text: str, table: MacroTable, active: frozenset[str]) -> Iterator[tuple[int, int, str]]:
+def _uses(
+    text: str, table: MacroTable, active: frozenset[str], depth: int = 0
+) -> Iterator[tuple[int, int, str]]:
     """The uses of macros in `text`, outermost only: start, end, full expansion."""
     at = 0
     for found in _IDENTIFIER.finditer(text):
@@ -178,7 +183,7 @@ def _uses(text: str, table: MacroTable, active: frozenset[str]) -> Iterator[tupl
             if called is None or replaced is None:
                 continue
             body, end = replaced, called[1]
-        yield found.start(), end, _expand(body, table, active | {macro.name})
+        yield found.start(), end, _expand(body, table, active | {macro.name}, depth + 1)
         at = end
 
 

@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from warplens_tools.source import forms
 from warplens_tools.source.affine import FormReader
-from warplens_tools.source.bindings import Binding, is_set_once
+from warplens_tools.source.bindings import Binding
 from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.forms import Form
 from warplens_tools.source.model import ArrayDeclaration, Kernel, Parameter
@@ -44,18 +44,20 @@ class PointerReader:
         self.arrays = {a.name: a for a in kernel.arrays}
         self.ambiguous = {a.name for a in kernel.arrays if sum(b.name == a.name for b in kernel.arrays) > 1}
         self._known: dict[tuple[int, str], Pointer | None] = {}
+        self._pointers: dict[int, Pointer | None] = {}
         self._depth = 0
 
     def pointer(self, node: Node | None) -> Pointer | None:
         """What `node`, a pointer or array expression, points to; None where not even the array is known."""
         if node is None or self._depth > 24:
             return None
+        if node.id in self._pointers:
+            return self._pointers[node.id]
         self._depth += 1
-        try:
-            read = _POINTERS.get(node.type)
-            return read(self, node) if read else None
-        finally:
-            self._depth -= 1
+        read = _POINTERS.get(node.type)
+        self._pointers[node.id] = found = read(self, node) if read else None
+        self._depth -= 1
+        return found
 
     def parenthesised(self, node: Node) -> Pointer | None:
         """(p)"""
@@ -71,7 +73,7 @@ class PointerReader:
             return self._array(self.arrays[name])
         if binding.kind == "pointer" and name in self.parameters and self._is_parameter(binding):
             parameter = self.parameters[name]
-            offset = forms.ZERO if is_set_once(self.tree, binding) else None
+            offset = forms.ZERO if self.reader.set_once(binding) else None
             return Pointer(name, "global", parameter.element_type, offset, (), parameter)
         return self._local(binding)
 
@@ -89,7 +91,7 @@ class PointerReader:
         if key not in self._known:
             self._known[key] = None
             found = self.pointer(self.reader.value_node(binding))
-            if found is not None and not is_set_once(self.tree, binding):
+            if found is not None and not self.reader.set_once(binding):
                 found = self._moved(binding, found)
             self._known[key] = found
         return self._known[key]
