@@ -4,14 +4,25 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PYTEST := $(PY) -m pytest
+WARPLENS := $(VENV)/bin/warplens
+# What Warplens installs and caches for the commands here stays in this folder.
+export WARPLENS_HOME := $(CURDIR)/.tools/warplens
+export WARPLENS_CACHE := $(CURDIR)/.tools/cache
 
-.PHONY: demo test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup
+.PHONY: demo toolchain test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup
 
 setup: $(READY)
 
 $(READY): requirements.lock pyproject.toml tools/bootstrap.sh
 	bash tools/bootstrap.sh $(VENV)
 	touch $@
+
+# The compiler and disassembler that this machine lacks, from NVIDIA's wheels.
+toolchain: $(READY)
+	$(WARPLENS) setup toolchain --yes
+
+demo: toolchain
+	$(WARPLENS) check examples/first --fail-on never
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .
@@ -24,7 +35,7 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	if [ -e $(PACKAGES) ]; then $(NODE24) prettier --config extension/.prettierrc.json --write $(TYPESCRIPT); fi
 
-test: lint
+test: lint toolchain
 	$(PYTEST) -m "not gpu and not vscode" -n 2
 
 test-fast: $(READY)
@@ -57,6 +68,7 @@ vsix: $(READY) $(PACKAGES)
 
 # Files derived from definitions; a test fails when they are stale.
 generate: $(READY)
+	$(PY) docs/generate.py
 	$(PY) extension/generate_settings.py
 
 lock:

@@ -5,6 +5,7 @@
 
 struct Box {
     float edge;
+    float inverse_edge;
     float cutoff;
 };
 
@@ -20,9 +21,9 @@ __global__ void forces(const float4 *__restrict__ position, float4 *__restrict__
         float dx = me.x - other.x;
         float dy = me.y - other.y;
         float dz = me.z - other.z;
-        dx -= box.edge * rintf(dx / box.edge);
-        dy -= box.edge * rintf(dy / box.edge);
-        dz -= box.edge * rintf(dz / box.edge);
+        dx -= box.edge * rintf(dx * box.inverse_edge);
+        dy -= box.edge * rintf(dy * box.inverse_edge);
+        dz -= box.edge * rintf(dz * box.inverse_edge);
         float r2 = dx * dx + dy * dy + dz * dz;
         if (i != j && r2 < box.cutoff * box.cutoff) {
             float s2 = 1.0 / r2;
@@ -39,9 +40,9 @@ __global__ void forces(const float4 *__restrict__ position, float4 *__restrict__
 
 int main()
 {
-    const int count = 16384;
+    const int count = 65536;
     std::vector<float4> host(count);
-    const int side = 26;
+    const int side = 41;
     for (int i = 0; i < count; ++i)
         host[i] = make_float4(1.2f * (i % side), 1.2f * (i / side % side), 1.2f * (i / side / side), 0);
 
@@ -50,8 +51,9 @@ int main()
     cudaMalloc(&force, count * sizeof(float4));
     cudaMemcpy(position, host.data(), count * sizeof(float4), cudaMemcpyHostToDevice);
 
-    Box box{1.2f * side, 12.0f};
-    for (int step = 0; step < 10; ++step) forces<<<(count + 127) / 128, 128>>>(position, force, count, box);
+    const float edge = 1.2f * side;
+    Box box{edge, 1.0f / edge, 12.0f};
+    for (int step = 0; step < 4; ++step) forces<<<(count + 127) / 128, 128>>>(position, force, count, box);
 
     std::vector<float4> result(count);
     if (cudaMemcpy(result.data(), force, count * sizeof(float4), cudaMemcpyDeviceToHost) != cudaSuccess) return 1;

@@ -14,6 +14,11 @@ def main() -> None:
         from warplens.lsp.server import main as serve
 
         serve()
+        return
+    from warplens.cli.main import app, run
+
+    app.command("warplens.lsp.server:main", name="lsp", help="Run the language server on standard streams.")
+    sys.exit(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

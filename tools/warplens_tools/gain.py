@@ -8,7 +8,7 @@ is 1: an instruction that hides behind another bound costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import Instruction
@@ -17,15 +17,23 @@ from warplens_tools.sass.throughput import pipe_cycles
 
 
 def removal_gain(
-    instructions: Sequence[Instruction], weights: Sequence[float], removed: Collection[int], gpu: Gpu
+    instructions: Sequence[Instruction],
+    weights: Sequence[float],
+    removed: Collection[int],
+    gpu: Gpu,
+    floor: Mapping[str, float],
 ) -> Gain | None:
-    """Gain if the instructions at indices `removed` were gone; None where there is nothing to remove."""
+    """Gain if the instructions at indices `removed` were gone; None where there is nothing to remove.
+
+    `floor` are clocks of resources that stay as they are (`traffic.dram_floor`).
+    """
     if not removed or not instructions:
         return None
     gone = frozenset(removed)
     kept = [0.0 if i in gone else weight for i, weight in enumerate(weights)]
     share = 1.0 - sum(kept) / sum(weights)
-    ratio = bound_ratio(pipe_cycles(instructions, weights, gpu), pipe_cycles(instructions, kept, gpu))
+    before = pipe_cycles(instructions, weights, gpu) | dict(floor)
+    ratio = bound_ratio(before, pipe_cycles(instructions, kept, gpu) | dict(floor))
     return make_gain(ratio, 1.0, max(ratio, 1.0 / max(1.0 - share, 0.05)))
 
 
@@ -34,18 +42,22 @@ def replacement_gain(
     weights: Sequence[float],
     replace: Callable[[Instruction], Instruction | None],
     gpu: Gpu,
+    floor: Mapping[str, float],
 ) -> Gain:
-    """Gain if every instruction became `replace(instruction)`; None from it removes the instruction."""
-    before = pipe_cycles(instructions, weights, gpu)
+    """Gain if every instruction became `replace(instruction)`; None from it removes the instruction.
+
+    `floor` as in `removal_gain`.
+    """
+    before = pipe_cycles(instructions, weights, gpu) | dict(floor)
     changed = [
         (new, w) for x, w in zip(instructions, weights, strict=True) if (new := replace(x)) is not None
     ]
-    after = pipe_cycles([x for x, _ in changed], [w for _, w in changed], gpu)
+    after = pipe_cycles([x for x, _ in changed], [w for _, w in changed], gpu) | dict(floor)
     ratio = bound_ratio(before, after)
     return make_gain(ratio, 1.0, ratio)
 
 
-def bound_ratio(before: dict[str, float], after: dict[str, float]) -> float:
+def bound_ratio(before: Mapping[str, float], after: Mapping[str, float]) -> float:
     """Busiest pipe before over busiest pipe after; 1 where nothing is left."""
     top = max(after.values(), default=0.0)
     return max(before.values(), default=0.0) / top if top else 1.0

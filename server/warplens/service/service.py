@@ -1,21 +1,36 @@
-"""The service: one object per workspace, safe to call from several threads."""
+"""The service: one object per workspace folder, safe to call from several threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from warplens.service.report import FileReport, Report
-from warplens_tools.evidence import Tier
+from warplens import __version__
+from warplens.service.check import BinaryTier, Checked, FileCheck, check_binary
+from warplens.service.files import SUFFIXES, expand
+from warplens.service.report import FORMAT_VERSION, FileReport, Report
+from warplens.settings import Loaded, Settings, load
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
+from warplens_tools.collect import doctor
+from warplens_tools.collect.cache import BinaryCache
+from warplens_tools.collect.flags import unit_flags
+from warplens_tools.collect.toolchain import Toolchain, ToolchainSettings, resolve_toolchain
+from warplens_tools.errors import InputError
+from warplens_tools.evidence import TIERS, Tier, Unknown
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.text import SourceText
 
 
 class CheckOptions(msgspec.Struct, frozen=True):
     """How far `check` goes. `arch` None means the GPU present, else the configured architecture."""
 
-    #: The highest tier to collect; None means binary where a compiler is there, else source.
+    #: The highest tier to collect; None means the setting: binary where a compiler is there, else source.
     tier: Tier | None = None
     arch: str | None = None
 
@@ -23,12 +38,28 @@ class CheckOptions(msgspec.Struct, frozen=True):
 class Service:
     """Check, profile, optimize, search and doctor for one workspace folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, editor: Mapping[str, Any] | None = None) -> None:
         self.root = root
+        self._editor = dict(editor or {})
+        self._lock = threading.Lock()
+        self._cache: BinaryCache | None = None
+
+    def configure(self, editor: Mapping[str, Any]) -> None:
+        """Take the editor's settings (camelCase, as `settings.load` reads them); they override the file's."""
+        self._editor = dict(editor)
+
+    def settings_for(self, path: Path) -> Loaded:
+        """The settings that count for a file.
+
+        Raises:
+            InputError: a settings file is malformed.
+        """
+        return load(path, root=self.root if path.is_relative_to(self.root) else None, editor=self._editor)
 
     def check_text(self, path: Path, text: str) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""
-        raise NotImplementedError
+        settings = self.settings_for(path).settings
+        return FileCheck(path, SourceText(text), gpu_for(None, settings), settings).source().report
 
     def check_file(
         self,
@@ -41,9 +72,15 @@ class Service:
     ) -> Report:
         """One saved file through the tiers asked for.
 
-        `on_partial` gets each earlier state of the file (source, then ptxas, then SASS) as it is known.
+        `on_partial` gets each earlier state of the file (source, then ptxas) as it is known.
+
+        Raises:
+            InputError: the file cannot be read, or the settings or the architecture are not usable.
+            MissingToolError: the binary tier was asked for by name and there is no compiler.
+            CancelledError: `cancel` was triggered.
         """
-        raise NotImplementedError
+        checked = self._check(path, options, progress, cancel, on_partial)
+        return self._report([checked])
 
     def check(
         self,
@@ -53,5 +90,140 @@ class Service:
         progress: Progress = no_progress,
         cancel: CancelToken | None = None,
     ) -> Report:
-        """Files and folders, recursively."""
-        raise NotImplementedError
+        """Files and folders, recursively. A file that cannot be read is reported, the others are checked.
+
+        Raises:
+            As `check_file`; InputError also where a path does not exist, or the only file cannot be read.
+        """
+        files = expand(paths, self.settings_for(self.root).settings.exclude)
+        if not files:
+            named = ", ".join(map(str, paths))
+            raise InputError(f"no .cu or .cuh file in {named}")
+        done = []
+        for path in files:
+            try:
+                done.append(self._check(path, options, progress, cancel, None))
+            except InputError as error:
+                if len(files) == 1:
+                    raise
+                done.append(_unreadable(path, error))
+        return self._report(done)
+
+    def doctor(self) -> tuple[doctor.Check, ...]:
+        """What this machine has, what is missing or at odds, and how to get it."""
+        return tuple(doctor.diagnose(self.toolchain(self.settings_for(self.root).settings)))
+
+    def toolchain(self, settings: Settings) -> Toolchain:
+        """The compiler and its companions for these settings."""
+        return resolve_toolchain(ToolchainSettings(cuda_home=settings.cuda_path))
+
+    def _check(
+        self,
+        path: Path,
+        options: CheckOptions,
+        progress: Progress,
+        cancel: CancelToken | None,
+        on_partial: Callable[[FileReport], None] | None,
+    ) -> Checked:
+        loaded = self.settings_for(path.absolute())
+        settings = loaded.settings
+        progress(f"reading {path.name}", None)
+        file = FileCheck(path, SourceText.read(path), gpu_for(options.arch, settings), settings)
+        toolchain = self.toolchain(settings)
+        if not wants_binary(options, settings, toolchain):
+            return file.source()
+        if on_partial is not None:
+            on_partial(file.source().report)
+        unit = self._unit(path.absolute(), loaded)
+        if unit is None:
+            why = "no .cu file of the workspace includes it"
+            remedy = "check a unit that includes it, or list one in compile_commands.json"
+            checked = file.source()
+            return Checked(
+                checked.report, (Unknown(f"binary tier of {path.name}", why, remedy), *checked.unknown)
+            )
+        progress(f"compiling {unit.name}", None)
+        tier = BinaryTier(
+            unit=unit,
+            toolchain=toolchain,
+            flags=unit_flags(unit, configured=settings.flags, root=Path(loaded.root)),
+            arch=target_architecture(
+                options.arch or settings.architecture or file.gpu.arch,
+                arch_specific=file.model.needs_arch_specific,
+            ),
+            cache=self._binary_cache(),
+            timeout=settings.compile_seconds,
+        )
+        notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
+        return check_binary(file, tier, cancel=cancel, on_partial=notify)
+
+    def _unit(self, path: Path, _loaded: Loaded) -> Path | None:
+        """The translation unit a file is compiled in: itself, or for a header one that includes it."""
+        if path.suffix not in {".cuh", ".h", ".hpp", ".hh"}:
+            return path
+        return None
+
+    def _binary_cache(self) -> BinaryCache:
+        with self._lock:
+            self._cache = self._cache or BinaryCache()
+            return self._cache
+
+    def _report(self, done: Sequence[Checked]) -> Report:
+        unknown = [u for checked in done for u in checked.unknown]
+        unknown += machine_unknowns()
+        return Report(
+            version=FORMAT_VERSION,
+            tool=f"warplens {__version__}",
+            files=tuple(checked.report for checked in done),
+            unknown=tuple(dict.fromkeys(unknown)),
+        )
+
+
+def wants_binary(options: CheckOptions, settings: Settings, toolchain: Toolchain) -> bool:
+    """Whether the binary tier is to be collected.
+
+    Raises:
+        MissingToolError: it was asked for by name and there is no compiler.
+    """
+    asked = options.tier or (None if settings.tier == "auto" else settings.tier)
+    if asked is None:
+        return toolchain.find("nvcc") is not None and toolchain.find("host_compiler") is not None
+    if TIERS.index(asked) < TIERS.index("binary"):
+        return False
+    toolchain.require("nvcc")
+    toolchain.require("host_compiler")
+    return True
+
+
+def gpu_for(arch: str | None, settings: Settings) -> Gpu:
+    """The GPU to judge against: the architecture asked for or configured, else the one present, else sm_90.
+
+    Raises:
+        InputError: the architecture is not known.
+    """
+    return _gpu(arch or settings.architecture)
+
+
+@functools.lru_cache(maxsize=16)
+def _gpu(arch: str) -> Gpu:
+    return load_gpu(arch or None)
+
+
+def machine_unknowns() -> list[Unknown]:
+    """What a machine without a GPU cannot know of any kernel."""
+    if present_gpus():
+        return []
+    return [
+        Unknown(
+            "how long kernels take, and what their counters read",
+            "there is no CUDA GPU in this machine",
+            "check on a machine with one, or import a report: warplens profile FILE --import REPORT.ncu-rep",
+        )
+    ]
+
+
+def _unreadable(path: Path, error: InputError) -> Checked:
+    return Checked(FileReport(str(path), (), ()), (Unknown(str(path), str(error), error.remedy),))
+
+
+__all__ = ["SUFFIXES", "CheckOptions", "Service"]

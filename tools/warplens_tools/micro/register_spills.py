@@ -41,6 +41,7 @@ from warplens_tools.gain import removal_gain
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
+from warplens_tools.traffic import dram_floor
 
 #: Spilled bytes outside loops that are still only an information.
 QUIET_BYTES = 64
@@ -57,6 +58,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     if not spilled:
         return
     flow = analyse(worst.instructions)
+    weight = weights(flow)
     spills = spill_indices(worst)
     hot = hottest_line(worst, flow, spills, view.model.path, view.kernel)
     in_loop = any(flow.depths[i] for i in spills)
@@ -75,13 +77,18 @@ def check(view: KernelView) -> Iterator[Finding]:
         message=_message(view, worst, cap),
         guidance=_guidance(view, worst, cap),
         evidence=_observations(worst, binary.origin, cap, in_loop if spills else None),
-        gain=removal_gain(worst.instructions, weights(flow), spills, view.gpu),
+        gain=removal_gain(worst.instructions, weight, spills, view.gpu, dram_floor(worst, weight, view)),
         related=tuple(related),
     )
 
 
 def spill_indices(compiled: CompiledKernel) -> list[int]:
-    """Indices of local accesses on the stack pointer at a constant offset: spills, not indexed arrays."""
+    """Indices of spill stores and refills: as nvdisasm marks them, else local accesses on the stack pointer
+    where ptxas reports spills at all (older ones of nvdisasm mark none)."""
+    marked = [i for i, x in enumerate(compiled.instructions) if x.spill]
+    resources = compiled.resources
+    if marked or not resources.spill_store_bytes + resources.spill_load_bytes:
+        return marked
     return [
         i
         for i, x in enumerate(compiled.instructions)

@@ -95,13 +95,15 @@ def _blocks(instructions: Sequence[Instruction]) -> list[Block]:
 def _natural_loops(blocks: Sequence[Block]) -> dict[int, set[int]]:
     """Header to blocks, loops of one header merged: a back edge goes to a block that dominates it."""
     dominators = _dominators(blocks)
+    # What no path reaches (the padding after a kernel is a branch to itself) is in no loop.
+    reached = [b for b, dominator in enumerate(dominators) if dominator is not None]
     predecessors: list[list[int]] = [[] for _ in blocks]
-    for b, block in enumerate(blocks):
-        for s in block.successors:
+    for b in reached:
+        for s in blocks[b].successors:
             predecessors[s].append(b)
     loops: dict[int, set[int]] = {}
-    for b, block in enumerate(blocks):
-        for header in block.successors:
+    for b in reached:
+        for header in blocks[b].successors:
             if not _dominates(dominators, header, b):
                 continue
             body = loops.setdefault(header, {header})
@@ -111,8 +113,7 @@ def _natural_loops(blocks: Sequence[Block]) -> dict[int, set[int]]:
                 if at not in body:
                     body.add(at)
                     work.extend(predecessors[at])
-    # The padding after a kernel is a branch to itself; no path reaches it.
-    return {h: body for h, body in loops.items() if dominators[h] is not None}
+    return loops
 
 
 def _nest(loops: dict[int, set[int]]) -> list[Loop]:

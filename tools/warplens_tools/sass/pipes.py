@@ -25,10 +25,10 @@ _PIPES: dict[Pipe, frozenset[str]] = {
         {"IADD3", "IADD", "IADD32I", "IABS", "ISETP", "IMNMX", "VIMNMX", "VIADD", "VIADDMNMX", "LEA", "LOP3"}
         | {"LOP", "LOP32I", "PLOP3", "SHF", "SHL", "SHR", "SEL", "FSEL", "FSETP", "FSET", "FMNMX", "FMNMX3"}
         | {"FCHK", "PRMT", "BMSK", "SGXT", "LOP3.LUT", "ISCADD", "VABSDIFF", "VABSDIFF4", "MOV", "P2R", "R2P"}
+        # Packing conversions run at the rate of logic, not of special functions, from sm_80 on.
+        | {"F2FP", "I2FP", "F2IP", "I2IP"}
     ),
-    "sfu": frozenset(
-        {"MUFU", "F2F", "F2I", "I2F", "FRND", "F2FP", "I2FP", "I2I", "POPC", "FLO", "BREV", "F2IP", "I2IP"}
-    ),
+    "sfu": frozenset({"MUFU", "F2F", "F2I", "I2F", "FRND", "I2I", "POPC", "FLO", "BREV"}),
     "tensor": frozenset(
         {"HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA"}
         | {"UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA", "UTCMXQMMA"}

@@ -1,0 +1,62 @@
+"""Writes the generated pages: `docs/checks/`, `docs/rewrites/`, `docs/schema/`.
+
+python docs/generate.py            write
+python docs/generate.py --check    exit 1 if a file is stale
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+
+from warplens.service.report import Report
+from warplens_tools.micro.registry import TOOLS
+
+HERE = Path(__file__).parent
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file with its content."""
+    made: dict[Path, str] = {}
+    rows = []
+    for tool in TOOLS:
+        made[HERE / "checks" / f"{tool.slug}.md"] = _page(f"{tool.code}: {tool.slug}", tool.title, tool.check)
+        tiers = ", ".join(tool.tiers)
+        rows.append(f"| [{tool.code}]({tool.slug}.md) | `{tool.slug}` | {tool.title} | {tiers} |")
+    head = "# Checks\n\n| Code | Name | What it finds | Evidence |\n| --- | --- | --- | --- |\n"
+    made[HERE / "checks" / "index.md"] = head + "\n".join(rows) + "\n"
+    made[HERE / "schema" / "report.json"] = schema(Report)
+    return made
+
+
+def schema(kind: type) -> str:
+    """JSON schema of a wire type."""
+    return json.dumps(msgspec.json.schema(kind), indent=1) + "\n"
+
+
+def _page(heading: str, title: str, function: object) -> str:
+    module = inspect.getmodule(function)
+    text = inspect.cleandoc((module and module.__doc__) or "")
+    _, _, body = text.partition("\n")
+    return f"# {heading}\n\n{title}.\n\n{body.strip()}\n"
+
+
+def main() -> int:
+    """Write, or with `--check` compare."""
+    stale = [p for p, text in pages().items() if not p.exists() or p.read_text("utf-8") != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            sys.stderr.write(f"stale: {path.relative_to(HERE.parent)}; run make generate\n")
+        return bool(stale)
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages()[path], "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

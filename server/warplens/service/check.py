@@ -1,0 +1,136 @@
+"""One saved file through the tiers: source at once, then ptxas, then SASS, each stage reported as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from warplens.service.build_messages import build_findings
+from warplens.service.report import FileReport
+from warplens.service.reporting import file_report, unknown_kernels
+from warplens.service.suppression import suppressions, wanted
+from warplens.settings import Settings
+from warplens_tools.analysis import analyse_file
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect.binary import collect_binary
+from warplens_tools.collect.cache import BinaryCache
+from warplens_tools.collect.flags import CompileFlags
+from warplens_tools.collect.toolchain import Toolchain
+from warplens_tools.errors import CancelledError, CompileError, WarplensError
+from warplens_tools.evidence import BinaryEvidence, CompiledKernel, CompilerMessage, KernelEvidence, Unknown
+from warplens_tools.finding import Finding
+from warplens_tools.micro.registry import all_tools
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.source.parse import parse
+from warplens_tools.text import SourceText
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A file's report at one stage, with what that stage could not know."""
+
+    report: FileReport
+    unknown: tuple[Unknown, ...] = ()
+
+
+class FileCheck:
+    """The state of one check: the parsed file, and what each stage adds to it."""
+
+    def __init__(self, path: Path, text: SourceText, gpu: Gpu, settings: Settings) -> None:
+        self.path = path
+        self.text = text
+        self.gpu = gpu
+        self.settings = settings
+        self.model = parse(text, str(path))
+
+    def source(self) -> Checked:
+        """What the text alone says."""
+        return self._checked({}, (), ("source",), compiled=False)
+
+    def binary(self, evidence: BinaryEvidence) -> Checked:
+        """What the text and the compiled unit say."""
+        return self._checked(
+            by_kernel(evidence),
+            build_findings(self.path, self.text, evidence.messages),
+            ("source", "binary"),
+            compiled=True,
+        )
+
+    def failed(self, error: WarplensError) -> Checked:
+        """The source tier, and why the binary tier is missing."""
+        messages: Sequence[CompilerMessage] = getattr(error, "messages", ())
+        remedy = error.remedy or ("" if not isinstance(error, CompileError) else "mend the compiler's errors")
+        unknown = Unknown(f"binary tier of {self.path.name}", str(error), remedy)
+        checked = self._checked(
+            {}, build_findings(self.path, self.text, messages), ("source",), compiled=False
+        )
+        return Checked(checked.report, (unknown, *checked.unknown))
+
+    def _checked(
+        self,
+        evidence: dict[str, KernelEvidence],
+        file_findings: Sequence[Finding],
+        tiers: tuple[str, ...],
+        *,
+        compiled: bool,
+    ) -> Checked:
+        analyses = analyse_file(self.model, self.text, self.gpu, evidence, all_tools())
+        found = [*file_findings, *(f for a in analyses for f in a.findings)]
+        kept = wanted(found, suppressions(self.text), self.settings.ignore)
+        report = file_report(str(self.path), self.model, analyses, kept, self.gpu, tiers)
+        return Checked(report, tuple(unknown_kernels(analyses, compiled=compiled)))
+
+
+class BinaryTier(msgspec.Struct, frozen=True):
+    """What the binary tier of a file is collected with."""
+
+    unit: Path
+    toolchain: Toolchain
+    flags: CompileFlags
+    arch: str
+    cache: BinaryCache
+    timeout: float
+
+
+def check_binary(
+    check: FileCheck,
+    tier: BinaryTier,
+    *,
+    cancel: CancelToken | None = None,
+    on_partial: Callable[[Checked], None] | None = None,
+) -> Checked:
+    """The binary tier of one file; where it cannot be had, the source tier and the reason.
+
+    Raises:
+        CancelledError: `cancel` was triggered; nothing runs any more.
+    """
+
+    def stage(evidence: BinaryEvidence) -> None:
+        if on_partial is not None:
+            on_partial(check.binary(evidence))
+
+    try:
+        evidence = collect_binary(
+            tier.unit,
+            toolchain=tier.toolchain,
+            flags=tier.flags,
+            arch=tier.arch,
+            cache=tier.cache,
+            on_stage=stage,
+            cancel=cancel,
+            timeout=tier.timeout,
+        )
+    except CancelledError:
+        raise
+    except WarplensError as error:
+        return check.failed(error)
+    return check.binary(evidence)
+
+
+def by_kernel(evidence: BinaryEvidence) -> dict[str, KernelEvidence]:
+    """Compiled instantiations gathered under their kernel's qualified name."""
+    groups: dict[str, list[CompiledKernel]] = {}
+    for compiled in evidence.kernels:
+        groups.setdefault(compiled.qualified_name, []).append(compiled)
+    return {name: KernelEvidence(compiled=tuple(group), binary=evidence) for name, group in groups.items()}

@@ -1,0 +1,104 @@
+"""From analysis to the wire form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplens.service.report import (
+    BottleneckReport,
+    FileReport,
+    KernelReport,
+    ResourceReport,
+    finding_report,
+)
+from warplens_tools.analysis import KernelAnalysis
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.evidence import Unknown
+from warplens_tools.finding import Bottleneck, Finding
+from warplens_tools.launches import block_threads, theoretical_occupancy
+from warplens_tools.source.model import SourceModel
+
+
+def file_report(
+    path: str,
+    model: SourceModel,
+    analyses: Sequence[KernelAnalysis],
+    findings: Sequence[Finding],
+    gpu: Gpu,
+    tiers: Sequence[str],
+) -> FileReport:
+    """One file; `findings` are those of the file and of its kernels, best first."""
+    return FileReport(
+        path=path,
+        kernels=tuple(kernel_report(analysis, model, gpu) for analysis in analyses),
+        findings=tuple(map(finding_report, findings)),
+        tiers=tuple(tiers),
+    )
+
+
+def kernel_report(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> KernelReport:
+    """One kernel."""
+    kernel = analysis.kernel
+    return KernelReport(
+        name=kernel.name,
+        qualified_name=kernel.qualified_name,
+        line=kernel.span.line,
+        end_line=kernel.span.end_line,
+        column=kernel.name_span.column,
+        name_line=kernel.name_span.line,
+        bottleneck=_bottleneck(analysis.bottleneck),
+        resources=_resources(analysis, model, gpu),
+        launch_lines=tuple(site.span.line for site in model.launches_of(kernel)),
+    )
+
+
+def unknown_kernels(analyses: Sequence[KernelAnalysis], *, compiled: bool) -> list[Unknown]:
+    """What the tiers collected could not say of each kernel."""
+    unknowns = []
+    for analysis in analyses:
+        name = analysis.kernel.qualified_name
+        if compiled and not analysis.evidence.compiled:
+            why = "no instantiation of the template is compiled in this unit"
+            if not analysis.kernel.template_parameters:
+                why = "the compiler emitted no code for it (static and never launched, or excluded by #if)"
+            unknowns.append(
+                Unknown(f"resources and SASS of {name}", why, "launch or instantiate it in the unit")
+            )
+        if analysis.bottleneck.bound == "unknown":
+            unknowns.append(Unknown(f"what bounds {name}", analysis.bottleneck.reason))
+    return unknowns
+
+
+def _bottleneck(bottleneck: Bottleneck) -> BottleneckReport:
+    return BottleneckReport(
+        bound=bottleneck.bound,
+        confidence=bottleneck.confidence,
+        reason=bottleneck.reason,
+        analytic=bottleneck.analytic,
+        measured=bottleneck.measured,
+        intensity=bottleneck.intensity,
+        ridge=bottleneck.ridge,
+        evidence=bottleneck.evidence,
+    )
+
+
+def _resources(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> ResourceReport | None:
+    worst = analysis.evidence.worst
+    if worst is None:
+        return None
+    threads = block_threads(analysis.kernel, model, worst)
+    found = theoretical_occupancy(analysis.kernel, model, worst, gpu)
+    r = worst.resources
+    return ResourceReport(
+        arch=worst.arch,
+        registers=r.registers,
+        shared_bytes=r.shared_bytes,
+        stack_bytes=r.stack_bytes,
+        spill_store_bytes=r.spill_store_bytes,
+        spill_load_bytes=r.spill_load_bytes,
+        block_threads=threads,
+        occupancy=None if found is None else found.occupancy,
+        occupancy_limiter=None if found is None else "/".join(found.limiters),
+        instantiation=worst.demangled,
+        instantiations=len(analysis.evidence.compiled),
+    )

@@ -1,0 +1,55 @@
+"""Findings the user does not want: settings, and comments beside the code.
+
+A comment `// warplens: ignore WL109, scalar-access: reason` on a line silences those findings on that
+line and the next; `ignore-file` instead of `ignore` silences them in the whole file. Without a list
+everything is silenced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from warplens_tools.finding import Finding
+from warplens_tools.text import SourceText
+
+_COMMENT = re.compile(r"(?://|/\*)\s*warplens:\s*(ignore-file|ignore)\b\s*([^:*]*?)\s*(?::|--|\*/|$)")
+
+
+class Suppression(msgspec.Struct, frozen=True):
+    """One comment: codes or slugs (empty for all), and the 1-based line it stands on (0 for the file)."""
+
+    names: frozenset[str]
+    line: int
+
+
+def suppressions(text: SourceText) -> tuple[Suppression, ...]:
+    """The suppression comments of a file."""
+    if "warplens:" not in text.text:
+        return ()
+    found = []
+    for number, line in enumerate(text.lines(), start=1):
+        match = _COMMENT.search(line.rstrip("\r\n"))
+        if match:
+            names = frozenset(n.lower() for n in re.split(r"[,\s]+", match[2]) if n)
+            found.append(Suppression(names, 0 if match[1] == "ignore-file" else number))
+    return tuple(found)
+
+
+def wanted(
+    findings: Iterable[Finding], comments: Sequence[Suppression], ignored: Iterable[str]
+) -> tuple[Finding, ...]:
+    """The findings that no comment and no setting silences."""
+    off = {name.lower() for name in ignored}
+    return tuple(
+        f
+        for f in findings
+        if f.code.lower() not in off and f.slug not in off and not any(_covers(c, f) for c in comments)
+    )
+
+
+def _covers(comment: Suppression, finding: Finding) -> bool:
+    near = comment.line in (0, finding.span.line, finding.span.line - 1)
+    return near and (not comment.names or bool(comment.names & {finding.code.lower(), finding.slug}))

@@ -1,0 +1,42 @@
+// Double arithmetic that float data did not ask for.
+#include <cmath>
+
+__global__ void damped(float *__restrict__ x, const float *__restrict__ v, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = x[i] * 0.98 + 0.5 * v[i];  // expect: double-in-float-kernel
+}
+
+__global__ void damped_in_float(float *__restrict__ x, const float *__restrict__ v, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = x[i] * 0.98f + 0.5f * v[i];
+}
+
+__global__ void series(float *out, const float *in, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float term = in[i], sum = 0;
+    for (int k = 1; k < 64; ++k) {
+        sum += term / (k + 0.25);  // expect: double-in-float-kernel
+        term *= in[i];
+    }
+    out[i] = sum;
+}
+
+// Double on purpose: the accumulator is declared so and the result keeps it.
+__global__ void precise_sum(double *out, const float *in, int n)
+{
+    double sum = 0;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += in[i];
+    atomicAdd(out, sum);
+}
+
+// The compiler folds the literal: no double instruction is left.
+__global__ void folded(float *out, int n)
+{
+    const float scale = 1.0 / 3.0;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] *= scale;
+}

@@ -1,0 +1,42 @@
+// Arrays that do not fit registers, for two different reasons.
+__global__ void histogram_per_thread(int *out, const unsigned char *in, int n)
+{
+    int bins[16] = {0};
+    for (int i = threadIdx.x; i < n; i += blockDim.x) ++bins[in[i] & 15];  // expect: local-memory-array
+    for (int b = 0; b < 16; ++b) atomicAdd(&out[b], bins[b]);
+}
+
+__global__ void unrolled_window(float *out, const float *in, int n)
+{
+    float window[8];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) window[k] = i + k < n ? in[i + k] : 0;
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) sum += window[k] * window[7 - k];
+    if (i < n) out[i] = sum;
+}
+
+__global__ void __launch_bounds__(1024, 2) too_many_values(float *out, const float *in, int n)  // expect: register-spills
+{
+    float a[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma unroll
+    for (int k = 0; k < 64; ++k) a[k] = in[(i + k * 97) % n];
+    for (int pass = 0; pass < 20; ++pass) {
+#pragma unroll
+        for (int k = 0; k < 64; ++k) a[k] = a[k] * a[(k + 7) % 64] + a[(k + 13) % 64];
+    }
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < 64; ++k) sum += a[k];
+    out[i] = sum;
+}
+
+void launch(int *bins, const unsigned char *bytes, float *out, const float *in, int n)
+{
+    histogram_per_thread<<<64, 256>>>(bins, bytes, n);
+    unrolled_window<<<n / 256, 256>>>(out, in, n);
+    too_many_values<<<n / 1024, 1024>>>(out, in, n);
+}

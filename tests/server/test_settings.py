@@ -1,0 +1,78 @@
+"""Settings from files, the environment and the editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warplens.settings import Settings, load
+from warplens_tools.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WARPLENS_ARCHITECTURE", raising=False)
+    monkeypatch.delenv("WARPLENS_CUDA_PATH", raising=False)
+
+
+def test_defaults_where_nothing_is_written(tmp_path: Path) -> None:
+    loaded = load(tmp_path / "k.cu", root=tmp_path)
+    assert loaded.settings == Settings()
+    assert loaded.file == ""
+
+
+def test_the_nearest_file_counts_and_paths_start_from_it(tmp_path: Path) -> None:
+    (tmp_path / "warplens.toml").write_text('architecture = "sm_80"\n')
+    inner = tmp_path / "a"
+    inner.mkdir()
+    (inner / "warplens.toml").write_text(
+        'architecture = "sm_90"\n[hints]\noccupancy = false\n[[program]]\nsource = "*.cu"\narguments = ["-n", "3"]\n'
+    )
+    loaded = load(inner / "k.cu", root=tmp_path)
+    assert loaded.settings.architecture == "sm_90"
+    assert not loaded.settings.hints.occupancy
+    assert loaded.settings.hints.registers
+    assert loaded.settings.program[0].arguments == ("-n", "3")
+    assert loaded.root == str(inner)
+
+
+def test_pyproject_counts_only_with_our_table(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    assert load(tmp_path / "k.cu", root=tmp_path).file == ""
+    (tmp_path / "pyproject.toml").write_text('[tool.warplens]\nflags = ["-DX"]\n')
+    assert load(tmp_path / "k.cu", root=tmp_path).settings.flags == ("-DX",)
+
+
+def test_the_editor_overrides_the_file_and_the_environment_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "warplens.toml").write_text('architecture = "sm_80"\n[hints]\nregisters = false\n')
+    editor = {
+        "architecture": "sm_89",
+        "hints": {"occupancy": False},
+        "trace": {"server": "off"},
+        "tier": None,
+    }
+    loaded = load(tmp_path / "k.cu", root=tmp_path, editor=editor)
+    assert loaded.settings.architecture == "sm_89"
+    assert not loaded.settings.hints.registers
+    assert not loaded.settings.hints.occupancy
+    monkeypatch.setenv("WARPLENS_ARCHITECTURE", "sm_75")
+    assert load(tmp_path / "k.cu", root=tmp_path, editor=editor).settings.architecture == "sm_75"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("archtecture = 'sm_90'", "archtecture"),
+        ("architecture = 'hopper'", "architecture"),
+        ("tier = 'fast'", "tier"),
+        ("a = = 1", "warplens.toml"),
+        ("[[program]]\nbuild = 'make'", "source"),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "warplens.toml").write_text(text)
+    with pytest.raises(InputError, match=says):
+        load(tmp_path / "k.cu", root=tmp_path)

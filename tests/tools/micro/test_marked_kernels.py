@@ -1,0 +1,56 @@
+"""Every kernel of `tests/data/micro` gets the findings its marks name, on their lines, and no others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from warplens.service.report import Report
+from warplens.service.service import CheckOptions, Service
+
+DATA = Path(__file__).parents[2] / "data" / "micro"
+_MARK = re.compile(r"//\s*expect:\s*([\w-]+)")
+
+
+def marks(path: Path) -> list[tuple[int, str]]:
+    """(line, slug) of every mark of a file."""
+    lines = path.read_text("utf-8").splitlines()
+    return [(number, slug) for number, line in enumerate(lines, start=1) for slug in _MARK.findall(line)]
+
+
+def findings(report: Report) -> list[tuple[int, str]]:
+    """(line, slug) of every finding, in line order."""
+    return sorted((f.line, f.slug) for file in report.files for f in file.findings)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", sorted(p.name for p in DATA.glob("*.cu")))
+def test_marks_and_findings_agree(name: str) -> None:
+    path = DATA / name
+    report = Service(DATA).check([path], CheckOptions(tier="binary", arch="sm_90"))
+    assert findings(report) == marks(path)
+
+
+@pytest.mark.compiler
+def test_every_finding_rests_on_evidence_and_says_what_to_do() -> None:
+    report = Service(DATA).check([DATA], CheckOptions(tier="binary", arch="sm_90"))
+    found = [f for file in report.files for f in file.findings]
+    assert found
+    for finding in found:
+        assert finding.evidence
+        assert all(seen.origin and seen.metric for seen in finding.evidence)
+        assert finding.guidance.endswith(".")
+        assert finding.message.endswith(".")
+        gain = finding.gain
+        assert gain is None or 1.0 <= gain.low <= gain.estimate <= gain.high
+
+
+def test_the_source_tier_alone_finds_conflicts_doubles_and_reloads() -> None:
+    report = Service(DATA).check([DATA], CheckOptions(tier="source", arch="sm_90"))
+    found = {(Path(file.path).name, f.slug) for file in report.files for f in file.findings}
+    assert ("bank_conflicts.cu", "shared-bank-conflicts") in found
+    assert ("doubles.cu", "double-in-float-kernel") in found
+    assert ("reloads.cu", "aliasing-reload") in found
+    assert all(f.tier == "source" for file in report.files for g in file.findings for f in g.evidence)

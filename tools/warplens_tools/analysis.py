@@ -1,0 +1,110 @@
+"""From evidence to findings: stage 1 classifies each kernel, stage 2 runs every relevant tool."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.evidence import KernelEvidence, Tier
+from warplens_tools.finding import SEVERITIES, Bottleneck, Confidence, Finding
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.roofline import classify
+from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.text import SourceText
+
+log = logging.getLogger(__name__)
+
+#: Orders findings of equal gain; also shrinks the gain of what is less sure when ranking.
+CONFIDENCE_WEIGHT: dict[Confidence, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
+
+
+class KernelAnalysis(msgspec.Struct, frozen=True):
+    """What is known of one kernel. Findings come best first."""
+
+    kernel: Kernel
+    bottleneck: Bottleneck
+    findings: tuple[Finding, ...]
+    evidence: KernelEvidence
+
+
+def analyse_file(
+    model: SourceModel,
+    text: SourceText,
+    gpu: Gpu,
+    evidence: Mapping[str, KernelEvidence],
+    tools: Sequence[MicroTool],
+) -> tuple[KernelAnalysis, ...]:
+    """Both stages for every kernel of a file; `evidence` by qualified name, absent kernels have only source."""
+    return tuple(
+        analyse_kernel(kernel, model, text, gpu, evidence.get(kernel.qualified_name, KernelEvidence()), tools)
+        for kernel in model.kernels
+    )
+
+
+def analyse_kernel(
+    kernel: Kernel,
+    model: SourceModel,
+    text: SourceText,
+    gpu: Gpu,
+    evidence: KernelEvidence,
+    tools: Sequence[MicroTool],
+) -> KernelAnalysis:
+    """Both stages for one kernel."""
+    unclassified = Bottleneck("unknown", "low", "not classified yet")
+    view = KernelView(kernel, model, text, gpu, unclassified, evidence)
+    view = msgspec.structs.replace(view, bottleneck=classify(view))
+    findings: list[Finding] = []
+    for tool in relevant_tools(view, tools):
+        findings += _guarded(tool, view)
+    return KernelAnalysis(kernel, view.bottleneck, rank(findings), evidence)
+
+
+def relevant_tools(view: KernelView, tools: Sequence[MicroTool]) -> list[MicroTool]:
+    """Tools relevant to the class whose evidence is present; mixed and unknown kernels get all of those."""
+    present = tiers_present(view.evidence)
+    bound = view.bottleneck.bound
+    return [
+        tool
+        for tool in tools
+        if (bound in ("mixed", "unknown") or bound in tool.relevant) and present & set(tool.tiers)
+    ]
+
+
+def tiers_present(evidence: KernelEvidence) -> set[Tier]:
+    """Tiers this kernel has evidence of; `source` always."""
+    present: set[Tier] = {"source"}
+    if evidence.compiled:
+        present.add("binary")
+    if evidence.timing is not None:
+        present.add("timing")
+    if evidence.counters is not None:
+        present.add("counters")
+    return present
+
+
+def rank(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Best first: severity, then expected gain times confidence, then line; stable."""
+    return tuple(sorted(findings, key=_rank_key))
+
+
+def _rank_key(finding: Finding) -> tuple[float, ...]:
+    gain = (finding.gain.estimate - 1.0) if finding.gain is not None else 0.0
+    quiet = SEVERITIES.index(finding.severity) >= SEVERITIES.index("information")
+    return (
+        float(quiet),
+        -gain * CONFIDENCE_WEIGHT[finding.confidence],
+        finding.span.line,
+        finding.span.column,
+    )
+
+
+def _guarded(tool: MicroTool, view: KernelView) -> list[Finding]:
+    """A tool that fails on strange code must not take the others with it."""
+    try:
+        return list(tool.check(view))
+    except Exception:
+        log.exception("%s failed on kernel %s of %s", tool.slug, view.kernel.name, view.model.path)
+        return []

@@ -1,0 +1,84 @@
+"""Bank conflicts of a kernel's shared-memory accesses, from their addresses as functions of `threadIdx`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from warplens_tools.banks import conflict_degree, warp_lanes, wavefronts
+from warplens_tools.evidence import CompiledKernel
+from warplens_tools.launches import block_extents
+from warplens_tools.micro.base import KernelView
+from warplens_tools.sass.attribution import kernel_line
+from warplens_tools.source.accesses import ArrayAccess, accesses
+from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.expression import TYPE_BYTES
+from warplens_tools.source.tree import parse_tree
+
+#: Two settings of everything that is the same for all lanes: a degree must not depend on it.
+_PROBES = (0, 7)
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """One access with its passes over the passes of a conflict-free access of the same width."""
+
+    access: ArrayAccess
+    degree: float
+    passes: int
+
+
+def conflicts(view: KernelView) -> list[Conflict]:
+    """Every shared-memory access of the kernel whose addresses are known well enough, in text order."""
+    extents = block_extents(view.kernel, view.model)
+    found = accesses(parse_tree(view.text), view.kernel, extents or UNKNOWN_DIM3)
+    shared = [a for a in found if a.space == "shared"]
+    return [c for a in shared if (c := conflict_of(a, extents, view)) is not None]
+
+
+def conflict_of(
+    access: ArrayAccess, extents: tuple[int, int, int] | None, view: KernelView
+) -> Conflict | None:
+    """The access's conflict degree; None where its address is not known well enough."""
+    width = TYPE_BYTES.get(access.element_type)
+    if access.index is None or width is None:
+        return None
+    # Where the block is not known a warp is taken to run along x: true of every block 32 or more wide.
+    block = extents or (view.gpu.limits.warp_size, 1, 1)
+    degrees = set()
+    for probe in _PROBES:
+        shared = {s.name: probe for s in access.index.symbols if s.kind not in ("thread", "derived")}
+        lanes = []
+        for x, y, z in warp_lanes(block, view.gpu.limits.warp_size):
+            values = shared | {"threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z}
+            at = access.index.evaluate(values)
+            if at is None:
+                return None
+            lanes.append(at * width)
+        degrees.add(
+            (conflict_degree(lanes, width, view.gpu.limits), wavefronts(lanes, width, view.gpu.limits))
+        )
+    if len(degrees) != 1:
+        return None
+    degree, passes = degrees.pop()
+    return Conflict(access, degree, passes)
+
+
+def shared_indices_on(view: KernelView, compiled: CompiledKernel, line: int) -> list[int]:
+    """Indices of the shared-memory instructions that a line became."""
+    return [
+        i
+        for i, x in enumerate(compiled.instructions)
+        if x.opcode in {"LDS", "STS", "ATOMS"} and kernel_line(x, view.model.path, view.kernel) == line
+    ]
+
+
+def extra_passes(
+    view: KernelView, compiled: CompiledKernel, weights: Sequence[float], found: Sequence[Conflict]
+) -> float:
+    """Weighted passes of the shared-memory path that the conflicts add to one warp's pass."""
+    return sum(
+        weights[i] * (conflict.passes - conflict.passes / conflict.degree)
+        for conflict in found
+        for i in shared_indices_on(view, compiled, conflict.access.span.line)
+    )

@@ -1,0 +1,121 @@
+"""local-memory-array
+
+**What.** A per-thread array is indexed by a value the compiler does not know, so it cannot live in
+registers: every access is a local-memory load or store.
+
+**Why it costs.** Registers have no addresses. An array indexed by a run-time value is placed in local
+memory, which is device memory behind the L1 cache: each access takes the load/store pipe and tens of
+cycles at best, and 32 threads each touch their own copy.
+
+**Wrong**
+
+```cuda
+int at = K - 1;
+while (at > 0 && best[at - 1] > d) {   // `at` is only known at run time
+    best[at] = best[at - 1];
+    --at;
+}
+```
+
+**Right**
+
+```cuda
+#pragma unroll
+for (int k = K - 1; k > 0; --k)        // every index is a constant after unrolling
+    if (best[k - 1] > d) best[k] = best[k - 1];
+    else if (best[k] > d) best[k] = d;
+```
+
+**Evidence.** `LDL`/`STL` instructions whose address is not the stack pointer plus a constant, the source
+lines they come from, and the bytes of stack frame that ptxas reports beyond its spills.
+
+**Threshold.** Any such access is reported: the array was asked to live in registers and does not.
+
+**References.** CUDA C++ Programming Guide, "Local Memory"; CUDA C++ Best Practices Guide, "Local Memory".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.gain import removal_gain
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.register_spills import spill_indices
+from warplens_tools.sass.attribution import hottest_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.source.model import ArrayDeclaration
+from warplens_tools.traffic import dram_floor
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding for the instantiation with the most dynamic local accesses, on their hottest line."""
+    binary = view.evidence.binary
+    compiled = max(view.evidence.compiled, key=lambda k: len(dynamic_indices(k)), default=None)
+    if compiled is None or binary is None:
+        return
+    dynamic = dynamic_indices(compiled)
+    if not dynamic:
+        return
+    flow = analyse(compiled.instructions)
+    weight = weights(flow)
+    line = hottest_line(compiled, flow, dynamic, view.model.path, view.kernel)
+    arrays = _arrays(view, line)
+    names = " and ".join(a.name for a in arrays) or "a local array"
+    in_loop = any(flow.depths[i] for i in dynamic)
+    where = f" on line {line}" if line is not None else ""
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="high",
+        message=(
+            f"{names} {'live' if len(arrays) > 1 else 'lives'} in local memory: indexed by a run-time value{where}, "
+            f"{len(dynamic)} local loads and stores per thread{' in a loop' if in_loop else ''}."
+        ),
+        guidance=(
+            f"Make every index of {names} a compile-time constant (a fully unrolled loop that selects by comparison "
+            "instead of by index), or move the array to shared memory with one column per thread."
+        ),
+        evidence=(
+            Observation(
+                "binary", binary.origin, "local loads and stores at run-time addresses", float(len(dynamic)),
+                "instructions", 0.0, "an array in registers has none",
+            ),
+            Observation(
+                "binary", binary.origin, "stack frame", float(compiled.resources.stack_bytes), "byte/thread"
+            ),
+        ),
+        gain=removal_gain(
+            compiled.instructions, weight, dynamic, view.gpu, dram_floor(compiled, weight, view)
+        ),
+        related=tuple(RelatedSpan(a.span, f"{a.name} is declared here") for a in arrays),
+    )  # fmt: skip
+
+
+def dynamic_indices(compiled: CompiledKernel) -> list[int]:
+    """Indices of local accesses that are not spills: an array without registers of its own."""
+    spills = set(spill_indices(compiled))
+    return [i for i, x in enumerate(compiled.instructions) if x.opcode in {"LDL", "STL"} and i not in spills]
+
+
+def _arrays(view: KernelView, line: int | None) -> list[ArrayDeclaration]:
+    """The kernel's local arrays that the line mentions; all of them where the line mentions none."""
+    local = [a for a in view.kernel.arrays if a.space == "local"]
+    text = "" if line is None else view.text.line_text(line)
+    named = [a for a in local if re.search(rf"\b{re.escape(a.name)}\b", text)]
+    return named or (local if len(local) == 1 else [])
+
+
+TOOL = MicroTool(
+    code="WL110",
+    slug="local-memory-array",
+    title="A local array is indexed by a run-time value",
+    tiers=("binary",),
+    relevant=("memory", "latency", "compute"),
+    check=check,
+)

@@ -1,0 +1,76 @@
+"""occupancy-shared-memory
+
+**What.** The shared memory a block takes leaves room for few blocks on an SM, and their warps do not keep
+enough memory requests in flight to reach the memory roof.
+
+**Why it costs.** Shared memory of an SM is divided among its resident blocks. One block of a few warps
+cannot hide the latency of its own loads, and a barrier stops all of them at once.
+
+**Wrong**
+
+```cuda
+__shared__ float tile[128][96];        // 48 KB for 128 threads: 4 blocks, 16 warps of 64
+```
+
+**Right**
+
+```cuda
+__shared__ float tile[64][96];         // 24 KB: 9 blocks
+```
+
+**Evidence.** Static shared memory from ptxas, dynamic from the launch, the architecture's capacity with
+what the system reserves per block; the bytes of the loads in the hot loop.
+
+**Threshold.** As for occupancy-registers, with shared memory as the limit.
+
+**References.** CUDA C++ Best Practices Guide, "Effects of Shared Memory"; "Occupancy".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.launches import dynamic_shared_bytes
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.parallelism import shortage
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on its largest shared array."""
+    found = shortage(view, "shared memory")
+    if found is None or view.evidence.binary is None:
+        return
+    shared = found.compiled.resources.shared_bytes + (dynamic_shared_bytes(view.kernel, view.model) or 0)
+    target = found.occupancy.shared_bytes_for_next_block
+    more = f" At most {target} bytes would admit another block." if target else ""
+    arrays = [a for a in view.kernel.arrays if a.space == "shared"]
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=arrays[0].span if len(arrays) == 1 else view.kernel.name_span,
+        severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
+        confidence="medium",
+        message=(
+            f"{view.kernel.name} takes {shared} bytes of shared memory per block, which limits occupancy to "
+            f"{found.occupancy.occupancy:.0%}, and its loads do not fill the memory pipeline at that.{more}"
+        ),
+        guidance=(
+            "Give a block more threads for the same tile, a smaller tile, or overlap its loads with its work "
+            "(two stages and cp.async)."
+        ),
+        evidence=found.observations(view.evidence.binary.origin),
+        gain=found.gain,
+        related=tuple(RelatedSpan(a.span, f"{a.name} takes shared memory") for a in arrays[1:]),
+    )
+
+
+TOOL = MicroTool(
+    code="WL202",
+    slug="occupancy-shared-memory",
+    title="Shared memory limits the warps that hide latency",
+    tiers=("binary",),
+    relevant=("latency", "memory"),
+    check=check,
+)

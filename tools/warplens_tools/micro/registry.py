@@ -1,0 +1,54 @@
+"""The micro-profiling tools, in the order stage 2 runs them.
+
+Other distributions add theirs through the entry-point group `warplens.micro`, each entry a `MicroTool`.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from importlib.metadata import entry_points
+
+from warplens_tools.micro import (
+    aliasing_reload,
+    double_in_float_kernel,
+    local_memory_array,
+    occupancy_block_size,
+    occupancy_registers,
+    occupancy_shared_memory,
+    register_spills,
+    shared_bank_conflicts,
+    wgmma_serialized,
+)
+from warplens_tools.micro.base import MicroTool
+
+log = logging.getLogger(__name__)
+
+TOOLS: tuple[MicroTool, ...] = (
+    shared_bank_conflicts.TOOL,
+    register_spills.TOOL,
+    local_memory_array.TOOL,
+    aliasing_reload.TOOL,
+    occupancy_registers.TOOL,
+    occupancy_shared_memory.TOOL,
+    occupancy_block_size.TOOL,
+    double_in_float_kernel.TOOL,
+    wgmma_serialized.TOOL,
+)
+
+
+@functools.cache
+def all_tools() -> tuple[MicroTool, ...]:
+    """The built-in tools, then those of other distributions by name; one that fails to load is skipped."""
+    tools = list(TOOLS)
+    for entry in sorted(entry_points(group="warplens.micro"), key=lambda e: e.name):
+        try:
+            tool = entry.load()
+        except Exception:
+            log.exception("cannot load micro-profiling tool %s", entry.name)
+            continue
+        if isinstance(tool, MicroTool):
+            tools.append(tool)
+        else:
+            log.error("micro-profiling tool %s is not a MicroTool", entry.name)
+    return tuple(tools)

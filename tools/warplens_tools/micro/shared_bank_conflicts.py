@@ -1,0 +1,142 @@
+"""shared-bank-conflicts
+
+**What.** The threads of a warp address different words of the same shared-memory bank: typically a
+column of a tile whose pitch is a multiple of 32 words.
+
+**Why it costs.** Shared memory has 32 banks of 4 bytes. Each serves one word per pass; an access that
+needs n words of one bank takes n passes, up to 32.
+
+**Wrong**
+
+```cuda
+__shared__ float tile[32][32];
+...
+out[i] = tile[threadIdx.x][k];      // lanes are 32 words apart: one bank
+```
+
+**Right**
+
+```cuda
+__shared__ float tile[32][33];      // lanes are 33 words apart: 32 banks
+```
+
+**Evidence.** The index as a function of `threadIdx`, the pitch of the declaration and the block's
+extents, evaluated for every lane of a warp; where SASS is at hand, the `LDS`/`STS` it became.
+
+**Threshold.** Twice the passes of a conflict-free access; a warning from four times on. Where the block
+is not known from the launches, a warp is taken to run along `threadIdx.x`, and the confidence is lower.
+
+**References.** CUDA C++ Programming Guide, "Shared Memory" (of compute capability 5.x and later); CUDA C++
+Best Practices Guide, "Shared Memory and Memory Banks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.conflicts import Conflict, conflicts, extra_passes, shared_indices_on
+from warplens_tools.evidence import Observation
+from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan
+from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.launches import block_extents
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.sass.attribution import weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.source.model import ArrayDeclaration
+from warplens_tools.traffic import dram_floor
+
+#: Passes over the conflict-free passes from which an access is reported, and from which it is a warning.
+REPORTED, WARNED = 2.0, 4.0
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per array, on the access with the most passes in the deepest loop."""
+    arrays = {a.name: a for a in view.kernel.arrays if a.space == "shared"}
+    if not arrays:
+        return
+    known = block_extents(view.kernel, view.model) is not None
+    found: dict[str, list[Conflict]] = {}
+    for conflict in conflicts(view):
+        if conflict.access.name in arrays:
+            found.setdefault(conflict.access.name, []).append(conflict)
+    for name, group in found.items():
+        worst = max(group, key=lambda c: (c.degree, len(c.access.loops)))
+        if worst.degree >= REPORTED and _still_there(view, worst):
+            yield _finding(view, arrays[name], worst, group, known=known)
+
+
+def _still_there(view: KernelView, conflict: Conflict) -> bool:
+    """Whether SASS, where it is at hand, has shared accesses on the line: the compiler may have removed them."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return True
+    return bool(shared_indices_on(view, compiled, conflict.access.span.line))
+
+
+def _finding(
+    view: KernelView, array: ArrayDeclaration, worst: Conflict, group: list[Conflict], *, known: bool
+) -> Finding:
+    access = worst.access
+    confidence: Confidence = "high" if known else "medium"
+    pitch = f"[{array.extents[-1]}]" if len(array.extents) > 1 else ""
+    doing = "writes" if access.writes and not access.reads else "reads"
+    return Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=access.span,
+        severity="warning" if worst.degree >= WARNED else "information",
+        confidence=confidence,
+        message=(
+            f"{view.text.slice(access.span)} {doing} {worst.passes} words of one bank: each warp access of "
+            f"{array.name} takes {worst.passes} passes instead of {round(worst.passes / worst.degree)}."
+        ),
+        guidance=(
+            f"Pad the inner extent of {array.name}{pitch} so that neighbouring lanes fall into different banks, "
+            "or swizzle the column index with the row (column ^ row)."
+            if pitch
+            else f"Give neighbouring threads neighbouring words of {array.name}."
+        ),
+        evidence=_observations(view, worst),
+        gain=_gain(view, group),
+        related=(RelatedSpan(array.span, f"{array.name} is declared here"),),
+        index_query="shared memory swizzle layout bank conflict free transpose" if pitch else "",
+    )
+
+
+def _observations(view: KernelView, worst: Conflict) -> tuple[Observation, ...]:
+    banks = view.gpu.limits.shared_banks
+    seen = [
+        Observation(
+            "source", "tree-sitter", "shared-memory passes per warp access", float(worst.passes), "",
+            round(worst.passes / worst.degree, 1), f"{banks} banks of {view.gpu.limits.shared_bank_bytes} bytes",
+        )
+    ]  # fmt: skip
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is not None and binary is not None and compiled.instructions:
+        count = len(shared_indices_on(view, compiled, worst.access.span.line))
+        seen.append(Observation("binary", binary.origin, "LDS/STS instructions on the line", float(count)))
+    return tuple(seen)
+
+
+def _gain(view: KernelView, group: list[Conflict]) -> Gain | None:
+    """Throughput bound with the extra passes of every conflicting access of the array, and without."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return None
+    weight = weights(analyse(compiled.instructions))
+    after = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
+    lsu = after.get("lsu", 0.0) + extra_passes(view, compiled, weight, group)
+    ratio = bound_ratio(after | {"lsu": lsu}, after)
+    return make_gain(ratio, 1.0, ratio)
+
+
+TOOL = MicroTool(
+    code="WL108",
+    slug="shared-bank-conflicts",
+    title="Shared-memory accesses of a warp fall into one bank",
+    tiers=("source", "binary"),
+    relevant=("memory", "latency"),
+    check=check,
+)

@@ -1,0 +1,100 @@
+"""wgmma-serialized
+
+**What.** ptxas could not keep warpgroup matrix multiplies in flight and put a wait after each (its
+warnings C7510 and C7511).
+
+**Why it costs.** `wgmma.mma_async` is meant to overlap with the loads of the next tile. Serialised, the
+tensor cores idle between instructions; half of their rate or more is lost.
+
+**Wrong**
+
+```cuda
+wgmma(accumulator, a, b);        // in a function that is not inlined, or with the accumulator
+accumulator[0] += bias;          // touched before wgmma.wait_group
+```
+
+**Right**
+
+```cuda
+wgmma_fence();
+wgmma(accumulator, a, b);        // inlined; the accumulator is not touched
+wgmma_commit();
+wgmma_wait<0>();
+accumulator[0] += bias;
+```
+
+**Evidence.** ptxas' own warning, with the reason it gives.
+
+**Threshold.** None: ptxas says it or does not.
+
+**References.** PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"; CUTLASS builds with
+`-DNDEBUG`, without which its assertions are the function calls ptxas complains of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warplens_tools.evidence import CompilerMessage, Observation
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.sass.attribution import hottest_line
+from warplens_tools.sass.flow import analyse
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel that ptxas' warning names."""
+    binary = view.evidence.binary
+    names = {k.mangled: k for k in view.evidence.compiled}
+    if binary is None:
+        return
+    for message in binary.messages:
+        if not is_serialised(message) or message.function not in names:
+            continue
+        compiled = names[message.function]
+        products = [i for i, x in enumerate(compiled.instructions) if x.opcode.endswith("GMMA")]
+        line = hottest_line(compiled, analyse(compiled.instructions), products, view.model.path, view.kernel)
+        call = "function call" in message.text
+        yield Finding(
+            code=TOOL.code,
+            slug=TOOL.slug,
+            kernel=view.kernel.qualified_name,
+            span=view.line_span(line),
+            severity="warning",
+            confidence="high",
+            message=f"ptxas serialised the wgmma instructions of {view.kernel.name}: {_reason(message)}.",
+            guidance=(
+                "Make every function between the first wgmma and its wait inline (CUTLASS: compile with -DNDEBUG)."
+                if call
+                else "Touch the accumulator registers only after wgmma.wait_group, and put wgmma.fence before "
+                "the first wgmma that uses registers written by other instructions."
+            ),
+            evidence=(
+                Observation("binary", binary.origin, "ptxas " + (message.code or "warning"), message.text),
+            ),
+            # Each product waits for the one before: with two in flight the pipe's idle half comes back.
+            gain=Gain(1.5, 1.0, 2.0),
+            index_query="wgmma warpgroup mainloop",
+        )
+        return
+
+
+def is_serialised(message: CompilerMessage) -> bool:
+    """Whether a compiler message is the serialisation warning."""
+    return message.code in {"C7510", "C7511"} or "wgmma.mma_async instructions are serialized" in message.text
+
+
+def _reason(message: CompilerMessage) -> str:
+    _, _, reason = message.text.partition("due to ")
+    return re.split(r" in (?:the )?function", reason)[0].strip().rstrip(".") or "it gives no reason"
+
+
+TOOL = MicroTool(
+    code="WL306",
+    slug="wgmma-serialized",
+    title="Warpgroup matrix multiplies are serialised",
+    tiers=("binary",),
+    relevant=("compute", "latency", "memory"),
+    check=check,
+)
