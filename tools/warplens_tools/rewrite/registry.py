@@ -1,0 +1,17 @@
+"""The list of rewrites. A test compares it with the folder."""
+
+from __future__ import annotations
+
+from warplens_tools.rewrite import float_literals, pad_shared_tile, restrict_const
+from warplens_tools.rewrite.base import Rewrite
+
+REWRITES: tuple[Rewrite, ...] = (
+    pad_shared_tile.REWRITE,
+    restrict_const.REWRITE,
+    float_literals.REWRITE,
+)
+
+
+def rewrite(slug: str) -> Rewrite | None:
+    """The rewrite of that slug."""
+    return next((r for r in REWRITES if r.slug == slug), None)
