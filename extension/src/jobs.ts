@@ -6,15 +6,17 @@ import {
   ExecuteCommandRequest,
   type LanguageClient,
   WorkDoneProgress,
+  type WorkDoneProgressBegin,
+  type WorkDoneProgressEnd,
+  type WorkDoneProgressReport,
 } from 'vscode-languageclient/node';
 import { showPage } from './pages.ts';
 import { DOCTOR, type Evidence, FIX_AND_PROVE, OPTIMIZE, SHOW_EVIDENCE } from './protocol.ts';
 
-const LONG = new Map([
-  [OPTIMIZE, 'Optimizing'],
-  [FIX_AND_PROVE, 'Proving the fix'],
-  [DOCTOR, 'Asking the doctor'],
-]);
+/** Commands that take long. */
+const LONG = [OPTIMIZE, FIX_AND_PROVE, DOCTOR];
+/** Commands that measure the file as it is on disk. */
+const MEASURING = [OPTIMIZE, FIX_AND_PROVE];
 
 let tokens = 0;
 
@@ -25,39 +27,35 @@ export async function executeCommand(
   args: unknown[],
 ): Promise<unknown> {
   if (client === undefined) return undefined;
-  const title = LONG.get(command);
+  if (MEASURING.includes(command) && !(await saved(args[0] as { readonly uri: string }))) return undefined;
   const params: ExecuteCommandParams = { command, arguments: args as never };
-  const result: unknown =
-    title === undefined
-      ? await client.sendRequest(ExecuteCommandRequest.type, params)
-      : await withProgress(client, title, params);
+  const result: unknown = LONG.includes(command)
+    ? await withProgress(client, params)
+    : await client.sendRequest(ExecuteCommandRequest.type, params);
   if ((command === SHOW_EVIDENCE || command === DOCTOR) && result) await showPage(result as Evidence);
   return result;
 }
 
-function withProgress(
-  client: LanguageClient,
-  title: string,
-  params: ExecuteCommandParams,
-): Thenable<unknown> {
+/** Whether the document is as on disk; asks before it saves it. */
+async function saved(target: { readonly uri: string }): Promise<boolean> {
+  const uri = vscode.Uri.parse(target.uri).toString();
+  const document = vscode.workspace.textDocuments.find((open) => open.uri.toString() === uri);
+  if (!document?.isDirty) return true;
+  const save = 'Save and Continue';
+  const question = 'The file has unsaved changes; what is measured is the file on disk.';
+  return (await vscode.window.showInformationMessage(question, save)) === save && document.save();
+}
+
+function withProgress(client: LanguageClient, params: ExecuteCommandParams): Thenable<unknown> {
   const workDoneToken = `warplens-client-${++tokens}`;
   const location = vscode.ProgressLocation.Notification;
-  return vscode.window.withProgress({ title, location, cancellable: true }, async (progress, token) => {
-    let reached = 0;
-    const listener = client.onProgress(WorkDoneProgress.type, workDoneToken, (value) => {
-      if (value.kind === 'end') return;
-      const percentage = value.percentage ?? reached;
-      progress.report({ message: value.message ?? '', increment: Math.max(0, percentage - reached) });
-      reached = Math.max(reached, percentage);
-    });
+  return vscode.window.withProgress({ location, cancellable: true }, async (progress, token) => {
+    progress.report({ message: 'Warplens: starting', increment: 0 });
+    const listener = client.onProgress(WorkDoneProgress.type, workDoneToken, report(progress));
     try {
       // A cancelled token sends `$/cancelRequest`; the server then ends the process tree and answers.
-      const result: unknown = await client.sendRequest(
-        ExecuteCommandRequest.type,
-        { ...params, workDoneToken },
-        token,
-      );
-      return result;
+      const sent = { ...params, workDoneToken };
+      return (await client.sendRequest(ExecuteCommandRequest.type, sent, token)) as unknown;
     } catch (error) {
       if (token.isCancellationRequested) return null;
       throw error;
@@ -65,4 +63,20 @@ function withProgress(
       listener.dispose();
     }
   });
+}
+
+type Value = WorkDoneProgressBegin | WorkDoneProgressReport | WorkDoneProgressEnd;
+
+/** Shows the server's progress, whose title comes with its beginning and whose percentages are totals. */
+function report(progress: vscode.Progress<{ message: string; increment: number }>): (value: Value) => void {
+  let title = 'Warplens';
+  let reached = 0;
+  return (value) => {
+    if (value.kind === 'end') return;
+    if (value.kind === 'begin') title = value.title;
+    const percentage = Math.max(reached, value.percentage ?? 0);
+    const message = value.message ? `${title}: ${value.message}` : title;
+    progress.report({ message, increment: percentage - reached });
+    reached = percentage;
+  };
 }

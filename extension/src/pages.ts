@@ -5,25 +5,32 @@ import type { Evidence } from './protocol.ts';
 
 const SCHEME = 'warplens-page';
 const texts = new Map<string, string>();
-const changed = new vscode.EventEmitter<vscode.Uri>();
+let shown = 0;
 
 export function activate(context: WarplensContext): void {
   context.extension.subscriptions.push(
-    changed,
     vscode.workspace.registerTextDocumentContentProvider(SCHEME, {
-      onDidChange: changed.event,
-      provideTextDocumentContent: (uri) => texts.get(uri.path) ?? '',
+      provideTextDocumentContent: (uri) => texts.get(uri.query) ?? '',
     }),
     vscode.workspace.onDidCloseTextDocument((document) => {
-      if (document.uri.scheme === SCHEME) texts.delete(document.uri.path);
+      if (document.uri.scheme === SCHEME) texts.delete(document.uri.query);
     }),
   );
 }
 
 export async function showPage(page: Evidence, beside = false): Promise<void> {
-  const path = `/${page.title.replaceAll('/', '∕')}.md`;
-  texts.set(path, page.markdown);
-  const uri = vscode.Uri.from({ scheme: SCHEME, path });
-  changed.fire(uri);
+  // A page never changes; showing it anew is another document, so that none is taken from an earlier one.
+  const query = String(++shown);
+  texts.set(query, page.markdown);
+  const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${fileName(page.title)}`, query });
   await vscode.commands.executeCommand(beside ? 'markdown.showPreviewToSide' : 'markdown.showPreview', uri);
+}
+
+/** What VS Code writes on the tab of a page. */
+export function pageLabel(title: string): string {
+  return `Preview ${fileName(title)}`;
+}
+
+function fileName(title: string): string {
+  return `${title.replaceAll('/', '∕')}.md`;
 }

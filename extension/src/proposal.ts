@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 import type { WarplensContext } from './context.ts';
 import { executeCommand } from './jobs.ts';
-import { showPage } from './pages.ts';
+import { pageLabel, showPage } from './pages.ts';
 import { APPLY_PROPOSAL, type ApplyResult, PROPOSAL, type Proposal } from './protocol.ts';
 
 const SCHEME = 'warplens-proposal';
@@ -28,20 +28,38 @@ export function activate(context: WarplensContext): void {
 async function show(context: WarplensContext, proposal: Proposal): Promise<void> {
   offered.set(proposal.id, proposal);
   const file = vscode.Uri.parse(proposal.uri);
-  const column = vscode.ViewColumn.One;
+  await vscode.window.showTextDocument(file, { viewColumn: vscode.ViewColumn.One });
+  // The proof first: the buttons of the diff show while its group is the active one.
+  await showProof(proposal);
   await vscode.commands.executeCommand('vscode.diff', file, uriOf(proposal), proposal.title, {
-    viewColumn: column,
+    viewColumn: vscode.ViewColumn.One,
     preview: false,
   });
-  await showProof(proposal);
-  const apply = 'Apply';
-  const answer = await vscode.window.showInformationMessage(proposal.title, apply, 'Dismiss');
+  await ask(context, proposal);
+}
+
+async function ask(context: WarplensContext, proposal: Proposal): Promise<void> {
+  const [apply, show] = question(proposal.state);
+  const answer = await show(proposal.title, apply, 'Dismiss');
   if (answer === apply) await accept(context, proposal.id);
   else if (answer !== undefined) await close(proposal.id);
 }
 
+type Show = (message: string, ...buttons: string[]) => Thenable<string | undefined>;
+
+/** What to call the button that applies it, and how loudly to ask. */
+function question(state: string): [string, Show] {
+  if (state === 'faster') return ['Apply', vscode.window.showInformationMessage];
+  if (state === 'unproven') return ['Apply Unproven', vscode.window.showInformationMessage];
+  return ['Apply Anyway', vscode.window.showWarningMessage];
+}
+
 async function showProof(proposal: Proposal | undefined): Promise<void> {
-  if (proposal) await showPage({ title: `Proof: ${proposal.kernel}`, markdown: proposal.proof }, true);
+  if (proposal) await showPage({ title: proofTitle(proposal), markdown: proposal.proof }, true);
+}
+
+function proofTitle(proposal: Proposal): string {
+  return `Proof: ${proposal.kernel}`;
 }
 
 async function accept(context: WarplensContext, id: string): Promise<void> {
@@ -55,10 +73,15 @@ async function accept(context: WarplensContext, id: string): Promise<void> {
   else void vscode.window.showWarningMessage(`The edit was not applied: ${reason}`);
 }
 
-/** Closes the diff; the source is opened in its place. */
+/** Closes the diff and its proof; the source is opened in their place. */
 async function close(id: string): Promise<void> {
   const proposal = offered.get(id);
-  const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter((tab) => diffId(tab) === id);
+  const proof = proposal && pageLabel(proofTitle(proposal));
+  const tabs = vscode.window.tabGroups.all
+    .flatMap((group) => group.tabs)
+    .filter(
+      (tab) => diffId(tab) === id || (tab.input instanceof vscode.TabInputWebview && tab.label === proof),
+    );
   if (tabs.length > 0) await vscode.window.tabGroups.close(tabs);
   offered.delete(id);
   if (proposal) {

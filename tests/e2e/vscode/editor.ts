@@ -132,6 +132,18 @@ export class Editor {
     await this.page.keyboard.press('Control+S');
   }
 
+  /** Waits until the server has nothing to do. */
+  async ready(): Promise<void> {
+    await this.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+  }
+
+  /** The page shown in a webview, by a text in it. */
+  webview(text: string): playwright.Locator {
+    const outer = this.page.locator('iframe.webview.ready').last().contentFrame();
+    const frame = outer.frameLocator('#active-frame');
+    return frame.locator('body', { hasText: text });
+  }
+
   notification(text: string | RegExp): playwright.Locator {
     return this.page.locator('.notification-list-item, .notification-toast', { hasText: text }).first();
   }
@@ -254,6 +266,11 @@ export async function until<T>(
     if (Date.now() > end) throw new Error(`not within ${seconds} s: ${what}`);
     await new Promise((done) => setTimeout(done, 100));
   }
+}
+
+/** How many processes have a command line that matches. */
+export function processes(pattern: RegExp): number {
+  return Number(spawnSync('pgrep', ['-fc', pattern.source], { encoding: 'utf8' }).stdout.trim());
 }
 
 export function subfolders(folder: string): string[] {

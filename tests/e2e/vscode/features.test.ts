@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Editor, ROOT, until } from './editor.ts';
+import { Editor, processes, ROOT, until } from './editor.ts';
 
 const PYTHON = join(import.meta.dirname, 'sample_python.sh');
 const editor = new Editor({
@@ -21,7 +21,7 @@ before(async () => {
 after(() => editor.close());
 
 test('findings of both tiers are squiggles on their lines', async () => {
-  await editor.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+  await editor.ready();
   await editor.page.locator('.squiggly-warning').nth(1).waitFor();
   await editor.screenshot('squiggle');
 });
@@ -60,8 +60,7 @@ test('a hover gives the evidence of a finding', async () => {
 
 test('the lens opens the evidence as a page', async () => {
   await editor.page.locator('.codelens-decoration a', { hasText: 'memory-bound' }).first().click();
-  const page = editor.page.frameLocator('iframe.webview.ready').frameLocator('#active-frame');
-  await page.locator('body', { hasText: 'every load is used once' }).waitFor();
+  await editor.webview('every load is used once').waitFor();
   await editor.screenshot('evidence');
   await editor.command('View: Close Editor');
 });
@@ -81,8 +80,7 @@ test('a quick fix is applied', async () => {
 test('a save shows progress, and its Cancel ends the compiler', async () => {
   const path = join(editor.workspace, 'sample.cu');
   writeFileSync(path, readFileSync(path, 'utf8') + '// sleep: 97.25\n');
-  const running = (): number =>
-    spawnSync('pgrep', ['-fc', 'time\\.sleep\\(97\\.25\\)']).stdout.toString().trim() === '0' ? 0 : 1;
+  const running = (): number => processes(/time\.sleep\(97\.25\)/);
   const progress = editor.page.locator('.statusbar-item', { hasText: 'checking sample.cu' }).last();
   await progress.waitFor();
   await editor.status.filter({ hasText: 'checking' }).waitFor();
@@ -93,7 +91,7 @@ test('a save shows progress, and its Cancel ends the compiler', async () => {
   await editor.screenshot('progress');
   await notification.getByRole('button', { name: 'Cancel' }).click();
   await until(() => (running() === 0 ? true : undefined), 'the compiler is gone', 10);
-  await editor.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+  await editor.ready();
   await editor.screenshot('progress-cancelled');
 });
 
@@ -138,7 +136,7 @@ test('a server that crashes is started again, and left stopped when it keeps cra
   await editor.page.locator('.statusbar-item.error-kind', { hasText: 'Warplens' }).waitFor();
   await editor.screenshot('crashed');
   await editor.command('Warplens: Restart Server');
-  await editor.status.filter({ hasText: /^\s*Warplens$/ }).waitFor();
+  await editor.ready();
 });
 
 /** The one that belongs to this editor's profile. */

@@ -1,0 +1,89 @@
+// Optimize and Fix and prove: progress, cancel, the diff with its proof, apply; without a GPU the reason why not.
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Editor, ROOT, processes, until } from './editor.ts';
+
+const editor = new Editor({
+  name: 'proposal',
+  files: ['tests/e2e/vscode/workspace/proposal.cu'],
+  settings: { 'warplens.interpreter': join(import.meta.dirname, 'sample_python.sh') },
+  environment: { WARPLENS_ROOT: ROOT },
+});
+const path = join(editor.workspace, 'proposal.cu');
+let diff: ReturnType<typeof editor.page.locator>;
+const search = (): number => processes(/time\.sleep\(98\.5\)/);
+
+before(async () => {
+  await editor.open();
+  diff = editor.page.locator('.monaco-diff-editor');
+  await editor.openFile('proposal.cu', 5, 10);
+});
+after(() => editor.close());
+
+test('the lens starts a search, whose Cancel ends its processes', async () => {
+  // Its compilation, which takes as long, goes on beside the search.
+  await until(() => search() === 1 || undefined, 'the file is compiled');
+  const optimize = editor.page.locator('.codelens-decoration a', { hasText: 'Optimize this kernel' });
+  await optimize.click();
+  const progress = editor.notification(/optimizing scale: judging 1 of 2/);
+  await progress.waitFor();
+  await editor.status.filter({ hasText: 'optimizing' }).waitFor();
+  await until(() => search() === 2 || undefined, 'the search runs');
+  await editor.screenshot('optimize-progress');
+  await progress.getByRole('button', { name: 'Cancel' }).click();
+  await until(() => search() === 1 || undefined, 'the search is gone', 10);
+  assert.equal(await diff.count(), 0);
+});
+
+test('what it finds is a diff with its proof beside it, and Apply writes it', async () => {
+  await rewrite((text) => text.replace('98.5', '0.1'));
+  assert.equal(search(), 0, 'a changed file ends the compilation of the older one');
+  await editor.command('Warplens: Optimize Kernel at Cursor');
+  await diff.waitFor();
+  await editor.webview('1.42× in 20 rounds').waitFor();
+  await editor.screenshot('proposal');
+  await editor
+    .notification('scale: 1.42× faster')
+    .getByRole('button', { name: 'Apply', exact: true })
+    .click();
+  await editor.fileUntil('proposal.cu', (text) => text.includes('a[0] = 2;'));
+  await diff.waitFor({ state: 'detached' });
+  await editor.screenshot('proposal-applied');
+});
+
+test('a fix that was judged slower is said to be, and Dismiss leaves the file alone', async () => {
+  const before = await editor.fileUntil('proposal.cu', (text) => text.includes('a[0] = 2;'));
+  await editor.openFile('proposal.cu', 5, 22);
+  await editor.action('Fix and prove: Remove the mark');
+  await diff.waitFor();
+  const warning = editor.notification('Remove the mark: slower');
+  await warning.getByRole('button', { name: 'Apply Anyway' }).waitFor();
+  await editor.screenshot('fix-and-prove');
+  await warning.getByRole('button', { name: 'Dismiss' }).click();
+  await diff.waitFor({ state: 'detached' });
+  assert.equal(readFileSync(path, 'utf8'), before);
+});
+
+test('without a GPU the edit is offered unproven, with the reason', async () => {
+  await rewrite((text) => `${text}// no GPU\n`);
+  await editor.openFile('proposal.cu', 4, 6);
+  await editor.action('Optimize this kernel');
+  await diff.waitFor();
+  await editor.webview('there is no CUDA GPU in this machine').waitFor();
+  await editor.screenshot('unproven');
+  await editor.page.locator('.editor-actions a[aria-label^="Apply This Edit"]').click();
+  await editor.fileUntil('proposal.cu', (text) => !text.includes('// source: typed'));
+  await diff.waitFor({ state: 'detached' });
+});
+
+/** Changes the file on disk, and waits until the editor shows it and the server has checked it. */
+async function rewrite(change: (text: string) => string): Promise<void> {
+  const text = change(readFileSync(path, 'utf8'));
+  writeFileSync(path, text);
+  const last = text.trim().split('\n').at(-1) ?? '';
+  await editor.page.locator('.view-line', { hasText: last }).first().waitFor();
+  await editor.page.waitForTimeout(500);
+  await editor.ready();
+}
