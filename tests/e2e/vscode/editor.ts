@@ -119,7 +119,7 @@ export class Editor {
     const entry = this.page.locator('.action-widget .monaco-list-row', { hasText: title }).first();
     await until(async () => {
       await this.page.keyboard.press('Control+Period');
-      return entry.waitFor({ timeout: 3_000 }).then(
+      return entry.waitFor({ timeout: 1_000 }).then(
         () => true,
         () => undefined,
       );
@@ -176,7 +176,7 @@ export class Editor {
     const input = this.page.locator('.quick-input-widget input[type=text]').first();
     await until(async () => {
       await this.page.keyboard.press(key);
-      return input.waitFor({ timeout: 3_000 }).then(
+      return input.waitFor({ timeout: 1_000 }).then(
         () => true,
         () => undefined,
       );
