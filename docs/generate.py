@@ -15,6 +15,7 @@ import msgspec
 
 from warplens.service.report import Report
 from warplens_tools.micro.registry import TOOLS
+from warplens_tools.rewrite.registry import REWRITES
 
 HERE = Path(__file__).parent
 
@@ -29,6 +30,8 @@ def pages() -> dict[Path, str]:
         rows.append(f"| [{tool.code}]({tool.slug}.md) | `{tool.slug}` | {tool.title} | {tiers} |")
     head = "# Checks\n\n| Code | Name | What it finds | Evidence |\n| --- | --- | --- | --- |\n"
     made[HERE / "checks" / "index.md"] = head + "\n".join(rows) + "\n"
+    for rewrite in REWRITES:
+        made[HERE / "rewrites" / f"{rewrite.slug}.md"] = _page(rewrite.slug, rewrite.title, rewrite.apply)
     made[HERE / "schema" / "report.json"] = schema(Report)
     return made
 

@@ -35,6 +35,8 @@ def _print_file(console: Console, file: FileReport) -> None:
     for finding in file.findings:
         if not finding.kernel:
             _print_finding(console, finding, text)
+    if not file.kernels:
+        console.print(Text("  no kernel in this file", style="dim"))
     for kernel in file.kernels:
         _print_kernel(console, kernel)
         for finding in file.findings:

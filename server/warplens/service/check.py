@@ -79,7 +79,7 @@ class FileCheck:
         found = [*file_findings, *(f for a in analyses for f in a.findings)]
         kept = wanted(found, suppressions(self.text), self.settings.ignore)
         report = file_report(str(self.path), self.model, analyses, kept, self.gpu, tiers)
-        return Checked(report, tuple(unknown_kernels(analyses, compiled=compiled)))
+        return Checked(report, tuple(unknown_kernels(analyses, self.model, compiled=compiled)))
 
 
 class BinaryTier(msgspec.Struct, frozen=True):

@@ -52,7 +52,9 @@ def kernel_report(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> Ker
     )
 
 
-def unknown_kernels(analyses: Sequence[KernelAnalysis], *, compiled: bool) -> list[Unknown]:
+def unknown_kernels(
+    analyses: Sequence[KernelAnalysis], model: SourceModel, *, compiled: bool
+) -> list[Unknown]:
     """What the tiers collected could not say of each kernel."""
     unknowns = []
     for analysis in analyses:
@@ -64,6 +66,10 @@ def unknown_kernels(analyses: Sequence[KernelAnalysis], *, compiled: bool) -> li
             unknowns.append(
                 Unknown(f"resources and SASS of {name}", why, "launch or instantiate it in the unit")
             )
+        if compiled and analysis.evidence.compiled and not model.launches_of(analysis.kernel):
+            why = "no launch in this file names it"
+            remedy = "" if analysis.kernel.launch_bounds else "its __launch_bounds__ would do instead"
+            unknowns.append(Unknown(f"grid and block of {name}", why, remedy))
         if analysis.bottleneck.bound == "unknown":
             unknowns.append(Unknown(f"what bounds {name}", analysis.bottleneck.reason))
     return unknowns

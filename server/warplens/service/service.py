@@ -95,7 +95,9 @@ class Service:
         Raises:
             As `check_file`; InputError also where a path does not exist, or the only file cannot be read.
         """
-        files = expand(paths, self.settings_for(self.root).settings.exclude)
+        settings = self.settings_for(self.root).settings
+        gpu_for(options.arch, settings)
+        files = expand(paths, settings.exclude)
         if not files:
             named = ", ".join(map(str, paths))
             raise InputError(f"no .cu or .cuh file in {named}")
@@ -131,7 +133,7 @@ class Service:
         file = FileCheck(path, SourceText.read(path), gpu_for(options.arch, settings), settings)
         toolchain = self.toolchain(settings)
         if not wants_binary(options, settings, toolchain):
-            return file.source()
+            return _with_reason(file.source(), path, options, settings)
         if on_partial is not None:
             on_partial(file.source().report)
         unit = self._unit(path.absolute(), loaded)
@@ -220,6 +222,15 @@ def machine_unknowns() -> list[Unknown]:
             "check on a machine with one, or import a report: warplens profile FILE --import REPORT.ncu-rep",
         )
     ]
+
+
+def _with_reason(checked: Checked, path: Path, options: CheckOptions, settings: Settings) -> Checked:
+    """The source tier, with the reason where more was wanted."""
+    if options.tier == "source" or settings.tier == "source":
+        return checked
+    why = "no CUDA compiler was found"
+    remedy = "run `warplens setup toolchain`; `warplens doctor` shows what was looked at"
+    return Checked(checked.report, (Unknown(f"binary tier of {path.name}", why, remedy), *checked.unknown))
 
 
 def _unreadable(path: Path, error: InputError) -> Checked:

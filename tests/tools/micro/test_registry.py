@@ -11,6 +11,7 @@ import pytest
 from warplens_tools.evidence import TIERS
 from warplens_tools.micro import registry
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.rewrite.registry import REWRITES
 
 FOLDER = Path(registry.__file__).parent
 
@@ -44,3 +45,8 @@ def test_a_tool_is_complete_and_its_page_is_in_its_docstring(tool: MicroTool) ->
         "**References.**",
     ):
         assert part in page, part
+
+
+def test_rewrites_answer_findings_that_exist() -> None:
+    slugs = {tool.slug for tool in registry.TOOLS}
+    assert all(set(rewrite.answers) <= slugs for rewrite in REWRITES)

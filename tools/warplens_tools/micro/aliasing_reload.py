@@ -38,10 +38,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.evidence import CompiledKernel, Observation
-from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.finding import Finding, Fix, Gain, RelatedSpan
 from warplens_tools.gain import removal_gain
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.rewrite.base import Target
+from warplens_tools.rewrite.restrict_const import REWRITE
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.source.accesses import accesses
@@ -82,6 +84,7 @@ def check(view: KernelView) -> Iterator[Finding]:
         ),
         evidence=_observations(view, found),
         gain=_gain(view, found),
+        fixes=_fixes(view),
         related=(RelatedSpan(store.span, "this store may alias the load"),),
     )
 
@@ -125,6 +128,11 @@ def _gain(view: KernelView, found: Sequence[Reload]) -> Gain | None:
     weight = weights(analyse(compiled.instructions))
     floor = dram_floor(compiled, weight, view)
     return removal_gain(compiled.instructions, weight, removed, view.gpu, floor)
+
+
+def _fixes(view: KernelView) -> tuple[Fix, ...]:
+    result = REWRITE.apply(view.text, view.model, view.kernel, Target())
+    return (Fix(result.title, REWRITE.slug, result.edits, result.caveat),) if result.edits else ()
 
 
 def _list(names: Sequence[str]) -> str:

@@ -36,9 +36,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
-from warplens_tools.finding import Confidence, Finding, RelatedSpan
+from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
 from warplens_tools.gain import replacement_gain
 from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.rewrite.base import Target
+from warplens_tools.rewrite.float_literals import REWRITE
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.source.literals import DoubleUse, double_uses
@@ -141,10 +143,18 @@ def _finding(
             "keep double only where the extra digits are needed, and then only for the accumulator."
         ),
         evidence=seen,
+        fixes=_fixes(view),
         related=tuple(
             RelatedSpan(use.span, f"{use.text} is double") for use in uses if use.span.line != line
         )[:8],
     )
+
+
+def _fixes(view: KernelView) -> tuple[Fix, ...]:
+    result = REWRITE.apply(view.text, view.model, view.kernel, Target())
+    if not result.edits:
+        return ()
+    return (Fix(result.title, REWRITE.slug, result.edits, result.caveat),)
 
 
 def _as_float(instruction: Instruction) -> Instruction | None:

@@ -36,10 +36,12 @@ from collections.abc import Iterator
 
 from warplens_tools.conflicts import Conflict, conflicts, extra_passes, shared_indices_on
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan
+from warplens_tools.finding import Confidence, Finding, Fix, Gain, RelatedSpan
 from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.rewrite.base import Target
+from warplens_tools.rewrite.pad_shared_tile import REWRITE
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -100,6 +102,7 @@ def _finding(
         ),
         evidence=_observations(view, worst),
         gain=_gain(view, group),
+        fixes=_fixes(view, array) if pitch else (),
         related=(RelatedSpan(array.span, f"{array.name} is declared here"),),
         index_query="shared memory swizzle layout bank conflict free transpose" if pitch else "",
     )
@@ -130,6 +133,11 @@ def _gain(view: KernelView, group: list[Conflict]) -> Gain | None:
     lsu = after.get("lsu", 0.0) + extra_passes(view, compiled, weight, group)
     ratio = bound_ratio(after | {"lsu": lsu}, after)
     return make_gain(ratio, 1.0, ratio)
+
+
+def _fixes(view: KernelView, array: ArrayDeclaration) -> tuple[Fix, ...]:
+    result = REWRITE.apply(view.text, view.model, view.kernel, Target(names=(array.name,)))
+    return (Fix(result.title, REWRITE.slug, result.edits, result.caveat),) if result.edits else ()
 
 
 TOOL = MicroTool(

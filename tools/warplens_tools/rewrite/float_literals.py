@@ -63,5 +63,5 @@ REWRITE = Rewrite(
     slug="float-literals",
     title="Compute in float instead of double",
     apply=apply,
-    answers=("double-arithmetic",),
+    answers=("double-in-float-kernel",),
 )

@@ -22,6 +22,7 @@ from warplens_tools.text import Span
 
 #: Constants of <math.h> and CUDA's math_constants.h that are doubles.
 _CONSTANT = re.compile(r"M_[A-Z0-9_]+|CUDART_(?!\w+_F\b)[A-Z0-9_]+|DBL_(?:MAX|MIN|EPSILON)")
+_MAKE_FLOAT = re.compile(r"make_float[1-4]")
 _ARITHMETIC = frozenset(
     {"binary_expression", "unary_expression", "parenthesized_expression", "conditional_expression"}
 )
@@ -188,11 +189,22 @@ class _Reader:
             return self.types.type(parent.child_by_field_name("left"))
         if parent.type == "cast_expression" or parent.type == "argument_list":
             target = parent if parent.type == "cast_expression" else parent.parent
-            return self.types.type(target) if target is not None and self._is_cast(target) else None
+            return self._taken_by(target) if target is not None else None
         if parent.type == "init_declarator" and parent.parent is not None:
             declared = parent.parent.child_by_field_name("type")
             return written_type(self.tree.code_of(declared)) if declared is not None else None
         return None
+
+    def _taken_by(self, target: Node) -> Arithmetic | None:
+        """The type that a cast or a call turns its operand into."""
+        if self._is_cast(target):
+            return self.types.type(target)
+        function = target.child_by_field_name("function")
+        name = self.tree.code_of(function) if function is not None else ""
+        if _MAKE_FLOAT.fullmatch(name):
+            return "float"
+        is_float_function = name.endswith("f") and name.removesuffix("f") in OVERLOADED
+        return "float" if is_float_function else None
 
     def _is_cast(self, node: Node) -> bool:
         function = node.child_by_field_name("function")

@@ -53,6 +53,12 @@ def is_double_literal(text: str) -> bool:
     return found is not None and has_fraction and not found["suffix"]
 
 
+def _before_declarators(code: str) -> str:
+    """ "float" of "float a = 0, ": what stands before a later declarator of the same declaration."""
+    first = re.split(r"[,=({\[]", code, maxsplit=1)[0]
+    return first if first == code else first.rstrip().rpartition(" ")[0]
+
+
 class TypeReader:
     """Works out arithmetic types in one kernel."""
 
@@ -133,7 +139,7 @@ class TypeReader:
         if binding.kind in ("pointer", "array"):
             return None
         start = binding.declaration[0]
-        code = self.tree.masked.code[start : binding.start].decode("ascii")
+        code = _before_declarators(self.tree.masked.code[start : binding.start].decode("ascii"))
         if binding.kind in ("parameter", "object"):
             node = self.tree.root.descendant_for_byte_range(binding.start, binding.start)
             parent = node.parent if node is not None else None

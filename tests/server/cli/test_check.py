@@ -1,0 +1,193 @@
+"""`warplens check` as users and CI call it: answers on stdout, sentences on stderr, exit statuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from warplens.cli.main import run
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples" / "first"
+KERNEL = "__global__ void scale(float *x, int n)\n{\n    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+KERNEL += "    if (i < n) x[i] = x[i] * 2.0f;\n}\n"
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit status and JSON answer of one command line."""
+    status = run(["check", "--format", "json", *arguments])
+    out = capsys.readouterr().out
+    report: dict[str, Any] = json.loads(out)
+    return status, report
+
+
+def schema() -> dict[str, Any]:
+    """The published schema."""
+    text: dict[str, Any] = json.loads((ROOT / "docs" / "schema" / "report.json").read_text())
+    return text
+
+
+@pytest.mark.compiler
+def test_the_first_examples_each_show_their_cause_first(capsys: pytest.CaptureFixture[str]) -> None:
+    status, report = answer(capsys, str(EXAMPLES), "--tier", "binary", "--arch", "sm_90")
+    assert status == 0
+    jsonschema.validate(report, schema())
+    first = {Path(f["path"]).name: f["findings"][0]["slug"] for f in report["files"]}
+    assert first == {
+        "filter_bank.cu": "register-spills",
+        "lennard_jones.cu": "double-in-float-kernel",
+        "nearest.cu": "local-memory-array",
+        "normalize_rows.cu": "aliasing-reload",
+        "transpose.cu": "shared-bank-conflicts",
+    }
+    kernels = {k["qualified_name"]: k for f in report["files"] for k in f["kernels"]}
+    assert kernels["dsp::filter_bank"]["resources"]["spill_store_bytes"] > 0
+    assert {k["bottleneck"]["class"] for k in kernels.values()} <= {"memory", "compute"}
+    assert all(f["evidence"] for file in report["files"] for f in file["findings"])
+
+
+def test_the_source_tier_answers_without_a_compiler(capsys: pytest.CaptureFixture[str]) -> None:
+    status, report = answer(capsys, str(EXAMPLES), "--tier", "source")
+    assert status == 0
+    jsonschema.validate(report, schema())
+    assert all(f["tiers"] == ["source"] for f in report["files"])
+    assert all(k["resources"] is None for f in report["files"] for k in f["kernels"])
+
+
+@pytest.mark.compiler
+def test_instantiations_of_a_template_are_merged_and_the_worst_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text(
+        "template <int N> __global__ void sum(float *out, const float *in)\n{\n    float s = 0;\n"
+        "#pragma unroll\n    for (int i = 0; i < N; ++i) s += in[i * 32 + threadIdx.x] * in[i];\n"
+        "    out[threadIdx.x] = s;\n}\n"
+        "void f(float *o, const float *i) { sum<2><<<1, 32>>>(o, i); sum<16><<<1, 32>>>(o, i); }\n"
+    )
+    _, report = answer(capsys, str(source), "--tier", "binary")
+    (kernel,) = report["files"][0]["kernels"]
+    assert kernel["resources"]["instantiations"] == 2
+    assert "sum<16>" in kernel["resources"]["instantiation"]
+
+
+@pytest.mark.parametrize(
+    ("content", "kernels", "status"),
+    [
+        (b"", 0, 0),
+        (b"int f() { return 1; }\n", 0, 0),
+        (KERNEL.encode(), 1, 0),
+        (KERNEL.replace("\n", "\r\n").encode(), 1, 0),
+        (b"\xff\xfe" + KERNEL.encode("utf-16-le"), 1, 0),
+        (b"\xef\xbb\xbf" + KERNEL.encode(), 1, 0),
+    ],
+    ids=["empty", "no kernel", "never launched", "CRLF", "UTF-16", "byte-order mark"],
+)
+def test_unusual_files_are_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, kernels: int, status: int
+) -> None:
+    source = tmp_path / "k.cu"
+    source.write_bytes(content)
+    got, report = answer(capsys, str(source), "--tier", "source")
+    assert got == status
+    assert len(report["files"][0]["kernels"]) == kernels
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("\n__global__ void k(float *x) { x[0] = 1 }\n", 2, "expected"),
+        ('#include "nowhere.h"\n' + KERNEL, 1, "nowhere.h"),
+    ],
+    ids=["syntax error", "missing include"],
+)
+def test_what_does_not_compile_is_said_on_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, line: int, says: str
+) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text(text)
+    status, report = answer(capsys, str(source))
+    finding = report["files"][0]["findings"][0]
+    assert status == 1
+    assert (finding["code"], finding["line"]) == ("WL901", line)
+    assert says in finding["message"]
+    assert "binary tier" in report["unknown"][0]["what"]
+
+
+@pytest.mark.compiler
+def test_a_debug_build_is_said_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.cu").write_text(KERNEL)
+    entry = {"directory": str(tmp_path), "file": "k.cu", "command": "nvcc -G -arch=sm_75 -c k.cu -o k.o"}
+    (tmp_path / "compile_commands.json").write_text(json.dumps([entry]))
+    _, report = answer(capsys, str(tmp_path / "k.cu"), "--arch", "sm_90")
+    said = [f["message"] for f in report["files"][0]["findings"]]
+    assert any("-G" in m for m in said)
+    assert any("sm_75" in m for m in said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nowhere.cu"], "does not exist"),
+        (["--arch", "sm_42", str(EXAMPLES)], "sm_42"),
+        (["--arch", "hopper", str(EXAMPLES)], "hopper"),
+    ],
+)
+def test_what_cannot_run_exits_with_2_and_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    assert run(["check", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert says in said.err
+    assert "Traceback" not in said.err
+
+
+def test_no_compiler_matters_only_where_its_tier_was_asked_for(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text(KERNEL)
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "WARPLENS_HOME": str(tmp_path / "home")}
+    environment["PYTHONPATH"] = ":".join(str(ROOT / f) for f in ("server", "tools", "cutlass_index"))
+
+    def warplens(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "warplens", "check", str(source), *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    plain = warplens("--format", "json")
+    asked = warplens("--tier", "binary")
+    assert plain.returncode == 0
+    report = json.loads(plain.stdout)
+    assert "setup toolchain" in report["unknown"][0]["remedy"]
+    assert asked.returncode == 2
+    assert asked.stderr.startswith("warplens: ")
+
+
+def test_fail_on_decides_the_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text(
+        "__global__ void k(float *out)\n{\n    __shared__ float t[32][32];\n"
+        "    t[threadIdx.y][threadIdx.x] = out[threadIdx.x];\n    __syncthreads();\n"
+        "    out[threadIdx.x] = t[threadIdx.x][threadIdx.y];\n}\n"
+        "void f(float *o) { k<<<1, dim3(32, 32)>>>(o); }\n"
+    )
+    for level, status in (("error", 0), ("warning", 1), ("hint", 1), ("never", 0)):
+        assert answer(capsys, str(source), "--tier", "source", "--fail-on", level)[0] == status
+
+
+@pytest.mark.compiler
+def test_fixes_are_written_where_asked_and_the_findings_go(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("transpose.cu", "lennard_jones.cu", "normalize_rows.cu"):
+        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+    _, before = answer(capsys, str(tmp_path), "--arch", "sm_90", "--fix")
+    assert all(file["findings"] for file in before["files"])
+    _, after = answer(capsys, str(tmp_path), "--arch", "sm_90")
+    assert [f["slug"] for file in after["files"] for f in file["findings"]] == []
