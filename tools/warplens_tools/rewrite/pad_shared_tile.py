@@ -234,5 +234,5 @@ REWRITE = Rewrite(
     slug="pad-shared-tile",
     title="Pad the rows of a shared tile",
     apply=apply,
-    answers=("shared-bank-conflict",),
+    answers=("shared-bank-conflicts",),
 )
