@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from warplens.agent.edits import text_hash
-from warplens.agent.priors import expect, masked
+from warplens.agent.priors import Cause, expect, masked
 from warplens.agent.template import extract, illegal, launch_geometry
 from warplens.agent.tunable import TunableParameter, edits_for
 from warplens.agent.uses import File, read_file
 from warplens.agent.versions import Geometry, Move, Proposal
 from warplens.store.rates import HitRate
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.finding import Finding
 from warplens_tools.rewrite.base import Rewrite, Target
 from warplens_tools.source.model import Kernel
 from warplens_tools.source.parse import parse
@@ -39,13 +38,13 @@ class KernelSpace:
         kernel: str,
         limits: Limits,
         rewrites: Sequence[Rewrite] = (),
-        findings: Sequence[Finding] = (),
+        causes: Sequence[Cause] = (),
         rates: Sequence[HitRate] = (),
         busy: Mapping[str, float] | None = None,
     ) -> None:
         self.path, self.kernel, self.limits = path, kernel, limits
         self._rewrites = tuple(rewrites)
-        self._findings = tuple(f for f in findings if f.kernel == kernel)
+        self._causes = tuple(cause for cause in causes if cause.kernel == kernel)
         self._rates = tuple(rates)
         self._busy = dict(busy or {})
         self._files: dict[str, File] = {}
@@ -72,7 +71,7 @@ class KernelSpace:
                 result = rewrite.apply(file.text, file.model, kernel, target)
                 if not result.edits:
                     continue
-                expected = expect(rewrite.slug, self._findings, self._rates)
+                expected = expect(rewrite.slug, self._causes, self._rates)
                 move = Move(
                     changes=("/".join((rewrite.slug, *target.names)),),
                     rule=rewrite.slug,
@@ -96,7 +95,7 @@ class KernelSpace:
             rule = f"parameter:{parameter.kind}"
             if masked(rule, self._busy):
                 continue
-            expected = expect(rule, self._findings, self._rates)
+            expected = expect(rule, self._causes, self._rates)
             for value in parameter.domain:
                 shown = (_shown(parameter, parameter.value), _shown(parameter, value))
                 move = Move(

@@ -9,7 +9,7 @@ import msgspec
 
 from warplens.store.rates import HitRate
 from warplens_tools.evidence import CounterEvidence
-from warplens_tools.finding import Confidence, Finding
+from warplens_tools.finding import Confidence, Gain
 
 #: Chance that an edit which answers a finding is right and faster, by the finding's own confidence.
 CONFIDENCE: dict[Confidence, float] = {"high": 0.7, "medium": 0.5, "low": 0.3}
@@ -49,6 +49,19 @@ _METRICS = {
 }
 
 
+class Cause(msgspec.Struct, frozen=True):
+    """What the search needs to know of a finding."""
+
+    code: str
+    slug: str
+    #: Qualified name.
+    kernel: str
+    confidence: Confidence
+    gain: Gain | None = None
+    #: Slugs of the rewrites that answer it.
+    rewrites: tuple[str, ...] = ()
+
+
 class Expectation(msgspec.Struct, frozen=True):
     """Chance that a step is right and faster, by how much it then is, and the findings it answers."""
 
@@ -57,15 +70,15 @@ class Expectation(msgspec.Struct, frozen=True):
     answers: tuple[str, ...] = ()
 
 
-def expect(rule: str, findings: Sequence[Finding], rates: Sequence[HitRate]) -> Expectation:
-    """What one step of a rule may bring for the kernel that `findings` speak of."""
-    asking = [f for f in findings if _asks(f, rule)]
+def expect(rule: str, causes: Sequence[Cause], rates: Sequence[HitRate]) -> Expectation:
+    """What one step of a rule may bring for the kernel that `causes` speak of."""
+    asking = [cause for cause in causes if _asks(cause, rule)]
     if asking:
         best = max(asking, key=lambda f: (CONFIDENCE[f.confidence], f.gain.estimate if f.gain else 1.0))
         chance = CONFIDENCE[best.confidence]
         gain = max((f.gain.estimate for f in asking if f.gain is not None), default=UNASKED[1])
-        for finding in asking:
-            chance = _posterior(chance, _rate(rates, "tool", finding.code))
+        for cause in asking:
+            chance = _posterior(chance, _rate(rates, "tool", cause.code))
     else:
         chance, gain = PARAMETERS.get(rule, UNASKED)
     measured = _rate(rates, "rule", rule)
@@ -93,8 +106,8 @@ def busy_shares(counters: CounterEvidence | None) -> dict[str, float]:
     }
 
 
-def _asks(finding: Finding, rule: str) -> bool:
-    return rule in ANSWERS.get(finding.slug, ()) or any(fix.rewrite == rule for fix in finding.fixes)
+def _asks(cause: Cause, rule: str) -> bool:
+    return rule in cause.rewrites or rule in ANSWERS.get(cause.slug, ())
 
 
 def _rate(rates: Sequence[HitRate], kind: str, subject: str) -> HitRate | None:

@@ -1,0 +1,91 @@
+"""What a search has paid for, written down as it is known, and read back into a new search."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from warplens.agent.versions import Ask, Node, Versions, speedup_of
+from warplens.measure.judge import Baseline, Confirmation
+from warplens.measure.verdict import Verdict
+from warplens.store.database import transaction
+from warplens.store.rates import SubjectKind, Trial, record_within
+from warplens.store.runs import append_step, append_within, read_steps
+
+
+class Searcher(Protocol):
+    """A search driven by ask and tell: the tree, or the control."""
+
+    versions: Versions
+    exhausted: bool
+
+    def ask(self, count: int = 1) -> list[Ask]:
+        """Up to `count` new candidates."""
+
+    def tell(self, candidate: str, verdict: Verdict) -> None:
+        """Take the verdict of a candidate."""
+
+    def restore(self, ask: Ask) -> None:
+        """Enter a candidate that an earlier process handed out."""
+
+
+class Journal:
+    """One run's journal. Every method returns only when the step is on disk."""
+
+    def __init__(self, connection: sqlite3.Connection, run: int, *, arch: str = "") -> None:
+        self._connection = connection
+        self.run = run
+        self._arch = arch
+
+    def began(self, baseline: Baseline) -> None:
+        """The baseline was measured."""
+        append_step(self._connection, self.run, "baseline", _json(baseline))
+
+    def asked(self, asks: Sequence[Ask]) -> None:
+        """Candidates were handed out."""
+        with transaction(self._connection):
+            for ask in asks:
+                append_within(self._connection, self.run, "ask", _json(ask), candidate=ask.candidate.id)
+
+    def told(self, node: Node, verdict: Verdict) -> None:
+        """A verdict is known; the rule and the findings behind the step are credited or not."""
+        with transaction(self._connection):
+            append_within(self._connection, self.run, "tell", _json(verdict), candidate=verdict.candidate)
+            record_within(self._connection, self.run, trials(node, verdict, self._arch))
+
+    def confirmed(self, confirmation: Confirmation) -> None:
+        """A winner was measured again."""
+        verdict = confirmation.verdict
+        append_step(self._connection, self.run, "confirm", _json(confirmation), candidate=verdict.candidate)
+
+    def replay(self, searcher: Searcher) -> int:
+        """Bring a new search to where the journal ends; how many verdicts that saved."""
+        told = 0
+        for step in read_steps(self._connection, self.run):
+            if step.kind == "ask":
+                searcher.restore(msgspec.json.decode(step.payload, type=Ask))
+            elif step.kind == "tell":
+                searcher.tell(step.candidate, msgspec.json.decode(step.payload, type=Verdict))
+                told += 1
+        return told
+
+
+def trials(node: Node, verdict: Verdict, arch: str = "") -> Iterator[Trial]:
+    """A verdict as a test of the one step that led to it, against the version the step began from."""
+    parent, move = node.parent, node.ask.move
+    if parent is None or parent.speedup is None or not move.rule:
+        return
+    own = speedup_of(verdict)
+    measured = own / parent.speedup if own is not None else None
+    noise = max((timing.noise for timing in verdict.timings), default=0.0)
+    hit = measured is not None and measured > 1.0 + noise
+    subjects: list[tuple[SubjectKind, str]] = [("rule", move.rule), *(("tool", c) for c in move.answers)]
+    for kind, subject in subjects:
+        yield Trial(kind, subject, verdict.state, move.gain, measured, hit, arch)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
