@@ -30,7 +30,9 @@ PARAMETERS: dict[str, tuple[float, float]] = {
 #: Parameters that answer a finding, by its slug.
 ANSWERS: dict[str, tuple[str, ...]] = {
     "register-spills": ("parameter:launch_bounds", "parameter:unroll"),
-    "occupancy": ("parameter:block", "parameter:launch_bounds"),
+    "occupancy-registers": ("parameter:launch_bounds", "parameter:block"),
+    "occupancy-shared-memory": ("parameter:block", "parameter:tile"),
+    "occupancy-block-size": ("parameter:block",),
 }
 #: A resource this busy leaves a step that does not relieve it at most a tenth to win.
 SATURATED = 0.9

@@ -9,14 +9,16 @@ import msgspec
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.result import Change, Control, Offer, OptimizeResult, Proof, Tried
-from warplens.agent.versions import Node, best_first, moves_of
+from warplens.agent.versions import Node, best_first, moves_of, state_of
 from warplens.measure.judge import Baseline, Confirmation
-from warplens.measure.verdict import Interval, Timing, Verdict
+from warplens.measure.verdict import Candidate, Timing, Verdict
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.arch.occupancy import occupancy
 from warplens_tools.evidence import Resources
 from warplens_tools.text import SourceText, unified_diff
 
+#: Block and dynamic shared bytes of a launch.
+_Shape = tuple[tuple[int, int, int], int]
 _RESOURCES = (
     ("registers per thread", "", "registers"),
     ("stack", "byte/thread", "stack_bytes"),
@@ -24,6 +26,17 @@ _RESOURCES = (
     ("spill loads", "byte/thread", "spill_load_bytes"),
     ("static shared memory", "byte/block", "shared_bytes"),
 )
+
+
+class Win(msgspec.Struct, frozen=True):
+    """A candidate that was confirmed."""
+
+    candidate: Candidate
+    title: str
+    caveat: str
+    rules: tuple[str, ...]
+    #: No step changed the launch, so the baseline's shape is the candidate's.
+    keeps_geometry: bool = True
 
 
 def proven(
@@ -35,29 +48,50 @@ def proven(
     limits: Limits,
 ) -> OptimizeResult:
     """The answer with the winner's diff and its proof."""
-    candidate, verdict = node.ask.candidate, confirmation.verdict
-    timing = program_timing(verdict)
-    steps = "; ".join(move.title for move in moves_of(node))
-    gain = f"{timing.speedup.median:.2f}x" if timing is not None else "faster"
-    caveats = dict.fromkeys(move.caveat for move in moves_of(node) if move.caveat)
+    moves = moves_of(node)
+    win = Win(
+        candidate=node.ask.candidate,
+        title="; ".join(move.title for move in moves),
+        caveat="; ".join(dict.fromkeys(move.caveat for move in moves if move.caveat)),
+        rules=tuple(dict.fromkeys(rule for move in moves for rule in move.rules)),
+        keeps_geometry=all(map(_keeps_geometry, state_of(node).values())),
+    )
+    return proven_by(result, text, win, confirmation, baseline, limits)
+
+
+def proven_by(
+    result: OptimizeResult,
+    text: SourceText,
+    win: Win,
+    confirmation: Confirmation,
+    baseline: Baseline,
+    limits: Limits,
+) -> OptimizeResult:
+    """The answer with a candidate's diff and its proof."""
+    candidate = win.candidate
+    timing = program_timing(confirmation.verdict)
+    gain = f"{timing.speedup.median:.2f}x as fast" if timing is not None else "faster"
+    shape = _shape(candidate, baseline) if win.keeps_geometry or candidate.block is not None else None
     return msgspec.structs.replace(
         result,
-        reason=f"{result.kernel} is {gain} as fast: {steps}",
-        diff=unified_diff(text, node.text, path=result.path.lstrip("/")),
+        outcome="faster",
+        reason=f"{result.kernel} is {gain}: {win.title}",
+        diff=unified_diff(text, text.apply(list(candidate.edits)), path=result.path.lstrip("/")),
         edits=candidate.edits,
         proof=Proof(
-            verdict=verdict,
+            verdict=confirmation.verdict,
             program=confirmation.program,
             answers=candidate.answers,
-            changes=tuple(_changes(verdict, node, baseline, limits)),
-            caveat="; ".join(caveats),
+            rules=win.rules,
+            changes=tuple(_changes(confirmation.verdict, baseline, shape, limits)),
+            caveat=win.caveat,
         ),
     )
 
 
 def tried(nodes: Sequence[Node]) -> tuple[Tried, ...]:
     """All candidates with a verdict, in the order they were handed out."""
-    return tuple(_tried(node, node.verdict) for node in nodes if node.verdict is not None)
+    return tuple(tried_candidate(n.ask.candidate, n.verdict) for n in nodes if n.verdict is not None)
 
 
 def nothing_found(nodes: Sequence[Node]) -> str:
@@ -83,7 +117,7 @@ def control_of(nodes: Sequence[Node]) -> Control:
 
 def offers(space: KernelSpace, text: SourceText, path: str) -> Iterator[Offer]:
     """Single steps as offers, unproven."""
-    for proposal in space.propose(text):
+    for proposal in space.steps(text):
         after, move = text.apply(list(proposal.edits)), proposal.move
         yield Offer(
             kernel=space.kernel,
@@ -103,21 +137,21 @@ def program_timing(verdict: Verdict) -> Timing | None:
     return next((t for t in verdict.timings if t.cache == "program"), next(iter(verdict.timings), None))
 
 
-def _tried(node: Node, verdict: Verdict) -> Tried:
-    candidate, timing = node.ask.candidate, program_timing(verdict)
-    speedup: Interval | None = timing.speedup if timing is not None else None
+def tried_candidate(candidate: Candidate, verdict: Verdict) -> Tried:
+    """One line of the table of what was tried."""
+    timing = program_timing(verdict)
     return Tried(
-        candidate.id,
-        candidate.parent,
-        candidate.title,
-        candidate.origin,
-        verdict.state,
-        verdict.reason,
-        speedup,
+        id=candidate.id,
+        parent=candidate.parent,
+        title=candidate.title,
+        origin=candidate.origin,
+        state=verdict.state,
+        reason=verdict.reason,
+        speedup=timing.speedup if timing is not None else None,
     )
 
 
-def _changes(verdict: Verdict, node: Node, baseline: Baseline, limits: Limits) -> Iterator[Change]:
+def _changes(verdict: Verdict, baseline: Baseline, shape: _Shape | None, limits: Limits) -> Iterator[Change]:
     timing = program_timing(verdict)
     if timing is not None:
         yield Change("kernel time", "ns", timing.baseline_ns.median, timing.candidate_ns.median)
@@ -126,36 +160,30 @@ def _changes(verdict: Verdict, node: Node, baseline: Baseline, limits: Limits) -
         return
     for metric, unit, field in _RESOURCES:
         yield Change(metric, unit, float(getattr(before, field)), float(getattr(after, field)))
-    shape, candidate = baseline.timing, node.ask.candidate
+    if shape is not None:
+        old = (baseline.timing.block, baseline.timing.dynamic_shared_bytes)
+        occupied = [_occupancy(limits, r, s) for r, s in ((before, old), (after, shape))]
+        yield Change("theoretical occupancy", "", *occupied)
+
+
+def _shape(candidate: Candidate, baseline: Baseline) -> _Shape:
     dynamic = candidate.dynamic_shared_bytes
-    if candidate.block is None and not _keeps_geometry(node):
-        return
-    yield Change(
-        "theoretical occupancy",
-        "",
-        _occupancy(limits, before, shape.block, shape.dynamic_shared_bytes),
-        _occupancy(
-            limits,
-            after,
-            candidate.block or shape.block,
-            shape.dynamic_shared_bytes if dynamic is None else dynamic,
-        ),
+    return (
+        candidate.block or baseline.timing.block,
+        baseline.timing.dynamic_shared_bytes if dynamic is None else dynamic,
     )
 
 
-def _keeps_geometry(node: Node) -> bool:
-    """Whether no step could have changed the launch: rewrites, unroll factors and launch bounds do not."""
-    steers_compiler = ("unroll", "launch bounds")
-    changes = [change for move in moves_of(node) for change in move.changes]
-    return all("=" not in change or change.startswith(steers_compiler) for change in changes)
+def _keeps_geometry(change: str) -> bool:
+    """Whether a change cannot have touched the launch: rewrites, unroll factors and launch bounds do not."""
+    return "=" not in change or change.startswith(("unroll", "launch bounds"))
 
 
-def _occupancy(limits: Limits, resources: Resources, block: tuple[int, int, int], dynamic: int) -> float:
-    x, y, z = block
-    result = occupancy(
+def _occupancy(limits: Limits, resources: Resources, shape: _Shape) -> float:
+    (x, y, z), dynamic = shape
+    return occupancy(
         limits,
         block_threads=x * y * z,
         registers=resources.registers,
         shared_bytes=resources.shared_bytes + dynamic,
-    )
-    return result.occupancy
+    ).occupancy

@@ -48,6 +48,8 @@ class Proof(msgspec.Struct, frozen=True):
     program: ProgramGain | None
     #: Codes of the findings that the version answers.
     answers: tuple[str, ...]
+    #: What its steps are counted under: slugs of rewrites, "parameter:<kind>".
+    rules: tuple[str, ...]
     changes: tuple[Change, ...]
     #: How results may differ, e.g. "double arithmetic becomes float"; "" if they cannot.
     caveat: str = ""

@@ -71,18 +71,17 @@ def static_shared_bytes(kernel: Kernel) -> int | None:
 def launch_geometry(before: File, after: File, name: str) -> Geometry:
     """The geometry that a changed file launches with, where constants decide it.
 
-    A field is None where it is the baseline's. All are None where host code computes a new one from what
-    the text does not fix: then the rebuilt program has to be asked.
+    A field is None where it is the baseline's.
     """
     old, new = _single_launch(before, name), _single_launch(after, name)
     if old is None or new is None:
-        return Geometry()
+        return Geometry(known=_launches(before, name) == _launches(after, name))
     grid, block, shared = _full(new.launch.grid_value), _full(new.launch.block_value), new.launch.shared_value
     for value, was, now in zip(
         (grid, block, shared), _spelled(before, old), _spelled(after, new), strict=True
     ):
         if value is None and was != now:
-            return Geometry()
+            return Geometry(known=False)
     return Geometry(
         grid=grid if grid != _full(old.launch.grid_value) else None,
         block=block if block != _full(old.launch.block_value) else None,
@@ -139,6 +138,11 @@ def _single_launch(file: File, name: str) -> Site | None:
     sites = file.of(kernel) if kernel is not None else ()
     shapes = {(s.launch.grid_value, s.launch.block_value, s.launch.shared_value) for s in sites}
     return sites[0] if len(shapes) == 1 else None
+
+
+def _launches(file: File, name: str) -> list[object]:
+    kernel = file.model.kernel(name)
+    return [_spelled(file, site) for site in file.of(kernel)] if kernel is not None else []
 
 
 def _spelled(file: File, site: Site) -> list[object]:

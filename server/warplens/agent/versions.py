@@ -33,6 +33,13 @@ class Move(msgspec.Struct, frozen=True):
     answers: tuple[str, ...] = ()
     #: How results may change; "" if they cannot.
     caveat: str = ""
+    #: The rules of the steps it joins; `rule` alone where it is one step.
+    parts: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """All rules it applies."""
+        return (self.rule,) if self.rule else self.parts
 
     @property
     def subjects(self) -> frozenset[str]:
@@ -53,11 +60,14 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class Geometry(msgspec.Struct, frozen=True):
-    """Launch geometry a version brings along; None where the program has to be asked."""
+    """Launch geometry a version brings along; None where it is the baseline's."""
 
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     dynamic_shared_bytes: int | None = None
+    #: False where host code computes a new one from what the text does not fix: only the rebuilt program
+    #: knows it.
+    known: bool = True
 
 
 class Space(Protocol):
@@ -196,6 +206,7 @@ def joined(proposals: Sequence[Proposal], edits: tuple[TextEdit, ...]) -> Propos
         probability=min(move.probability for move in moves),
         answers=tuple(dict.fromkeys(code for move in moves for code in move.answers)),
         caveat="; ".join(dict.fromkeys(move.caveat for move in moves if move.caveat)),
+        parts=tuple(dict.fromkeys(move.rule for move in moves)),
     )
     return Proposal(move, edits)
 

@@ -104,7 +104,7 @@ def test_chance_gets_the_same_budget(store: sqlite3.Connection) -> None:
 
 
 def test_each_step_credits_its_rule_and_the_finding_behind_it(store: sqlite3.Connection) -> None:
-    cause = Cause("WL105", "occupancy", "scale", "high", Gain(1.3, 1.0, 2.0))
+    cause = Cause("WL105", "occupancy-block-size", "scale", "high", Gain(1.3, 1.0, 2.0))
     result, _ = run(store, causes=[cause])
     rates = {(r.kind, r.subject): r for r in hit_rates(store)}
     block = rates[("rule", "parameter:block")]
@@ -172,7 +172,7 @@ with open_store(Path(sys.argv[1])) as store:
 """
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verdicts=st.integers(1, 20))
 def test_a_killed_process_loses_no_verdict_and_the_search_goes_on_alike(
     tmp_path_factory: pytest.TempPathFactory, verdicts: int
@@ -200,7 +200,7 @@ def test_a_killed_process_loses_no_verdict_and_the_search_goes_on_alike(
 
 
 def test_without_a_gpu_edits_are_offered_unproven_with_the_reason() -> None:
-    cause = Cause("WL105", "occupancy", "scale", "high", Gain(1.5, 1.0, 2.0))
+    cause = Cause("WL105", "occupancy-block-size", "scale", "high", Gain(1.5, 1.0, 2.0))
     judge = NoGpu(SourceText(CODE))
     with pytest.raises(MissingToolError) as caught:
         judge.baseline()

@@ -1,0 +1,75 @@
+"""*Fix and prove*: one edit through the same judge, journal and proof as a search."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from warplens import __version__
+from warplens.agent.edits import text_hash
+from warplens.agent.optimize import JudgeSession
+from warplens.agent.report import Win, proven_by, tried_candidate
+from warplens.agent.result import OptimizeResult
+from warplens.agent.versions import WORKING, speedup_of
+from warplens.measure.verdict import Candidate, Verdict
+from warplens.store.rates import SubjectKind, Trial, record_trials
+from warplens_tools.arch.gpu import Limits
+from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.text import SourceText
+
+
+def prove(
+    text: SourceText,
+    candidate: Candidate,
+    judge: JudgeSession,
+    store: sqlite3.Connection,
+    *,
+    caveat: str,
+    limits: Limits,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+) -> OptimizeResult:
+    """Judge one candidate; where it is faster, confirm it and give its proof.
+
+    Raises:
+        MissingToolError, InputError, CompileError, CancelledError: as the judge.
+    """
+    baseline = judge.baseline(progress=progress, cancel=cancel)
+    progress(f"judging: {candidate.title}", None)
+    (verdict,) = judge.judge([candidate], progress=progress, cancel=cancel)
+    record_trials(store, None, _trials(candidate, verdict, baseline.compiled.arch))
+    result = OptimizeResult(
+        version=1,
+        tool=f"warplens {__version__}",
+        path=candidate.path,
+        kernel=baseline.kernel,
+        outcome="nothing",
+        reason=f"{candidate.title}: {_said(verdict)}",
+        baseline_hash=text_hash(text),
+        baseline=baseline.timing,
+        conditions=baseline.conditions,
+        tried=(tried_candidate(candidate, verdict),),
+        unknown=baseline.unknown,
+    )
+    if verdict.state != "faster":
+        return result
+    again = judge.confirm(candidate, progress=progress, cancel=cancel)
+    if again.verdict.state != "faster":
+        reason = f"{candidate.title}: measured again it is {_said(again.verdict)}"
+        return msgspec.structs.replace(result, reason=reason)
+    win = Win(candidate, candidate.title, caveat, (candidate.origin.removeprefix("rewrite:"),))
+    return proven_by(result, text, win, again, baseline, limits)
+
+
+def _said(verdict: Verdict) -> str:
+    state = verdict.state.replace("_", " ")
+    return f"{state}, {verdict.reason}" if verdict.reason else state
+
+
+def _trials(candidate: Candidate, verdict: Verdict, arch: str) -> list[Trial]:
+    rule = candidate.origin.removeprefix("rewrite:")
+    subjects: list[tuple[SubjectKind, str]] = [("rule", rule), *(("tool", c) for c in candidate.answers)]
+    measured = speedup_of(verdict) if verdict.state in WORKING else None
+    hit = verdict.state == "faster"
+    return [Trial(kind, subject, verdict.state, None, measured, hit, arch) for kind, subject in subjects]
