@@ -11,6 +11,7 @@ from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
 from warplens_tools.collect.flags import CompileFlags
 from warplens_tools.collect.toolchain import Missing, Tool, Toolchain
+from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence
 
 pytestmark = pytest.mark.compiler
@@ -95,7 +96,7 @@ def test_resources_come_first_and_sass_has_lines(world: Fixture) -> None:
     header, unit = add.lines
     assert (header.path, header.line) == (str(world.unit.parent / "inc.h"), 4)
     assert (unit.path, unit.line) == (str(world.unit), 2)
-    assert add.live_registers is not None
+    assert add.live_registers is None
     assert world.calls() == ["nvcc", "nvdisasm"]
 
 
@@ -161,6 +162,22 @@ def test_the_cache_keeps_to_its_bound(world: Fixture) -> None:
     small.sweep()
     left = [p for kind in ("units", "files", "sass") for p in (small.folder / kind).iterdir()]
     assert sum(p.stat().st_size for p in left) <= 2000
+
+
+def test_live_registers_on_request(world: Fixture) -> None:
+    done = collect_binary(
+        world.unit, toolchain=world.tools, flags=FLAGS, arch="sm_90", cache=world.cache, live_registers=True
+    )
+    counts = [i.live_registers for k in done.kernels for i in k.instructions]
+    assert all(count is not None for count in counts)
+    assert max(filter(None, counts)) > 2
+
+
+def test_a_cache_that_cannot_be_written_is_said(world: Fixture, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    world.cache = BinaryCache(tmp_path / "file" / "cache")
+    with pytest.raises(InputError, match="cannot be written"):
+        world.collect()
 
 
 def test_without_nvdisasm_the_resources_stand(world: Fixture) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from warplens_tools.collect.compile import compile_unit
 from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import Toolchain
-from warplens_tools.errors import CancelledError, CompileError, InputError
+from warplens_tools.collect.toolchain import Missing, Tool, Toolchain
+from warplens_tools.errors import CancelledError, CompileError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.run.cancel import CancelToken
 
@@ -162,3 +162,40 @@ def _ours() -> set[int]:
         for p in psutil.Process(os.getpid()).children(recursive=True)
         if p.is_running() and p.name() in names and p.status() != psutil.STATUS_ZOMBIE
     }
+
+
+def test_no_host_compiler_is_a_missing_tool(unit: Path, toolchain: Toolchain, tmp_path: Path) -> None:
+    tools = dict(toolchain.tools)
+    del tools["host_compiler"]
+    gone = Missing("host_compiler", "no C++ compiler was found", "install a C++ compiler")
+    with pytest.raises(MissingToolError, match="C\\+\\+ compiler") as caught:
+        _compile(unit, Toolchain(tools, {**toolchain.missing, "host_compiler": gone}), tmp_path / "w")
+    assert caught.value.remedy == "install a C++ compiler"
+
+
+#: What nvcc 13 prints where parts of 13.0 and 13.4 are mixed, as seen.
+MIXED = [
+    "Command-line error: invalid option: --simt-only\n1 catastrophic error detected in this compilation.",
+    "ptxas /tmp/k.ptx, line 9; fatal   : Unsupported .version 9.4; current version is '9.0'",
+    'cuda_toolkit.h:41:8: error: #error "CUDA compiler and CUDA toolkit headers are incompatible, check"',
+]
+
+
+@pytest.mark.parametrize("said", MIXED)
+def test_mixed_releases_are_recognised(unit: Path, toolchain: Toolchain, tmp_path: Path, said: str) -> None:
+    (tmp_path / "said").write_text(said)
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(f"#!/bin/sh\ncat {tmp_path}/said >&2\nexit 1\n")
+    nvcc.chmod(0o755)
+    mixed = Toolchain({**toolchain.tools, "nvcc": Tool("nvcc", str(nvcc), "test")}, toolchain.missing)
+    with pytest.raises(ToolFailedError, match="different releases") as caught:
+        _compile(unit, mixed, tmp_path / "w")
+    assert "warplens doctor" in caught.value.remedy
+
+
+def test_an_unknown_option_names_where_it_comes_from(
+    unit: Path, toolchain: Toolchain, tmp_path: Path
+) -> None:
+    flags = CompileFlags(("-nonsense",), "/p/compile_commands.json")
+    with pytest.raises(InputError, match=r"-nonsense, from /p/compile_commands\.json"):
+        compile_unit(unit, toolchain=toolchain, flags=flags, arch="sm_90", workdir=tmp_path / "w")

@@ -22,6 +22,7 @@ import msgspec
 import platformdirs
 
 from warplens_tools.collect.toolchain import COMPILER_VARIABLES, Toolchain, ToolName
+from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence, Instruction
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
@@ -83,10 +84,20 @@ class BinaryCache:
 
     @contextmanager
     def workdir(self) -> Iterator[Path]:
-        """A fresh folder on the cache's file system, removed at the end."""
+        """A fresh folder on the cache's file system, removed at the end.
+
+        Raises:
+            InputError: the cache's folder cannot be written.
+        """
         base = self.folder / "work"
-        base.mkdir(parents=True, exist_ok=True)
-        path = Path(tempfile.mkdtemp(dir=base))
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+            path = Path(tempfile.mkdtemp(dir=base))
+        except OSError as error:
+            raise InputError(
+                f"the cache folder {self.folder} cannot be written: {error.strerror}",
+                remedy="set WARPLENS_CACHE to a folder that can",
+            ) from error
         try:
             yield path
         finally:
@@ -158,10 +169,12 @@ class BinaryCache:
         return str(kept)
 
     def _write(self, path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-            file.write(data)
-        Path(file.name).replace(path)
+        """Make the file appear whole, or not at all: a full disk costs only the next look-up."""
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+                file.write(data)
+            Path(file.name).replace(path)
 
     def _sweep_sometimes(self) -> None:
         if self._stores % _STORES_PER_SWEEP == 0:

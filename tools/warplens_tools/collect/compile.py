@@ -27,7 +27,7 @@ from warplens_tools.run.process import Completed, run
 
 #: Seconds; a CUTLASS unit with many GEMMs takes about one minute on a slow machine.
 DEFAULT_TIME_LIMIT = 600.0
-_MARKER = re.compile(rb'^# \d+ "([^"<][^"]*)"', re.MULTILINE)
+_MARKER = re.compile(rb'\n# \d+ "([^"<][^"]*)"')
 
 
 def compile_unit(
@@ -176,12 +176,14 @@ def resources_of(report: FunctionReport, constant_bytes: int | None) -> Resource
 def _dependencies(unit: Path, workdir: Path, directory: Path) -> tuple[str, ...]:
     """Every file the preprocessor read, the unit first, from the line markers of its output."""
     names: dict[str, None] = {str(unit): None}
+    ours = str(workdir) + os.sep
     for preprocessed in workdir.glob("*.cpp1.ii"):
-        for marker in dict.fromkeys(_MARKER.findall(preprocessed.read_bytes())):
-            path = os.path.normpath(directory / os.fsdecode(marker))
-            if not path.startswith(str(workdir) + os.sep):
+        for marker in dict.fromkeys(_MARKER.findall(b"\n" + preprocessed.read_bytes())):
+            path = os.path.normpath(os.path.join(directory, os.fsdecode(marker)))  # noqa: PTH118
+            if not path.startswith(ours):
                 names[path] = None
-    return tuple(name for name in names if Path(name).is_file())
+    # os.path on strings: a CUTLASS unit has some 800 of these, and the first findings wait for them.
+    return tuple(name for name in names if os.path.isfile(name))  # noqa: PTH113
 
 
 def _drop_intermediates(workdir: Path) -> None:

@@ -18,31 +18,27 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELA = struct.Struct("<QQq")
 _REL = struct.Struct("<QQ")
-_SHT_RELA, _SHT_REL, _SHT_NOBITS = 4, 9, 8
+_SHT_NOBITS = 8
+_CONSTANT_BANKS = 18
 _STT_FUNC = 2
 
 
 class Section(msgspec.Struct, frozen=True):
     """One section; `offset` and `size` in bytes of the file."""
 
-    index: int
     name: str
     type: int
     offset: int
     size: int
     link: int
-    info: int
 
 
 class Symbol(msgspec.Struct, frozen=True):
-    """One symbol; `section` is the index of the section that holds it."""
+    """One symbol; `kind` is ELF's symbol type."""
 
     index: int
     name: str
     kind: int
-    section: int
-    value: int
-    size: int
 
 
 class Cubin(msgspec.Struct, frozen=True):
@@ -51,12 +47,9 @@ class Cubin(msgspec.Struct, frozen=True):
     data: bytes
     #: The ELF header's flags: they name the architecture.
     flags: int
-    sections: tuple[Section, ...]
+    #: By name; of two with one name the first.
+    sections: dict[str, Section]
     symbols: tuple[Symbol, ...]
-
-    def section(self, name: str) -> Section | None:
-        """The first section of that name."""
-        return next((s for s in self.sections if s.name == name), None)
 
     def content(self, section: Section) -> bytes:
         """A section's bytes; empty for one that takes no space in the file."""
@@ -64,27 +57,17 @@ class Cubin(msgspec.Struct, frozen=True):
             return b""
         return self.data[section.offset : section.offset + section.size]
 
-    def code_sections(self) -> dict[str, Section]:
-        """Code by mangled function name."""
-        return {s.name.removeprefix(".text."): s for s in self.sections if s.name.startswith(".text.")}
-
-    def function_symbol(self, name: str) -> Symbol | None:
-        """The symbol of a function of its own section."""
-        return next((s for s in self.symbols if s.name == name and s.kind == _STT_FUNC), None)
+    def functions(self) -> dict[str, Symbol]:
+        """Functions that have a section of their own, by mangled name."""
+        return {s.name: s for s in self.symbols if s.kind == _STT_FUNC and f".text.{s.name}" in self.sections}
 
     def relocations(self, section: Section) -> list[tuple[int, int, int]]:
         """(offset, symbol index, addend) of every relocation that applies to `section`."""
         found: list[tuple[int, int, int]] = []
-        for table in self.sections:
-            if table.info != section.index or table.type not in (_SHT_RELA, _SHT_REL):
-                continue
-            # Some tables name their section in `info` only loosely; the name settles it.
-            if not table.name.endswith(section.name):
-                continue
-            if table.type == _SHT_RELA:
-                found += [(o, i >> 32, a) for o, i, a in _RELA.iter_unpack(self.content(table))]
-            else:
-                found += [(o, i >> 32, 0) for o, i in _REL.iter_unpack(self.content(table))]
+        if table := self.sections.get(f".rela{section.name}"):
+            found += [(o, i >> 32, a) for o, i, a in _RELA.iter_unpack(self.content(table))]
+        if table := self.sections.get(f".rel{section.name}"):
+            found += [(o, i >> 32, 0) for o, i in _REL.iter_unpack(self.content(table))]
         return found
 
     def code_digest(self, name: str) -> str:
@@ -92,7 +75,7 @@ class Cubin(msgspec.Struct, frozen=True):
 
         The function's own name does not count: in an anonymous namespace it changes with the file's text.
         """
-        section = self.code_sections().get(name)
+        section = self.sections.get(f".text.{name}")
         if section is None:
             return ""
         digest = hashlib.sha256(struct.pack("<I", self.flags))
@@ -104,11 +87,8 @@ class Cubin(msgspec.Struct, frozen=True):
 
     def constant_bytes(self, name: str) -> int | None:
         """Bytes of a kernel's own constant banks (parameters included); None if it has no such section."""
-        sizes = [
-            s.size
-            for s in self.sections
-            if s.name.startswith(".nv.constant") and s.name.partition(".nv.constant")[2][1:] == f".{name}"
-        ]
+        banks = (self.sections.get(f".nv.constant{bank}.{name}") for bank in range(_CONSTANT_BANKS))
+        sizes = [bank.size for bank in banks if bank is not None]
         return sum(sizes) if sizes else None
 
 
@@ -141,21 +121,20 @@ def _parse(data: bytes) -> Cubin:
     size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
     raw = [_SECTION.unpack_from(data, table + i * size) for i in range(count)]
     names = raw[names_index][4]
-    sections = tuple(
-        Section(i, _text(data, names + r[0]), r[1], r[4], r[5], r[6], r[7]) for i, r in enumerate(raw)
-    )
-    return Cubin(data=data, flags=flags, sections=sections, symbols=_symbols(data, sections))
+    ordered = [Section(_text(data, names + r[0]), r[1], r[4], r[5], r[6]) for r in raw]
+    sections = {section.name: section for section in reversed(ordered)}
+    return Cubin(data=data, flags=flags, sections=sections, symbols=_symbols(data, ordered))
 
 
-def _symbols(data: bytes, sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
+def _symbols(data: bytes, sections: list[Section]) -> tuple[Symbol, ...]:
     table = next((s for s in sections if s.name == ".symtab"), None)
     if table is None:
         return ()
     names = sections[table.link].offset
     rows = _SYMBOL.iter_unpack(data[table.offset : table.offset + table.size])
     return tuple(
-        Symbol(i, _text(data, names + name), info & 0xF, section, value, size)
-        for i, (name, info, _other, section, value, size) in enumerate(rows)
+        Symbol(i, _text(data, names + name), info & 0xF)
+        for i, (name, info, _other, _section, _value, _size) in enumerate(rows)
     )
 
 

@@ -53,7 +53,7 @@ def read_line_table(cubin: Cubin) -> dict[str, tuple[LineRow, ...]]:
     Raises:
         InputError: the line program is of a version that is not known here, or damaged.
     """
-    section = cubin.section(".debug_line")
+    section = cubin.sections.get(".debug_line")
     if section is None:
         return {}
     targets = {offset: cubin.symbols[symbol].name for offset, symbol, _ in cubin.relocations(section)}

@@ -1,8 +1,9 @@
-"""SASS of a cubin's kernels, each instruction with its source lines and live registers.
+"""SASS of a cubin's kernels, each instruction with its source lines and, on request, live registers.
 
-One `nvdisasm -lrm count -c` gives instructions and live registers; it ignores line options, so the lines
-come from `warplens_tools.collect.line_table`. Only kernels whose code is not known yet are disassembled:
-`-fun` restricts the call to them, and where none is left there is no call at all.
+`nvdisasm -c` gives the instructions and, with `-lrm count` (which makes the call up to a fifth slower), live
+registers; the lines come from `warplens_tools.collect.line_table`, as `-lrm` ignores line options. Only
+kernels whose code is not known yet are disassembled: `-fun` restricts the call to them, and where none is
+left there is no call at all.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _NOTE = re.compile(r"\(\*.*?\*\)")
 _FILE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)(?: inlined at .*)?$')
 _LIVE = re.compile(r"//\s*\|\s*(\d*)\s*\|")
 _TARGET = re.compile(r"`\(([.$\w]+)\)")
+_SCHEDULING = re.compile(r"\s[&?][\w={},]+")
+_BRACKETED_COMMA = re.compile(r"[\[({][^\])}]*,")
 _TIME_LIMIT = 300.0
 
 
@@ -92,7 +95,10 @@ def _add(section: _Section, match: re.Match[str], chain: tuple[SourceLine, ...])
 
 def split_operands(text: str) -> tuple[str, ...]:
     """Operands of one instruction: split at commas outside brackets, scheduling notes (&req, ?wait) removed."""
-    text = re.sub(r"\s[&?][\w={},]+", "", text)
+    if "&" in text or "?" in text:
+        text = _SCHEDULING.sub("", text)
+    if not _BRACKETED_COMMA.search(text):
+        return tuple(part for piece in text.split(",") if (part := piece.strip()))
     found: list[str] = []
     depth = start = 0
     for index, char in enumerate(text):
@@ -136,7 +142,13 @@ def with_lines(instructions: Iterable[Instruction], rows: Sequence[LineRow]) -> 
 
 
 def disassemble(
-    nvdisasm: str | Path, path: Path, cubin: Cubin, names: Sequence[str], *, cancel: CancelToken | None = None
+    nvdisasm: str | Path,
+    path: Path,
+    cubin: Cubin,
+    names: Sequence[str],
+    *,
+    live_registers: bool = False,
+    cancel: CancelToken | None = None,
 ) -> dict[str, tuple[Instruction, ...]]:
     """Instructions, without lines, of the functions `names` of the cubin at `path`.
 
@@ -144,11 +156,12 @@ def disassemble(
         ToolFailedError: nvdisasm rejected the cubin, as an nvdisasm older than the compiler does.
         MissingToolError, TimeLimitError, CancelledError: as `run`.
     """
-    symbols = [symbol for name in names if (symbol := cubin.function_symbol(name)) is not None]
-    if not symbols:
+    functions = cubin.functions() if names else {}
+    only = ",".join(str(functions[name].index) for name in names if name in functions)
+    if not only:
         return {}
-    only = ",".join(str(symbol.index) for symbol in symbols)
-    command = [nvdisasm, "-c", "-lrm", "count", "-fun", only, path]
+    live = ["-lrm", "count"] if live_registers else []
+    command = [nvdisasm, "-c", *live, "-fun", only, path]
     done = run(command, cancel=cancel, timeout=_TIME_LIMIT)
     if done.status != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
