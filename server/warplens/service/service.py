@@ -24,6 +24,7 @@ from warplens_tools.collect.toolchain import Toolchain, ToolchainSettings, resol
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TIERS, Tier, Unknown
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.source.units import units_including
 from warplens_tools.text import SourceText
 
 
@@ -159,11 +160,12 @@ class Service:
         notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
         return check_binary(file, tier, cancel=cancel, on_partial=notify)
 
-    def _unit(self, path: Path, _loaded: Loaded) -> Path | None:
+    def _unit(self, path: Path, loaded: Loaded) -> Path | None:
         """The translation unit a file is compiled in: itself, or for a header one that includes it."""
         if path.suffix not in {".cuh", ".h", ".hpp", ".hh"}:
             return path
-        return None
+        candidates = [p.absolute() for p in expand([self.root], loaded.settings.exclude)]
+        return next((u for u in units_including(path, candidates) if u.suffix == ".cu"), None)
 
     def _binary_cache(self) -> BinaryCache:
         with self._lock:

@@ -191,3 +191,19 @@ def test_fixes_are_written_where_asked_and_the_findings_go(
     assert all(file["findings"] for file in before["files"])
     _, after = answer(capsys, str(tmp_path), "--arch", "sm_90")
     assert [f["slug"] for file in after["files"] for f in file["findings"]] == []
+
+
+@pytest.mark.compiler
+def test_a_header_is_checked_through_a_unit_that_includes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scale.cuh").write_text("#pragma once\n" + KERNEL)
+    (tmp_path / "use.cu").write_text(
+        '#include "scale.cuh"\nvoid f(float *x, int n) { scale<<<n / 256, 256>>>(x, n); }\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    _, report = answer(capsys, "scale.cuh", "--tier", "binary")
+    (file,) = report["files"]
+    assert file["path"] == "scale.cuh"
+    assert file["tiers"] == ["source", "binary"]
+    assert file["kernels"][0]["resources"]["registers"] > 0
