@@ -49,7 +49,7 @@ NODE24 := export PATH="$(CURDIR)/.tools/vscode/node/bin:$(CURDIR)/extension/node
 PACKAGES := extension/node_modules/.package-lock.json
 TYPESCRIPT := extension/src extension/test extension/*.mjs tests/e2e/vscode
 
-test-vscode: lint-extension vsix
+test-vscode: toolchain lint-extension vsix
 	tests/e2e/vscode/run.sh
 
 $(PACKAGES): extension/package-lock.json tests/e2e/vscode/package-lock.json tests/e2e/vscode/prepare.sh

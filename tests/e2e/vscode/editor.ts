@@ -103,15 +103,23 @@ export class Editor {
     await this.page.locator('.tab.active', { hasText: name }).first().waitFor();
   }
 
+  /** Puts the caret on a line of the active editor and that line in the middle. */
+  async goTo(line: number): Promise<void> {
+    await this.quickInput('Control+G', `:${line}`);
+    await this.page.keyboard.press('Enter');
+    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+  }
+
   /** Runs a command by its title. */
   async command(title: string): Promise<void> {
     await this.quickInput('F1', `>${title}`);
     await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click();
   }
 
-  /** Holds the mouse over a word of the visible text. */
-  async hover(word: string): Promise<void> {
-    await this.page.locator('.view-line span', { hasText: word }).last().hover();
+  /** Holds the mouse over a word of the visible line that contains `text`. */
+  async hover(text: string, word: string): Promise<void> {
+    const line = this.page.locator('.view-line', { hasText: text });
+    await line.locator('span > span', { hasText: word }).first().hover();
   }
 
   /** Runs a code action at the caret by its title, through the light bulb's menu. */

@@ -23,7 +23,7 @@ after(() => editor.close());
 test('findings of both tiers are squiggles on their lines', async () => {
   await editor.ready();
   await editor.page.locator('.squiggly-warning').nth(1).waitFor();
-  await editor.screenshot('squiggle');
+  await editor.screenshot('sample-squiggle');
 });
 
 test('findings are in the Problems panel', async () => {
@@ -31,7 +31,7 @@ test('findings are in the Problems panel', async () => {
   const problems = editor.page.locator('.markers-panel .monaco-list-row');
   await problems.filter({ hasText: 'typed' }).waitFor();
   await problems.filter({ hasText: 'compiled' }).filter({ hasText: 'WL902' }).waitFor();
-  await editor.screenshot('problems');
+  await editor.screenshot('sample-problems');
   await editor.page.keyboard.press('Control+J');
 });
 
@@ -39,36 +39,36 @@ test('a lens over each kernel says what bounds it and offers to optimize it', as
   const lenses = editor.page.locator('.codelens-decoration');
   await lenses.filter({ hasText: 'memory-bound' }).nth(1).waitFor();
   await lenses.filter({ hasText: 'Optimize this kernel' }).nth(1).waitFor();
-  await editor.screenshot('lens');
+  await editor.screenshot('sample-lens');
 });
 
 test('hints after a kernel name show what the settings file left on', async () => {
   const line = editor.page.locator('.view-line', { hasText: '__global__ void scale' });
   await line.filter({ hasText: /40\sregisters/ }).waitFor();
   assert.doesNotMatch((await line.textContent()) ?? '', /occupancy/);
-  await editor.screenshot('inlay-hint');
+  await editor.screenshot('sample-inlay-hint');
 });
 
 test('a hover gives the evidence of a finding', async () => {
-  await editor.hover('compiled');
+  await editor.hover('binary: compiled', 'compiled');
   const hover = editor.page.locator('.monaco-hover-content', { hasText: 'WL902' }).first();
   await hover.waitFor();
   assert.match((await hover.textContent()) ?? '', /sample 1\.0/);
-  await editor.screenshot('hover');
+  await editor.screenshot('sample-hover');
   await editor.page.keyboard.press('Escape');
 });
 
 test('the lens opens the evidence as a page', async () => {
   await editor.page.locator('.codelens-decoration a', { hasText: 'memory-bound' }).first().click();
   await editor.webview('every load is used once').waitFor();
-  await editor.screenshot('evidence');
+  await editor.screenshot('sample-evidence');
   await editor.command('View: Close Editor');
 });
 
 test('a quick fix is applied', async () => {
   await editor.openFile('sample.cu', 4, 30);
   await editor.action('Remove the mark');
-  await editor.screenshot('quick-fix-applied');
+  await editor.screenshot('sample-quick-fix-applied');
   await editor.save();
   await editor.fileUntil('sample.cu', (text) => !text.includes('// source: typed'));
   await until(
@@ -88,18 +88,18 @@ test('a save shows progress, and its Cancel ends the compiler', async () => {
   await progress.click();
   const notification = editor.notification(/checking sample\.cu/);
   await notification.waitFor();
-  await editor.screenshot('progress');
+  await editor.screenshot('sample-progress');
   await notification.getByRole('button', { name: 'Cancel' }).click();
   await until(() => (running() === 0 ? true : undefined), 'the compiler is gone', 10);
   await editor.ready();
-  await editor.screenshot('progress-cancelled');
+  await editor.screenshot('sample-progress-cancelled');
 });
 
 test('the status item leads to what can be done', async () => {
   await editor.status.click();
   const rows = editor.page.locator('.quick-input-list .monaco-list-row');
   await rows.filter({ hasText: 'Restart Server' }).waitFor();
-  await editor.screenshot('status');
+  await editor.screenshot('sample-status');
   await rows.filter({ hasText: 'Print Debug Information' }).click();
   await until(
     () => /server: warplens \d/.exec(editor.log('Warplens')) ?? undefined,
@@ -134,7 +134,7 @@ test('a server that crashes is started again, and left stopped when it keeps cra
     );
   }
   await editor.page.locator('.statusbar-item.error-kind', { hasText: 'Warplens' }).waitFor();
-  await editor.screenshot('crashed');
+  await editor.screenshot('sample-crashed');
   await editor.command('Warplens: Restart Server');
   await editor.ready();
 });

@@ -1,0 +1,74 @@
+// A person's first session, with nothing of Warplens on the machine: consent, an environment from the wheel the
+// extension carries, and the findings of a real kernel, compiled by a real nvcc.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Editor, subfolders, until } from './editor.ts';
+
+const editor = new Editor({ name: 'first-session', files: ['examples/first/transpose.cu'] });
+
+before(() => editor.open());
+after(() => editor.close());
+
+test('a .cu file activates the extension, which asks before it installs anything', async () => {
+  await editor.openFile('transpose.cu');
+  await editor.notification(/Create its own environment\?/).waitFor();
+  await editor.status.filter({ hasText: 'set up' }).waitFor();
+  await editor.screenshot('consent');
+  assert.deepEqual(subfolders(join(editor.storage, 'environments')), []);
+  assert.match(editor.log('Warplens'), /managed environment: passed over, it was not created/);
+});
+
+test('with consent it makes its own environment from the wheel it carries', async () => {
+  await editor
+    .notification(/Create its own environment\?/)
+    .getByRole('button', { name: 'Create Environment' })
+    .click();
+  const environment = await until(
+    () =>
+      subfolders(join(editor.storage, 'environments'))
+        .map((name) => join(editor.storage, 'environments', name))
+        .find((folder) => existsSync(join(folder, 'warplens-environment.json'))),
+    'the environment is there',
+    240,
+  );
+  assert.ok(existsSync(join(environment, 'bin', 'python')));
+  await until(
+    () => /interpreter from managed environment: .*: taken/.test(editor.log('Warplens')) || undefined,
+    'it is taken',
+  );
+});
+
+test('a real kernel has its findings on their lines', async () => {
+  await editor.ready();
+  await editor.page.locator('.squiggly-warning').first().waitFor();
+  await editor.goTo(34);
+  await editor.page.locator('.codelens-decoration', { hasText: 'memory-bound' }).waitFor();
+  await editor.screenshot('squiggle');
+  await editor.page.keyboard.press('Control+Shift+M');
+  const problem = editor.page.locator('.markers-panel .monaco-list-row', { hasText: 'WL108' });
+  await problem.filter({ hasText: 'reads 32 words of one bank' }).waitFor();
+  await editor.screenshot('problems');
+  await editor.page.keyboard.press('Control+J');
+});
+
+test('its lens and hints say what bounds it and what it takes', async () => {
+  await editor.goTo(18);
+  await editor.page.locator('.codelens-decoration', { hasText: 'memory-bound' }).waitFor();
+  await editor.screenshot('lens');
+  const line = editor.page.locator('.view-line', { hasText: '__global__ void transpose' });
+  await line.filter({ hasText: /\d+\sregisters/ }).waitFor();
+  await line.filter({ hasText: /occupancy\s100%/ }).waitFor();
+  await editor.screenshot('inlay-hint');
+});
+
+test('its hover shows the evidence and where it comes from', async () => {
+  await editor.goTo(34);
+  await editor.hover('= tile[threadIdx.x]', 'tile');
+  const hover = editor.page.locator('.monaco-hover-content', { hasText: 'WL108' }).first();
+  await hover.waitFor();
+  assert.match((await hover.textContent()) ?? '', /shared-memory passes per warp access/);
+  await editor.screenshot('hover');
+  await editor.page.keyboard.press('Escape');
+});
