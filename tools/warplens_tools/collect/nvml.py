@@ -1,0 +1,190 @@
+"""Clocks, throttling, power, temperature and energy of the GPUs here, from NVML.
+
+Calls the driver's own library through ctypes: it is there wherever a driver is, and nothing else needs to
+be. A reading that a card or driver does not give is None.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Iterator
+
+import msgspec
+
+from warplens_tools.errors import MissingToolError
+
+_SM_CLOCK, _MEMORY_CLOCK = 1, 2
+#: nvmlClocksEventReasons bits (nvml.h); "gpu idle" is no throttling and is left out.
+_THROTTLE_REASONS = {
+    0x002: "application clocks setting",
+    0x004: "software power cap",
+    0x008: "hardware slowdown",
+    0x010: "sync boost",
+    0x020: "software thermal slowdown",
+    0x040: "hardware thermal slowdown",
+    0x080: "hardware power brake",
+    0x100: "display clocks setting",
+}
+#: Reasons that take speed away against the user's wish; a clocks setting is a choice.
+SLOWDOWNS = frozenset(_THROTTLE_REASONS.values()) - {
+    "application clocks setting",
+    "display clocks setting",
+    "sync boost",
+}
+
+
+class GpuDevice(msgspec.Struct, frozen=True):
+    """One GPU as NVML lists it."""
+
+    index: int
+    name: str
+    #: "GPU-…", as `nvidia-smi -L` prints it.
+    uuid: str
+    #: Driver version, e.g. "580.95.05".
+    driver: str
+    #: e.g. "9.0".
+    compute_capability: str
+    max_sm_clock_mhz: float | None = None
+    max_memory_clock_mhz: float | None = None
+
+
+class GpuState(msgspec.Struct, frozen=True):
+    """A GPU's condition at one moment."""
+
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    #: Since the driver was loaded; the sensor updates about every 100 ms.
+    energy_j: float | None = None
+    utilization_percent: float | None = None
+    throttling: tuple[str, ...] = ()
+
+    @property
+    def slowed(self) -> tuple[str, ...]:
+        """The reasons that take speed away against the user's wish."""
+        return tuple(reason for reason in self.throttling if reason in SLOWDOWNS)
+
+
+class _Utilization(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError as error:
+        raise MissingToolError(
+            "there is no NVIDIA driver here (libnvidia-ml.so.1 was not found)",
+            remedy="install the driver; in a container start it with the GPU passed through",
+        ) from error
+    status = library.nvmlInit_v2()
+    if status != 0:
+        raise MissingToolError(
+            f"NVML could not be opened: {_explained(library, status)}",
+            remedy="compare the loaded driver with the installed one (nvidia-smi says whether they match)",
+        )
+    return library
+
+
+def _explained(library: ctypes.CDLL, status: int) -> str:
+    library.nvmlErrorString.restype = ctypes.c_char_p
+    text = library.nvmlErrorString(status)
+    return text.decode(errors="replace") if text else f"status {status}"
+
+
+def gpu_devices() -> tuple[GpuDevice, ...]:
+    """Every GPU of this machine, by NVML index.
+
+    Raises:
+        MissingToolError: there is no driver, or it does not answer.
+    """
+    library = _library()
+    count = ctypes.c_uint()
+    if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+        return ()
+    driver = ctypes.create_string_buffer(96)
+    library.nvmlSystemGetDriverVersion(driver, 96)
+    version = driver.value.decode(errors="replace")
+    found = (_device(library, index, version) for index in range(count.value))
+    return tuple(device for device in found if device is not None)
+
+
+def gpu_state(uuid: str) -> GpuState:
+    """The condition of one GPU now.
+
+    Raises:
+        MissingToolError: there is no driver, or no GPU of that UUID.
+    """
+    library = _library()
+    handle = ctypes.c_void_p()
+    if library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) != 0:
+        raise MissingToolError(f"there is no GPU {uuid} in this machine")
+    power = _unsigned(library.nvmlDeviceGetPowerUsage, handle)
+    energy = ctypes.c_ulonglong()
+    has_energy = library.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy)) == 0
+    busy = _Utilization()
+    has_busy = library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(busy)) == 0
+    return GpuState(
+        sm_clock_mhz=_unsigned(library.nvmlDeviceGetClockInfo, handle, _SM_CLOCK),
+        memory_clock_mhz=_unsigned(library.nvmlDeviceGetClockInfo, handle, _MEMORY_CLOCK),
+        temperature_c=_unsigned(library.nvmlDeviceGetTemperature, handle, 0),
+        power_w=None if power is None else power / 1000.0,
+        energy_j=energy.value / 1000.0 if has_energy else None,
+        utilization_percent=float(busy.gpu) if has_busy else None,
+        throttling=_throttling(library, handle),
+    )
+
+
+@contextlib.contextmanager
+def states_around(uuid: str) -> Iterator[list[GpuState]]:
+    """Fills the list with the state on entry and on exit; leaves it empty where NVML does not answer."""
+    states: list[GpuState] = []
+    with contextlib.suppress(MissingToolError):
+        states.append(gpu_state(uuid))
+    yield states
+    if states:
+        with contextlib.suppress(MissingToolError):
+            states.append(gpu_state(uuid))
+
+
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """Names of the set bits of an nvmlClocksEventReasons mask; unknown bits are left out."""
+    return tuple(name for bit, name in _THROTTLE_REASONS.items() if bits & bit)
+
+
+def _throttling(library: ctypes.CDLL, handle: ctypes.c_void_p) -> tuple[str, ...]:
+    bits = ctypes.c_ulonglong()
+    # The name before driver 535; both are kept.
+    if library.nvmlDeviceGetCurrentClocksThrottleReasons(handle, ctypes.byref(bits)) != 0:
+        return ()
+    return throttle_reasons(bits.value)
+
+
+def _device(library: ctypes.CDLL, index: int, driver: str) -> GpuDevice | None:
+    handle = ctypes.c_void_p()
+    if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) != 0:
+        return None
+    name, uuid = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
+    library.nvmlDeviceGetName(handle, name, 96)
+    library.nvmlDeviceGetUUID(handle, uuid, 96)
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    library.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
+    return GpuDevice(
+        index=index,
+        name=name.value.decode(errors="replace"),
+        uuid=uuid.value.decode(errors="replace"),
+        driver=driver,
+        compute_capability=f"{major.value}.{minor.value}",
+        max_sm_clock_mhz=_unsigned(library.nvmlDeviceGetMaxClockInfo, handle, _SM_CLOCK),
+        max_memory_clock_mhz=_unsigned(library.nvmlDeviceGetMaxClockInfo, handle, _MEMORY_CLOCK),
+    )
+
+
+def _unsigned(function: object, handle: ctypes.c_void_p, *which: int) -> float | None:
+    value = ctypes.c_uint()
+    status = function(handle, *which, ctypes.byref(value))  # type: ignore[operator]
+    return float(value.value) if status == 0 else None

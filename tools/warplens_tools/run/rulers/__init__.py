@@ -1,0 +1,1 @@
+"""The ruler kernels, CUDA source shipped as data; `warplens_tools.collect.calibrate` builds and runs them."""
