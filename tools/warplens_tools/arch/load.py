@@ -1,6 +1,7 @@
 """Makes the `Gpu` that findings are judged against: the card that is here, or one standing in.
 
-Ceilings are derived: rate per clock per SM (the architecture's) times SMs times clock (the card's).
+Ceilings are derived: rate per clock per SM (the architecture's) times SMs times clock (the card's), until
+`warplens calibrate` has measured them on this very card (`warplens_tools.collect.ceilings`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from warplens_tools.arch.gpu import Ceiling, Gpu, Limits, Rates
+from warplens_tools.collect.ceilings import with_calibration
 from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.run.process import run
 
@@ -170,8 +172,8 @@ def _derived(rates: Rates, limits: Limits, count: int, clock: float, source: str
     }
 
 
-def device_gpu(device: Device, *, driver: str = "") -> Gpu:
-    """The `Gpu` of a card that is here: its own attributes, with its architecture's rates.
+def device_gpu(device: Device, *, driver: str = "", present: bool = True) -> Gpu:
+    """The `Gpu` of one card: its own attributes, with its architecture's rates.
 
     Raises:
         InputError: its architecture is not known here.
@@ -195,7 +197,7 @@ def device_gpu(device: Device, *, driver: str = "") -> Gpu:
         l2_bytes=device.l2_bytes,
         memory_bytes=device.memory_bytes,
         ceilings=ceilings,
-        present=True,
+        present=present,
         uuid=device.uuid,
         driver=driver,
     )
@@ -233,7 +235,9 @@ def present_gpus() -> tuple[Gpu, ...]:
     """The cards that are here and whose architecture is known here, in the driver's order."""
     known = set(known_architectures())
     driver = driver_version()
-    return tuple(device_gpu(d, driver=driver) for d in query_devices().devices if d.arch in known)
+    return tuple(
+        with_calibration(device_gpu(d, driver=driver)) for d in query_devices().devices if d.arch in known
+    )
 
 
 def load_gpu(configured: str | None = None) -> Gpu:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from warplens_tools.arch.load import Device, driver_version, query_devices
 from warplens_tools.collect.ceilings import FORMAT_VERSION, Calibration, Ruler
 from warplens_tools.collect.managed import warplens_home
-from warplens_tools.collect.nvml import GpuDevice, gpu_devices, states_around
+from warplens_tools.collect.nvml import states_around
 from warplens_tools.collect.toolchain import Toolchain, tool_environment, tool_version
 from warplens_tools.errors import CompileError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
@@ -29,7 +30,7 @@ def calibrate(
     progress: Progress = no_progress,
     cancel: CancelToken | None = None,
 ) -> Calibration:
-    """Measure every ceiling of the card with NVML index `device`. The caller holds the GPU's lock.
+    """Measure every ceiling of the card with that index, as the CUDA driver counts. The caller holds the GPU's lock.
 
     Raises:
         MissingToolError: no driver, GPU, nvcc or host compiler.
@@ -40,7 +41,7 @@ def calibrate(
     """
     card = device_at(device)
     progress("building the ruler kernels", None)
-    program = build_rulers(card.compute_capability, toolchain=toolchain, cancel=cancel)
+    program = build_rulers(f"{card.major}.{card.minor}", toolchain=toolchain, cancel=cancel)
     progress(f"measuring {card.name}", None)
     environment = {**tool_environment(program.parent), "CUDA_VISIBLE_DEVICES": card.uuid}
     with states_around(card.uuid) as states:
@@ -56,8 +57,8 @@ def calibrate(
         version=FORMAT_VERSION,
         gpu=card.name,
         uuid=card.uuid,
-        driver=card.driver,
-        compute_capability=card.compute_capability,
+        driver=driver_version(),
+        compute_capability=f"{card.major}.{card.minor}",
         compiler=f"nvcc {tool_version(toolchain.require('nvcc'))}",
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         rulers=rulers,
@@ -65,20 +66,23 @@ def calibrate(
     )
 
 
-def device_at(index: int) -> GpuDevice:
-    """The GPU with that NVML index.
+def device_at(index: int) -> Device:
+    """The card with that index, as the CUDA driver counts.
 
     Raises:
         MissingToolError: no driver, or no GPU at all.
         InputError: there are GPUs, but not that many.
     """
-    devices = gpu_devices()
-    if not devices:
-        raise MissingToolError("the NVIDIA driver lists no GPU")
-    if not 0 <= index < len(devices):
-        names = ", ".join(f"{d.index}: {d.name}" for d in devices)
+    answer = query_devices()
+    if not answer.devices:
+        raise MissingToolError(
+            f"there is no GPU to measure: {answer.error or 'the driver lists none'}",
+            remedy="run it on the machine with the GPU",
+        )
+    if not 0 <= index < len(answer.devices):
+        names = ", ".join(f"{i}: {d.name}" for i, d in enumerate(answer.devices))
         raise InputError(f"there is no GPU {index}", remedy=f"this machine has {names}")
-    return devices[index]
+    return answer.devices[index]
 
 
 def build_rulers(compute_capability: str, *, toolchain: Toolchain, cancel: CancelToken | None = None) -> Path:

@@ -20,7 +20,7 @@ class Ruler(msgspec.Struct, frozen=True):
     """What one ruler kernel reached. Names are those of `Gpu.ceilings`, and more."""
 
     name: str
-    #: "byte/s", "FLOP/s", "op/s", or "ns" for launches.
+    #: "B/s", "FLOP/s", "op/s", or "ns" for launches.
     unit: str
     samples: tuple[float, ...]
 
@@ -81,18 +81,20 @@ def load_calibration(uuid: str, driver: str) -> Calibration | None:
 
 
 def ceilings_of(calibration: Calibration) -> dict[str, Ceiling]:
-    """The rulers that are rates, as ceilings."""
-    return {
-        ruler.name: Ceiling(
-            value=ruler.median,
-            unit=ruler.unit,
-            kind="calibrated",
-            source=f"warplens calibrate on {calibration.gpu}, driver {calibration.driver}, "
-            f"{calibration.date[:10]}; {len(ruler.samples)} samples, spread {ruler.spread:.1%}",
+    """The rulers as ceilings. The launch period becomes "launch", in launches per second."""
+    found: dict[str, Ceiling] = {}
+    for ruler in calibration.rulers:
+        if not ruler.samples or ruler.median <= 0:
+            continue
+        source = (
+            f"warplens calibrate on {calibration.gpu}, driver {calibration.driver}, "
+            f"{calibration.date[:10]}; {len(ruler.samples)} samples, spread {ruler.spread:.1%}"
         )
-        for ruler in calibration.rulers
-        if ruler.unit.endswith("/s") and ruler.samples and ruler.median > 0
-    }
+        if ruler.unit.endswith("/s"):
+            found[ruler.name] = Ceiling(ruler.median, ruler.unit, "calibrated", source)
+        elif ruler.name == "launch_period":
+            found["launch"] = Ceiling(1e9 / ruler.median, "launch/s", "calibrated", source)
+    return found
 
 
 def with_calibration(gpu: Gpu) -> Gpu:

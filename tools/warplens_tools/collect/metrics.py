@@ -73,7 +73,7 @@ NEEDS: dict[Need, tuple[str, ...]] = {
         DURATION, SM_THROUGHPUT, MEMORY_THROUGHPUT, DRAM_THROUGHPUT, L2_THROUGHPUT, L1_THROUGHPUT,
         DRAM_READ, DRAM_WRITE, L2_SECTORS, L1_WRITEBACK, SM_CLOCK, ISSUE_ACTIVE, ACHIEVED_OCCUPANCY,
         THEORETICAL_OCCUPANCY, REGISTERS, WAVES, SM_COUNT,
-        *(name for counters in FLOP_COUNTERS.values() for name, _ in counters),
+        *(name for counters in FLOP_COUNTERS.values() for name, _ in counters), INTEGER_COUNTER,
     ),
     "memory": (
         L1_HIT_RATE, L2_HIT_RATE, GLOBAL_LOAD_SECTORS, GLOBAL_LOAD_REQUESTS, GLOBAL_STORE_SECTORS,

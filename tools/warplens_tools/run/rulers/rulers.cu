@@ -411,7 +411,7 @@ void transfer_rulers(void *device)
         {"host_to_device_pageable", pageable, true}, {"device_to_host_pageable", pageable, false},
     };
     for (const auto &r : rulers)
-        ruler(r.name, "byte/s", double(kBytes), [&] {
+        ruler(r.name, "B/s", double(kBytes), [&] {
             if (r.up) CHECK(cudaMemcpy(device, r.host, kBytes, cudaMemcpyHostToDevice));
             else CHECK(cudaMemcpy(r.host, device, kBytes, cudaMemcpyDeviceToHost));
         });
@@ -423,16 +423,16 @@ void memory_rulers(const cudaDeviceProp &gpu, float4 *in, float4 *out, size_t by
 {
     const size_t count = bytes / sizeof(float4);
     const int wide = gpu.multiProcessorCount * (gpu.maxThreadsPerMultiProcessor / kThreads);
-    ruler("dram_copy", "byte/s", 2.0 * double(bytes), [&] { copy_kernel<<<wide * 4, kThreads>>>(out, in, count); });
-    ruler("dram", "byte/s", double(bytes), [&] { read_kernel<<<wide, kThreads>>>((float *)out, in, count, 1); });
+    ruler("dram_copy", "B/s", 2.0 * double(bytes), [&] { copy_kernel<<<wide * 4, kThreads>>>(out, in, count); });
+    ruler("dram", "B/s", double(bytes), [&] { read_kernel<<<wide, kThreads>>>((float *)out, in, count, 1); });
     // A quarter of L2: fits either half of a split L2 with room to spare. Whole strides only.
     const size_t step = size_t(wide) * kThreads * 4;
     const size_t resident = std::max<size_t>(1, size_t(gpu.l2CacheSize) / 4 / sizeof(float4) / step) * step;
     constexpr int kPasses = 64;
-    ruler("l2", "byte/s", double(resident) * sizeof(float4) * kPasses,
+    ruler("l2", "B/s", double(resident) * sizeof(float4) * kPasses,
           [&] { read_kernel<<<wide, kThreads>>>((float *)out, in, resident, kPasses); });
     constexpr int kSharedPasses = 512;
-    ruler("shared", "byte/s", double(wide) * kThreads * 16.0 * 16 * kSharedPasses,
+    ruler("shared", "B/s", double(wide) * kThreads * 16.0 * 16 * kSharedPasses,
           [&] { shared_kernel<<<wide, kThreads>>>((float *)out, kSharedPasses); });
     constexpr int kAtomicPasses = 64;
     const double atomics = double(wide) * kThreads * kAtomicPasses;

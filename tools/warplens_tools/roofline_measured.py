@@ -1,0 +1,166 @@
+"""The measured vote: what the hardware did, from counters, or from a duration and known amounts of work.
+
+Thresholds are those of Nsight Compute's own speed-of-light rule: below 60 % of every roof a launch is bound
+by latency, and units within 10 percentage points of each other are balanced. Where a roof was calibrated on
+the card, the share of what the card really reaches counts, not the share of its theoretical peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect import metrics as names
+from warplens_tools.evidence import CounterEvidence, LaunchTiming, Observation
+from warplens_tools.finding import BottleneckClass, Confidence, Vote
+from warplens_tools.roofline_model import LEVELS, Amounts, Reach, Roofline, amounts_of, roofline_of
+
+#: Shares of a roof, Nsight Compute's SpeedOfLight rule (SOLBottleneck.py: 60 % and 10 points).
+NEAR_ROOF = 0.60
+BALANCED = 0.10
+#: A grid below one wave leaves SMs idle from the start (Nsight Compute's launch statistics rule).
+ONE_WAVE = 1.0
+_RULE = "Nsight Compute's speed-of-light rule"
+
+
+def measured_vote(
+    counters: CounterEvidence | None,
+    gpu: Gpu,
+    *,
+    timing: LaunchTiming | None = None,
+    work: Mapping[str, float] | None = None,
+) -> Vote | None:
+    """What the hardware did; None where neither counters nor timing with known work decide it.
+
+    Args:
+        gpu: the card that was measured; with another card's roofs the shares mean nothing.
+        work: for timing without counters, what a launch must do at least: bytes under "dram",
+            operations under "fp32" and the other names of `Gpu.ceilings`.
+    """
+    if counters is not None:
+        vote = _from_counters(counters, gpu)
+        if vote is not None:
+            return vote
+    return None if timing is None else _from_timing(timing, gpu, work or {})
+
+
+def _from_counters(counters: CounterEvidence, gpu: Gpu) -> Vote | None:
+    memory = names.value(counters, names.MEMORY_THROUGHPUT)
+    compute = names.value(counters, names.SM_THROUGHPUT)
+    if memory is None or compute is None:
+        return None
+    amounts = amounts_of(counters)
+    roofline = None if amounts is None else roofline_of(amounts, gpu)
+    near_memory = _calibrated(roofline, memory=True)
+    near_compute = _calibrated(roofline, memory=False)
+    shares = (
+        max(memory / 100, near_memory.share if near_memory else 0.0),
+        max(compute / 100, near_compute.share if near_compute else 0.0),
+    )
+    seen = [
+        *_throughputs(counters, memory, compute),
+        *(_reach_seen(reach, counters.origin) for reach in (near_memory, near_compute) if reach),
+    ]
+    launch = _too_short(names.value(counters, names.DURATION), gpu, counters.origin, "counters")
+    return launch or _decide(shares, _parts(counters), counters, seen)
+
+
+def _calibrated(roofline: Roofline | None, *, memory: bool) -> Reach | None:
+    """The nearest roof of a class that was measured on the card."""
+    found = [
+        reach
+        for reach in (roofline.reaches if roofline else ())
+        if reach.kind == "calibrated" and (reach.roof in LEVELS) == memory
+    ]
+    return max(found, key=lambda reach: reach.share, default=None)
+
+
+def _decide(
+    shares: tuple[float, float], part: str, counters: CounterEvidence, seen: list[Observation]
+) -> Vote:
+    memory, compute = shares
+    said = f"memory reached {memory:.0%} and compute {compute:.0%} of their roofs"
+    if max(shares) < NEAR_ROOF:
+        return _latency(said, counters, seen)
+    bound: BottleneckClass = "memory" if memory > compute else "compute"
+    if abs(memory - compute) <= BALANCED:
+        return Vote("mixed", "medium", f"{said}, so neither alone bounds it", tuple(seen))
+    sure: Confidence = "high" if abs(memory - compute) >= 2 * BALANCED else "medium"
+    detail = f" ({part})" if bound == "memory" and part else ""
+    return Vote(bound, sure, said + detail, tuple(seen))
+
+
+def _latency(said: str, counters: CounterEvidence, seen: list[Observation]) -> Vote:
+    waves = names.value(counters, names.WAVES)
+    reasons = [f"{said}, so it waits more than it works"]
+    if waves is not None and waves < ONE_WAVE:
+        reasons.append(f"the grid is {waves:.2f} of one wave")
+        seen.append(
+            Observation("counters", counters.origin, names.WAVES, waves, "wave", ONE_WAVE, "one full wave")
+        )
+    top = next(iter(counters.stalls.items()), None)
+    if top is not None:
+        reasons.append(f"{top[1]:.0%} of stalled warps wait on {top[0].replace('_', ' ')}")
+        seen.append(Observation("counters", counters.origin, f"stalls on {top[0]}", round(top[1], 3)))
+    return Vote("latency", "high" if top is not None else "medium", "; ".join(reasons), tuple(seen))
+
+
+def _parts(counters: CounterEvidence) -> str:
+    """The busiest part of the memory system, in words."""
+    parts = {
+        "DRAM": names.DRAM_THROUGHPUT,
+        "L2": names.L2_THROUGHPUT,
+        "L1": names.L1_THROUGHPUT,
+    }
+    read = {label: names.value(counters, name) for label, name in parts.items()}
+    known = {label: share for label, share in read.items() if share is not None}
+    top = max(known, key=lambda label: known[label], default=None)
+    return "" if top is None else f"{top} busiest at {known[top]:.0f} % of its peak"
+
+
+def _throughputs(counters: CounterEvidence, memory: float, compute: float) -> list[Observation]:
+    return [
+        Observation("counters", counters.origin, name, round(share, 2), "%", NEAR_ROOF * 100, _RULE)
+        for name, share in ((names.MEMORY_THROUGHPUT, memory), (names.SM_THROUGHPUT, compute))
+    ]
+
+
+def _reach_seen(reach: Reach, origin: str) -> Observation:
+    return Observation(
+        "counters", origin, f"{reach.roof} rate", reach.achieved, reach.unit, reach.ceiling, "calibrated roof"
+    )
+
+
+def _too_short(duration: float | None, gpu: Gpu, origin: str, tier: str) -> Vote | None:
+    """Launch, where the card was seen to start kernels no faster than this one runs."""
+    rate = gpu.ceilings.get("launch")
+    if duration is None or rate is None or duration >= 1e9 / rate.value:
+        return None
+    period = 1e9 / rate.value
+    seen = Observation(
+        "timing" if tier == "timing" else "counters", origin, "duration", duration, "ns", period, rate.source
+    )
+    reason = f"it runs {duration:.0f} ns, and this card starts a kernel every {period:.0f} ns at best"
+    return Vote("launch", "high", reason, (seen,))
+
+
+def _from_timing(timing: LaunchTiming, gpu: Gpu, work: Mapping[str, float]) -> Vote | None:
+    short = _too_short(timing.median_ns, gpu, timing.origin, "timing")
+    if short is not None:
+        return short
+    moved = {level: work[level] for level in LEVELS if level in work}
+    operations = {name: amount for name, amount in work.items() if name not in LEVELS}
+    if not moved and not operations:
+        return None
+    roofline = roofline_of(Amounts(timing.median_ns, moved, operations), gpu)
+    top = roofline.reaches[0] if roofline.reaches else None
+    # Least work gives lower bounds on the shares: near a roof is certain, far from all of them is not.
+    if top is None or top.share < NEAR_ROOF:
+        return None
+    bound: BottleneckClass = "memory" if top.roof in LEVELS else "compute"
+    seen = Observation(
+        "timing", timing.origin, f"{top.roof} rate", top.achieved, top.unit, top.ceiling, f"{top.kind} roof"
+    )
+    sure: Confidence = "high" if top.kind == "calibrated" else "medium"
+    reason = f"its least work alone is {top.share:.0%} of the {top.roof} roof in the time it took"
+    return Vote(bound, sure, reason, (seen,))
