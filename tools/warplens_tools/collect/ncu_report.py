@@ -20,10 +20,10 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.collect.ncu_csv import dimensions, parse_csv
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.toolchain import Toolchain
-from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
+from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
 from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import Completed, run
+from warplens_tools.run.process import run
 
 #: Seconds for one report; 100 launches with full sections read in about two.
 TIME_LIMIT = 120.0
@@ -45,18 +45,17 @@ def read_report(
     """
     if not path.is_file():
         raise InputError(f"there is no report {path}")
-    folder = _module_folder(toolchain)
-    launches: tuple[ProfiledLaunch, ...] = ()
-    if folder is not None:
-        launches = _through_module(path, folder, cancel)
-    elif toolchain.find("ncu") is not None:
-        launches = _through_import(path, toolchain, cancel)
-    else:
+    folder, ncu = _module_folder(toolchain), toolchain.find("ncu")
+    if folder is None and ncu is None:
         raise MissingToolError(
             f"{path.name} needs the ncu-report package or Nsight Compute to be opened",
             remedy="pip install 'warplens[ncu]', or export the report with "
             "`ncu --import REPORT --csv --page raw` and import that text",
         )
+    launches = () if folder is None else _through_module(path, folder, cancel)
+    if not launches and ncu is not None:
+        # The report may be newer than the module, or the module of another Python.
+        launches = _through_import(path, ncu.path, cancel)
     if not launches:
         raise InputError(
             f"{path} holds no profiled kernel that can be read: it is damaged, empty, or of a newer version",
@@ -94,23 +93,13 @@ def _environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "LC_ALL": "C.UTF-8"}
 
 
-def _through_import(
-    path: Path, toolchain: Toolchain, cancel: CancelToken | None
-) -> tuple[ProfiledLaunch, ...]:
-    ncu = toolchain.require("ncu").path
-    pages: list[Completed] = []
-    for options in (
-        ("--page", "raw", "--print-units", "base"),
-        ("--page", "source", "--print-source", "sass"),
-    ):
-        pages.append(run([ncu, "--import", path, "--csv", *options], timeout=TIME_LIMIT, cancel=cancel))
-    if pages[0].status != 0:
-        raise ToolFailedError(
-            f"ncu could not open {path.name}",
-            status=pages[0].status,
-            output=pages[0].stdout + pages[0].stderr,
-        )
-    return parse_csv("\n".join(page.stdout for page in pages), origin="ncu --import")
+def _through_import(path: Path, ncu: str, cancel: CancelToken | None) -> tuple[ProfiledLaunch, ...]:
+    read = (ncu, "--import", str(path), "--csv")
+    raw = run([*read, "--page", "raw", "--print-units", "base"], timeout=TIME_LIMIT, cancel=cancel)
+    if raw.status != 0:
+        return ()
+    sass = run([*read, "--page", "source", "--print-source", "sass"], timeout=TIME_LIMIT, cancel=cancel)
+    return parse_csv(f"{raw.stdout}\n{sass.stdout}", origin="ncu --import")
 
 
 def _read_in_child(path: str, folder: str) -> list[ProfiledLaunch]:
