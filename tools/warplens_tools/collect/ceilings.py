@@ -25,8 +25,14 @@ class Ruler(msgspec.Struct, frozen=True):
     samples: tuple[float, ...]
 
     @property
+    def best(self) -> float:
+        """The figure kept: the highest rate, or shortest time. What disturbs a ruler (power capping, other
+        work on the host) only ever slows it, and a roof is what the card was seen to reach."""
+        return min(self.samples) if self.unit == "ns" else max(self.samples)
+
+    @property
     def median(self) -> float:
-        """The figure kept."""
+        """The middle sample: what is reached while the card is kept busy."""
         return statistics.median(self.samples)
 
     @property
@@ -84,16 +90,16 @@ def ceilings_of(calibration: Calibration) -> dict[str, Ceiling]:
     """The rulers as ceilings. The launch period becomes "launch", in launches per second."""
     found: dict[str, Ceiling] = {}
     for ruler in calibration.rulers:
-        if not ruler.samples or ruler.median <= 0:
+        if not ruler.samples or ruler.best <= 0:
             continue
         source = (
             f"warplens calibrate on {calibration.gpu}, driver {calibration.driver}, "
-            f"{calibration.date[:10]}; {len(ruler.samples)} samples, spread {ruler.spread:.1%}"
+            f"{calibration.date[:10]}; best of {len(ruler.samples)} samples, spread {ruler.spread:.1%}"
         )
         if ruler.unit.endswith("/s"):
-            found[ruler.name] = Ceiling(ruler.median, ruler.unit, "calibrated", source)
+            found[ruler.name] = Ceiling(ruler.best, ruler.unit, "calibrated", source)
         elif ruler.name == "launch_period":
-            found["launch"] = Ceiling(1e9 / ruler.median, "launch/s", "calibrated", source)
+            found["launch"] = Ceiling(1e9 / ruler.best, "launch/s", "calibrated", source)
     return found
 
 
@@ -106,9 +112,9 @@ def with_calibration(gpu: Gpu) -> Gpu:
 
 
 def repeatability(runs: Iterable[Calibration]) -> dict[str, float]:
-    """By ruler: (largest - smallest) / middle of its medians over several calibrations of one card."""
-    medians: dict[str, list[float]] = {}
+    """By ruler: (largest - smallest) / middle of its figures over several calibrations of one card."""
+    figures: dict[str, list[float]] = {}
     for run in runs:
         for ruler in run.rulers:
-            medians.setdefault(ruler.name, []).append(ruler.median)
-    return {name: (max(m) - min(m)) / statistics.median(m) for name, m in medians.items()}
+            figures.setdefault(ruler.name, []).append(ruler.best)
+    return {name: (max(f) - min(f)) / statistics.median(f) for name, f in figures.items()}

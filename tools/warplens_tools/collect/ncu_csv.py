@@ -15,15 +15,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.collect.demangle import strip_signature
 from warplens_tools.collect.profiled import Extent, ProfiledLaunch
 from warplens_tools.errors import InputError
-from warplens_tools.evidence import Advice, InstructionCounters
+from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
 
 _FIXED = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream",
           "Block Size", "Grid Size", "Device", "CC", "Section Name", "Metric Name", "Metric Unit",
           "Metric Value", "Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type",
           "Estimated Speedup")  # fmt: skip
-_EXTENT = re.compile(r"(\d[\d.,'  ]*)")
+#: Rows of a source page that say what the table below them speaks of.
+_NAMES = ("Kernel Name", "Function Name", "File Path", "File Name")
+_LINE_HEADERS = ("Line No", "#", "Line")
+_LINE_NUMBER = re.compile(r'^"(\d+)",')
 _DECIMAL_COMMA = re.compile(r"^[+-]?(\d{1,3}([.'  ]\d{3})+,\d+|\d+,(\d{1,2}|\d{4,}))$")
 _DECIMAL_POINT = re.compile(r"^[+-]?(\d{1,3}([,'  ]\d{3})+\.\d+|\d+\.(\d{1,2}|\d{4,}))$")
 _NUMBER = re.compile(r"^[+-]?[\d.,'  ]+(e[+-]?\d+)?$", re.IGNORECASE)
@@ -78,6 +82,9 @@ def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
             header, rows = row, []
         elif header is not None and _complete(header, row):
             rows.append(row + [""] * (len(header) - len(row)))
+        elif header is not None and header[0] in _LINE_HEADERS and row[0].isdigit():
+            # A line of source text, whose own quotes ncu does not double: only its number is needed.
+            rows.append([row[0]] + [""] * (len(header) - 1))
     if header is not None:
         yield header, rows
 
@@ -93,8 +100,12 @@ def _rows(text: str) -> Iterator[list[str]]:
     for line in text.lstrip("\ufeff").splitlines():
         # One physical line at a time: a stray quote in the program's output cannot swallow the table. An
         # odd number of quotes is a cell cut in two.
-        if line.lstrip().startswith('"') and line.count('"') % 2 == 0 and line.rstrip().endswith(('"', ",")):
+        if not line.lstrip().startswith('"'):
+            continue
+        if line.count('"') % 2 == 0 and line.rstrip().endswith(('"', ",")):
             yield _cells(line)
+        elif numbered := _LINE_NUMBER.match(line):
+            yield [numbered[1]]
 
 
 def _cells(line: str) -> list[str]:
@@ -107,11 +118,11 @@ def _cells(line: str) -> list[str]:
 def _is_header(row: Sequence[str]) -> bool:
     if len(row) < 2:
         return False
-    return (
-        (row[0] == "ID" and "Kernel Name" in row)
-        or row[0] == "Kernel Name"
-        or (row[0] in ("Address", "#", "Line No", "Line") and "Source" in row)
-    )
+    if row[0] == "ID":
+        return "Kernel Name" in row
+    if row[0] in ("Address", *_LINE_HEADERS):
+        return "Source" in row
+    return row[0] in _NAMES
 
 
 def _decimal_comma(cells: Iterable[str]) -> bool:
@@ -243,33 +254,43 @@ def _advice(group: list[Row], comma: bool) -> Iterator[Advice]:
 def _source_pages(
     tables: Sequence[tuple[list[str], list[list[str]]]], comma: bool, origin: str
 ) -> Iterator[ProfiledLaunch]:
-    """Source pages: a "Kernel Name" line, then a table of instructions by address."""
-    kernel = ""
+    """Source pages: rows that name the kernel and the file, then a table of instructions, alone
+    (`--print-source sass`) or under the source lines they came from (`--print-source cuda,sass`)."""
+    kernel = path = ""
     for header, rows in tables:
-        if header[0] == "Kernel Name" and len(header) >= 2:
+        if header[0] in ("Kernel Name", "Function Name"):
             kernel = header[1]
-        elif header[0] == "Address" and kernel:
+        elif header[0] in ("File Path", "File Name"):
+            path = header[1]
+        elif "Address" in header and kernel:
+            found = sorted(_instructions(header, rows, comma, path), key=lambda i: i.offset)
+            start = found[0].offset if found else 0
             yield ProfiledLaunch(
-                origin=origin, kernel=kernel, instructions=tuple(_instructions(header, rows, comma))
+                origin=origin,
+                kernel=kernel,
+                instructions=tuple(msgspec.structs.replace(i, offset=i.offset - start) for i in found),
             )
-            kernel = ""
 
 
-def _instructions(header: list[str], rows: list[list[str]], comma: bool) -> Iterator[InstructionCounters]:
+def _instructions(
+    header: list[str], rows: list[list[str]], comma: bool, path: str
+) -> Iterator[InstructionCounters]:
+    """Instructions at their absolute addresses, each under the line above it."""
     columns = [(i, name) for i, label in enumerate(header) if (name := names.column_name(label))]
-    text_at = header.index("Source")
-    start: int | None = None
+    at = header.index("Address")
+    line = 0
     for row in rows:
-        address = _address(row[0])
+        if at and row[0].isdigit():
+            line = int(row[0])
+        address = _address(row[at])
         if address is None:
             continue
-        start = address if start is None else start
         read = {name: number(row[i], decimal_comma=comma) for i, name in columns}
         yield InstructionCounters(
-            offset=address - start,
-            text=" ".join(row[text_at].split()),
-            place=None,
-            values={name: amount for name, amount in read.items() if amount is not None},
+            offset=address,
+            text=" ".join(row[at + 1].split()),
+            place=SourceLine(path, line) if line and path else None,
+            values={name: amount for name, amount in read.items() if amount},
         )
 
 
@@ -286,14 +307,19 @@ def _with_sources(
     """Source pages follow the order of the launches; the n-th of a name belongs to the n-th launch of it."""
     waiting: dict[str, list[ProfiledLaunch]] = {}
     for page in sources:
-        waiting.setdefault(page.kernel, []).append(page)
+        waiting.setdefault(_plain_name(page.kernel), []).append(page)
     joined = []
     for launch in launches:
-        pages = waiting.get(launch.kernel, [])
+        pages = waiting.get(_plain_name(launch.kernel), [])
         instructions = pages.pop(0).instructions if pages else launch.instructions
         joined.append(msgspec.structs.replace(launch, instructions=instructions))
     alone = [page for pages in waiting.values() for page in pages]
     return (*joined, *alone)
+
+
+def _plain_name(kernel: str) -> str:
+    """The pages of one report print template arguments and namespaces of one kernel differently."""
+    return strip_signature(kernel).rsplit("::", 1)[-1]
 
 
 def _key(row: Row) -> str:

@@ -72,7 +72,8 @@ def _module_folder(toolchain: Toolchain) -> Path | None:
     if ncu is None:
         return None
     home = Path(ncu.path).resolve().parent
-    places = (home / "extras/python", *sorted(home.parent.glob("nsight-compute*/extras/python")))
+    products = sorted(Path("/opt/nvidia/nsight-compute").glob("*/extras/python"), reverse=True)
+    places = (home / "extras/python", *sorted(home.parent.glob("nsight-compute*/extras/python")), *products)
     return next((p for p in places if (p / "ncu_report.py").is_file()), None)
 
 
@@ -98,7 +99,7 @@ def _through_import(path: Path, ncu: str, cancel: CancelToken | None) -> tuple[P
     raw = run([*read, "--page", "raw", "--print-units", "base"], timeout=TIME_LIMIT, cancel=cancel)
     if raw.status != 0:
         return ()
-    sass = run([*read, "--page", "source", "--print-source", "sass"], timeout=TIME_LIMIT, cancel=cancel)
+    sass = run([*read, "--page", "source", "--print-source", "cuda,sass"], timeout=TIME_LIMIT, cancel=cancel)
     return parse_csv(f"{raw.stdout}\n{sass.stdout}", origin="ncu --import")
 
 
