@@ -46,9 +46,10 @@ def measured_vote(
 
 def _from_counters(counters: CounterEvidence, gpu: Gpu) -> Vote | None:
     memory = names.value(counters, names.MEMORY_THROUGHPUT)
-    compute = names.value(counters, names.SM_THROUGHPUT)
-    if memory is None or compute is None:
+    computed = names.compute_throughput(counters)
+    if memory is None or computed is None:
         return None
+    compute, pipe = computed
     amounts = amounts_of(counters)
     roofline = None if amounts is None else roofline_of(amounts, gpu)
     near_memory = _calibrated(roofline, memory=True)
@@ -58,11 +59,11 @@ def _from_counters(counters: CounterEvidence, gpu: Gpu) -> Vote | None:
         max(compute / 100, near_compute.share if near_compute else 0.0),
     )
     seen = [
-        *_throughputs(counters, memory, compute),
+        *_throughputs(counters, memory, compute, pipe),
         *(_reach_seen(reach, counters.origin) for reach in (near_memory, near_compute) if reach),
     ]
     launch = _too_short(names.value(counters, names.DURATION), gpu, counters.origin, "counters")
-    return launch or _decide(shares, _parts(counters), counters, seen)
+    return launch or _decide(shares, (_parts(counters), f"{pipe} busiest"), counters, seen)
 
 
 def _calibrated(roofline: Roofline | None, *, memory: bool) -> Reach | None:
@@ -76,7 +77,7 @@ def _calibrated(roofline: Roofline | None, *, memory: bool) -> Reach | None:
 
 
 def _decide(
-    shares: tuple[float, float], part: str, counters: CounterEvidence, seen: list[Observation]
+    shares: tuple[float, float], parts: tuple[str, str], counters: CounterEvidence, seen: list[Observation]
 ) -> Vote:
     memory, compute = shares
     said = f"memory reached {memory:.0%} and compute {compute:.0%} of their roofs"
@@ -86,8 +87,8 @@ def _decide(
     if abs(memory - compute) <= BALANCED:
         return Vote("mixed", "medium", f"{said}, so neither alone bounds it", tuple(seen))
     sure: Confidence = "high" if abs(memory - compute) >= 2 * BALANCED else "medium"
-    detail = f" ({part})" if bound == "memory" and part else ""
-    return Vote(bound, sure, said + detail, tuple(seen))
+    part = parts[bound == "compute"]
+    return Vote(bound, sure, said + (f" ({part})" if part else ""), tuple(seen))
 
 
 def _latency(said: str, counters: CounterEvidence, seen: list[Observation]) -> Vote:
@@ -107,21 +108,17 @@ def _latency(said: str, counters: CounterEvidence, seen: list[Observation]) -> V
 
 def _parts(counters: CounterEvidence) -> str:
     """The busiest part of the memory system, in words."""
-    parts = {
-        "DRAM": names.DRAM_THROUGHPUT,
-        "L2": names.L2_THROUGHPUT,
-        "L1": names.L1_THROUGHPUT,
-    }
-    read = {label: names.value(counters, name) for label, name in parts.items()}
+    read = {label: names.value(counters, name) for label, name in names.MEMORY_PARTS.items()}
     known = {label: share for label, share in read.items() if share is not None}
     top = max(known, key=lambda label: known[label], default=None)
     return "" if top is None else f"{top} busiest at {known[top]:.0f} % of its peak"
 
 
-def _throughputs(counters: CounterEvidence, memory: float, compute: float) -> list[Observation]:
+def _throughputs(counters: CounterEvidence, memory: float, compute: float, pipe: str) -> list[Observation]:
+    compute_metric = names.COMPUTE_PIPES.get(pipe, names.SM_THROUGHPUT)
     return [
         Observation("counters", counters.origin, name, round(share, 2), "%", NEAR_ROOF * 100, _RULE)
-        for name, share in ((names.MEMORY_THROUGHPUT, memory), (names.SM_THROUGHPUT, compute))
+        for name, share in ((names.MEMORY_THROUGHPUT, memory), (compute_metric, compute))
     ]
 
 

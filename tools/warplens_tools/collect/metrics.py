@@ -60,6 +60,24 @@ FLOP_COUNTERS: dict[str, tuple[tuple[str, float], ...]] = {
     )
     for kind, letter, pack in (("fp64", "d", 1.0), ("fp32", "f", 1.0), ("fp16", "h", 2.0))
 }
+#: Arithmetic pipes and instruction issue, in % of peak. `sm__throughput` would say the largest of these and of
+#: two dozen more, for nine replay passes instead of one.
+COMPUTE_PIPES = {
+    "instruction issue": "sm__inst_executed" + PCT,
+    "ALU": "sm__inst_executed_pipe_alu" + PCT,
+    "FMA": "sm__pipe_fma_cycles_active" + PCT,
+    "FP64": "sm__pipe_fp64_cycles_active" + PCT,
+    "tensor": "sm__pipe_tensor_cycles_active" + PCT,
+    "XU": "sm__inst_executed_pipe_xu" + PCT,
+}
+#: The parts of the memory system behind MEMORY_THROUGHPUT that name the culprit.
+MEMORY_PARTS = {
+    "DRAM": DRAM_THROUGHPUT,
+    "L2": "lts__t_sectors" + PCT,
+    "L2 requests": "lts__xbar2lts_cycles_active" + PCT,
+    "L1 and shared-memory data": "l1tex__data_pipe_lsu_wavefronts" + PCT,
+    "L1 requests": "l1tex__lsuin_requests" + PCT,
+}
 INTEGER_COUNTER = "smsp__sass_thread_inst_executed_op_integer_pred_on.sum"
 _TENSOR = re.compile(
     r"^sm__ops_path_tensor_src_(bf16|fp16|tf32|fp64|fp8|fp6|fp4|int8|int4|int1)"
@@ -70,7 +88,7 @@ Need = Literal["roofline", "memory", "scheduling", "lines"]
 #: What each kind of micro-profiling tool reads; the union of the needs in hand is all that is collected.
 NEEDS: dict[Need, tuple[str, ...]] = {
     "roofline": (
-        DURATION, SM_THROUGHPUT, MEMORY_THROUGHPUT, DRAM_THROUGHPUT, L2_THROUGHPUT, L1_THROUGHPUT,
+        DURATION, MEMORY_THROUGHPUT, *COMPUTE_PIPES.values(), *MEMORY_PARTS.values(),
         DRAM_READ, DRAM_WRITE, L2_SECTORS, L1_WRITEBACK, SM_CLOCK, ISSUE_ACTIVE, ACHIEVED_OCCUPANCY,
         THEORETICAL_OCCUPANCY, REGISTERS, WAVES, SM_COUNT,
         *(name for counters in FLOP_COUNTERS.values() for name, _ in counters), INTEGER_COUNTER,
@@ -81,10 +99,13 @@ NEEDS: dict[Need, tuple[str, ...]] = {
         SHARED_LOAD_CONFLICTS, SHARED_STORE_CONFLICTS, SHARED_LOADS, SHARED_STORES,
     ),
     "scheduling": (INSTRUCTIONS, ELIGIBLE_WARPS, THREADS_PER_INSTRUCTION),
-    "lines": (),
+    "lines": (
+        SAMPLES, "group:smsp__pcsamp_warp_stall_reasons", "inst_executed", "thread_inst_executed",
+        "thread_inst_executed_true", "memory_l2_theoretical_sectors_global",
+        "memory_l2_theoretical_sectors_global_ideal", "memory_l1_wavefronts_shared",
+        "memory_l1_wavefronts_shared_ideal",
+    ),
 }  # fmt: skip
-#: Sections that "lines" adds: stall samples and executed instructions per SASS instruction.
-LINE_SECTIONS = ("SourceCounters",)
 #: Tensor counters, asked for only where the SASS has matrix instructions; compute capability 9 and later.
 TENSOR_METRICS = (
     "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
@@ -227,6 +248,20 @@ def value(counters: CounterEvidence, name: str) -> float | None:
         cycles = counters.metrics.get(SM_CYCLES)
         found = per_cycle * cycles if per_cycle is not None and cycles is not None else None
     return found
+
+
+def compute_throughput(counters: CounterEvidence) -> tuple[float, str] | None:
+    """% of peak of the busiest arithmetic pipe or of instruction issue, and its name; None if none was read.
+
+    A report with `sm__throughput` and without the pipes gives that.
+    """
+    read = {name: value(counters, metric) for name, metric in COMPUTE_PIPES.items()}
+    known = {name: share for name, share in read.items() if share is not None}
+    if not known:
+        whole = value(counters, SM_THROUGHPUT)
+        return None if whole is None else (whole, "the SM")
+    top = max(known, key=lambda name: known[name])
+    return known[top], top
 
 
 def total(counters: CounterEvidence, names: Iterable[tuple[str, float]]) -> float | None:

@@ -66,7 +66,6 @@ def ncu_command(ncu: str, request: NcuRequest, program: Sequence[str], output: P
         command += ["--metrics", ",".join(metrics)]
     if "lines" in request.needs:
         command += ["--import-source", "yes"]
-        command += [part for section in names.LINE_SECTIONS for part in ("--section", section)]
     return [*command, *program]
 
 
