@@ -115,8 +115,9 @@ class Analysis:
         try:
             report = await self._source.run(key, CancelToken(), lambda: service.check_text(path, text.text))
         except WarplensError as error:
-            self._server.log_error(error, uris.display_name(document.uri))
+            self._failed(key, file, "typing", error)
             return
+        file.failures.pop("typing", None)
         changes = document.changes_since(state)
         if self._session.files.get(key) is file and changes is not None:
             file.typed = shift_report(report, changes)
@@ -136,14 +137,14 @@ class Analysis:
                 self._server.status("ready")
             return
         except WarplensError as error:
-            self._failed(key, file, error)
+            self._failed(key, file, "check", error)
             return
         self._finished(job, report)
 
     def _finished(self, job: _Job, report: Report) -> None:
         if self._session.files.get(job.key) is not job.file:
             return
-        job.file.failure = ""
+        job.file.failures.pop("check", None)
         elsewhere: dict[str, FileReport] = {}
         for found in report.files:
             path = Path(os.path.abspath(found.path))  # noqa: PTH100 - without ".." but with its links
@@ -155,23 +156,26 @@ class Analysis:
             self._tell(key)
         self._say_unknown(job, report)
 
-    def place(self, job: _Job, report: FileReport, unknown: Sequence[Unknown] = ()) -> None:
-        """Show a state of a check, moved to the text as it is now; dropped if the job was overtaken."""
-        file = job.file
+    def place(self, job: _Job, report: FileReport, unknown: Sequence[Unknown] | None = None) -> None:
+        """Show a state of a check, moved to the text as it is now; dropped if the job was overtaken.
+
+        `unknown` is None for all but the last state: until then what an earlier check found above the
+        source tier stays, or saving would make it flicker.
+        """
+        file, session = job.file, self._session
         since = file.document.changes_since(job.state)
-        if job.token.cancelled or since is None or self._session.files.get(job.key) is not file:
+        if job.token.cancelled or since is None or session.files.get(job.key) is not file:
             return
-        if report.tiers == ("source",):
+        if unknown is None and report.tiers == ("source",):
             job.source = report
-        changes = [*job.unsaved, *since]
         source = job.source or FileReport(report.path, (), ())
-        base = Saved(report, source, frozenset(), tuple(unknown))
-        file.saved = base.moved(changes)
+        state = Saved(report, source, frozenset(), tuple(unknown or ())).moved([*job.unsaved, *since])
+        file.saved = state if unknown is not None else state.keeping(file.saved)
         file.checked_text = job.text
         self._tell(job.key)
 
-    def _failed(self, key: str, file: OpenFile, error: WarplensError) -> None:
-        file.failure = f"{error}" + (f" ({error.remedy})" if error.remedy else "")
+    def _failed(self, key: str, file: OpenFile, work: str, error: WarplensError) -> None:
+        file.failures[work] = f"{error}" + (f" ({error.remedy})" if error.remedy else "")
         self._server.log_error(error, uris.display_name(file.document.uri))
         self._server.status("error", str(error), error.remedy, file.document.uri)
         self._tell(key)

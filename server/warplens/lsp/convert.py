@@ -129,10 +129,11 @@ def diagnostic(finding: FindingReport, uri: str, text: SourceText, positions: Po
     )
 
 
-def notice(message: str, severity: Severity = "information") -> types.Diagnostic:
+def notice(message: str) -> types.Diagnostic:
     """Something to say about a whole file, on its first line."""
     start = types.Position(0, 0)
-    return types.Diagnostic(types.Range(start, start), message, severity=_SEVERITIES[severity], source=SOURCE)
+    severity = types.DiagnosticSeverity.Information
+    return types.Diagnostic(types.Range(start, start), message, severity=severity, source=SOURCE)
 
 
 def workspace_edit(

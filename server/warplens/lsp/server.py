@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import traceback
@@ -202,6 +203,8 @@ def serve(
         level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
     )
     server = WarplensServer(make_service, make_judging)
+    # The protocol's thousand classes live as long as the process: a collection need not look at them again.
+    gc.freeze()
     try:
         server.start_io()
     finally:

@@ -36,8 +36,8 @@ class OpenFile:
         self.checked_text: str | None = None
         #: Set when the first analysis has finished, well or not.
         self.analysed = asyncio.Event()
-        #: Why the last check failed, as one sentence; "" if it did not.
-        self.failure = ""
+        #: Why the last work of each kind ("typing", "check") failed, as one sentence.
+        self.failures: dict[str, str] = {}
 
     def apply(self, change: ContentChange) -> Sequence[LineChange]:
         """Apply an edit, and move all that is known with it."""
@@ -171,5 +171,8 @@ class Session:
             try:
                 self._settings[folder] = (load(folder, root=root, editor=self.editor).settings, "")
             except InputError as error:
-                self._settings[folder] = (Settings(), f"{error}")
+                self._settings[folder] = (
+                    Settings(),
+                    f"{error}" + (f" ({error.remedy})" if error.remedy else ""),
+                )
         return self._settings[folder]

@@ -32,6 +32,19 @@ class Saved(msgspec.Struct, frozen=True):
         touched = {k.qualified_name for k in self.report.kernels if _touched(k, changes)} & left
         return Saved(report, shift_report(self.source, changes), self.edited | touched, self.unknown)
 
+    def keeping(self, before: Saved | None) -> Saved:
+        """This early state of a check, with what the check before it found above the source tier."""
+        if before is None:
+            return self
+        have = {_key(f) for f in self.report.findings}
+        kept = tuple(f for f in before.report.findings if _key(f) not in have and _above_source(f))
+        kernels = tuple(_with_evidence(k, before.report.kernels) for k in self.report.kernels)
+        report = msgspec.structs.replace(
+            self.report, findings=self.report.findings + kept, kernels=kernels, tiers=before.report.tiers
+        )
+        fresh = {k.qualified_name for k in self.report.kernels if k.resources is not None}
+        return Saved(report, self.source, before.edited - fresh, self.unknown)
+
 
 class View(msgspec.Struct, frozen=True):
     """A file as the features show it, in lines of the text on screen."""
@@ -103,6 +116,10 @@ def _key(finding: FindingReport) -> _Key:
     return finding.code, finding.kernel, finding.line, finding.column
 
 
+def _above_source(finding: FindingReport) -> bool:
+    return any(o.tier != "source" for o in finding.evidence)
+
+
 def _touched(kernel: KernelReport, changes: Sequence[LineChange]) -> bool:
     return shift_lines(kernel.line, kernel.end_line, changes) is None
 
@@ -119,6 +136,6 @@ def _with_present_fixes(
 def _with_evidence(kernel: KernelReport, saved: Sequence[KernelReport]) -> KernelReport:
     """The kernel where it stands now, with what the last check knows of it."""
     known = next((k for k in saved if k.qualified_name == kernel.qualified_name), None)
-    if known is None or (kernel.resources is not None and known.resources is None):
+    if known is None or kernel.resources is not None:
         return kernel
     return msgspec.structs.replace(kernel, bottleneck=known.bottleneck, resources=known.resources)

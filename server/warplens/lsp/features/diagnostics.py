@@ -47,8 +47,8 @@ def _params(server: WarplensServer, key: str) -> types.PublishDiagnosticsParams 
         return None
     found = view.report.findings if view is not None else ()
     diagnostics = [diagnostic(f, uri, text, session.positions) for f in found]
-    if file is not None and file.failure:
-        diagnostics.append(notice(file.failure))
-    if file is not None and (wrong := session.settings_failure(file.document.path)):
-        diagnostics.append(notice(wrong, "warning"))
+    if file is not None:
+        wrong = session.settings_failure(file.document.path)
+        failures = [*file.failures.values(), *([wrong] if wrong else [])]
+        diagnostics += map(notice, dict.fromkeys(failures))
     return types.PublishDiagnosticsParams(uri, diagnostics, version)
