@@ -33,14 +33,17 @@ class Saved(msgspec.Struct, frozen=True):
         return Saved(report, shift_report(self.source, changes), self.edited | touched, self.unknown)
 
     def keeping(self, before: Saved | None) -> Saved:
-        """This early state of a check, with what the check before it found above the source tier."""
+        """This early state of a check, with what the check before it added and overruled."""
         if before is None:
             return self
-        have = {_key(f) for f in self.report.findings}
-        kept = tuple(f for f in before.report.findings if _key(f) not in have and _above_source(f))
-        kernels = tuple(_with_evidence(k, before.report.kernels) for k in self.report.kernels)
+        added = {_key(f): f for f in before.report.findings if _above_source(f)}
+        overruled = {_key(f) for f in before.source.findings} - {_key(f) for f in before.report.findings}
+        own = {_key(f): f for f in self.report.findings if _key(f) not in overruled}
         report = msgspec.structs.replace(
-            self.report, findings=self.report.findings + kept, kernels=kernels, tiers=before.report.tiers
+            self.report,
+            findings=tuple({**added, **own}.values()),
+            kernels=tuple(_with_evidence(k, before.report.kernels) for k in self.report.kernels),
+            tiers=before.report.tiers,
         )
         fresh = {k.qualified_name for k in self.report.kernels if k.resources is not None}
         return Saved(report, self.source, before.edited - fresh, self.unknown)

@@ -70,7 +70,6 @@ def test_an_edited_line_drops_what_the_compiler_said_of_it(tmp_path: Path) -> No
 
 def test_a_finding_the_compiler_refuted_returns_when_its_line_is_edited(tmp_path: Path) -> None:
     view = _type(_checked(tmp_path), Span(3, 3, 3, 6), "long")
-    assert (3, "taken // refute") not in _lines(view)
     assert [line for line, _ in _lines(view)] == [2, 3, 4, 7]
 
 
@@ -100,3 +99,22 @@ def test_before_the_analysis_of_an_edit_the_old_results_stand_shifted(tmp_path: 
 def test_deleting_everything_leaves_nothing(tmp_path: Path) -> None:
     view = _type(_checked(tmp_path), Span(1, 1, 9, 1), "")
     assert not view.report.findings and not view.report.kernels
+
+
+def test_a_new_check_keeps_the_last_ones_findings_until_it_has_its_own(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    _type(file, Span(7, 3, 7, 6), "long")
+    assert file.saved is not None
+    text = file.document.text.text
+    source = SampleService(tmp_path).check_text(tmp_path / "k.cu", text)
+    early = Saved(source, source).keeping(file.saved)
+    view = merge(source, early)
+    assert view is not None
+    assert _lines(view) == [(2, "kept"), (4, "spill")]
+    assert view.edited == {"second"}
+    (tmp_path / "k.cu").write_text(text)
+    final = SampleService(tmp_path).check_file(tmp_path / "k.cu", CheckOptions())
+    view = merge(source, Saved(final.files[0], source).keeping(early))
+    assert view is not None
+    assert not view.edited
+    assert _lines(view) == [(2, "kept"), (4, "spill"), (7, "bank")]
