@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 import uuid
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
@@ -46,6 +48,15 @@ class Client(LanguageClient):
         assert self._server is not None
         return self._server.pid
 
+    def running(self, words: str) -> list[psutil.Process]:
+        """The server's descendants whose command line has these words."""
+        found = []
+        for process in psutil.Process(self.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if words in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
+
     async def begin(
         self,
         root: Path,
@@ -72,10 +83,10 @@ class Client(LanguageClient):
 
     async def end(self) -> int:
         """Shut down in order; returns the server's exit status."""
-        await asyncio.wait_for(self.shutdown_async(None), 10)
+        await asyncio.wait_for(self.shutdown_async(None), 30)
         self.exit(None)
         assert self._server is not None
-        status = await asyncio.wait_for(self._server.wait(), 10)
+        status = await asyncio.wait_for(self._server.wait(), 30)
         await self.stop()  # type: ignore[no-untyped-call]
         return status
 
@@ -119,7 +130,7 @@ class Client(LanguageClient):
         params = self.published.get(uri)
         return sorted((d.range.start.line, d.message) for d in params.diagnostics) if params else []
 
-    async def until(self, condition: Callable[[], object], seconds: float = 10) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 30) -> None:
         """Wait until `condition` holds."""
         deadline = time.monotonic() + seconds
         while not condition():

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -71,8 +70,8 @@ async def test_cancel_ends_the_process_tree(client: Client, folder: Path, way: s
     argument = {"uri": uri, "kernel": "scale"}
     params = types.ExecuteCommandParams(protocol.OPTIMIZE, [argument], work_done_token="mine")
     future = client.protocol.send_request(types.WORKSPACE_EXECUTE_COMMAND, params, msg_id="the-request")
-    await client.until(lambda: psutil.Process(client.pid).children())
-    worker = psutil.Process(client.pid).children()[0]
+    await client.until(lambda: client.running("sleep(60)"))
+    (worker,) = client.running("sleep(60)")
     if way == "progress":
         client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams("mine"))
         assert await asyncio.wait_for(asyncio.wrap_future(future), 10) is None

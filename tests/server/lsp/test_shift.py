@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warplens.lsp import documents
 from warplens.lsp.documents import ContentChange, Document
 from warplens.lsp.shift import LineChange, differences, shift_lines
 from warplens_tools.text import SourceText, Span
@@ -57,10 +59,11 @@ def test_a_line_inserted_inside_a_span_drops_it() -> None:
     assert shift_lines(1, 2, insert) == (1, 2)
 
 
-def test_changes_too_old_to_be_known_are_not_guessed() -> None:
+def test_changes_too_old_to_be_known_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "_HISTORY", 10)
     document = Document("untitled:1", "cuda-cpp", 1, "a\n")
     state = document.state
-    for _ in range(4001):
+    for _ in range(11):
         document.apply(ContentChange(Span(1, 1, 1, 1), "x\n"))
     assert document.changes_since(state) is None
     assert document.changes_since(document.state) == []
