@@ -148,7 +148,7 @@ class Analysis:
         elsewhere: dict[str, FileReport] = {}
         for found in report.files:
             path = Path(os.path.abspath(found.path))  # noqa: PTH100 - without ".." but with its links
-            if path == job.path or path.resolve() == job.path.resolve():
+            if path == job.path or os.path.realpath(path) == os.path.realpath(job.path):
                 self.place(job, found, report.unknown)
             elif self._session.in_workspace(path):
                 elsewhere[str(path)] = self._session.on_screen(str(path), found)
@@ -195,7 +195,7 @@ class Analysis:
 
     def _tell(self, key: str) -> None:
         file = self._session.files.get(key)
-        if file is not None:
+        if file is not None and (file.typed or file.saved or "typing" in file.failures):
             file.analysed.set()
         for listener in self.changed:
             self._server.guard(listener, key)
@@ -215,10 +215,6 @@ class _Job:
         self._editor_text = file.document.text
         session = analysis._session
         self._service = session.service(path)
-        settings = session.settings(path)
-        self._options = CheckOptions(
-            tier=None if settings.tier == "auto" else settings.tier, arch=settings.architecture or None
-        )
         self._loop = asyncio.get_running_loop()
 
     def run(self, progress: JobProgress) -> Report:
@@ -227,7 +223,7 @@ class _Job:
         self.text = disk.text
         self.unsaved = differences(disk, self._editor_text)
         return self._service.check_file(
-            self.path, self._options, progress=progress, cancel=self.token, on_partial=self._partial
+            self.path, CheckOptions(), progress=progress, cancel=self.token, on_partial=self._partial
         )
 
     def _partial(self, report: FileReport) -> None:

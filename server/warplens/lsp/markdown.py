@@ -8,6 +8,7 @@ from warplens.lsp import words
 from warplens.lsp.convert import page_uri
 from warplens.lsp.view import View
 from warplens.service.report import FindingReport, KernelReport, ResourceReport
+from warplens_tools.collect.doctor import Check
 from warplens_tools.evidence import Observation, Unknown
 
 
@@ -62,6 +63,15 @@ def unknown_list(unknown: Iterable[Unknown]) -> str:
         f"- {_flat(u.what)}: {_flat(u.why)}" + (f" *{_flat(u.remedy)}*" if u.remedy else "") for u in unknown
     ]
     return "**Not known**\n\n" + "\n".join(lines) if lines else ""
+
+
+def diagnosis(checks: Iterable[Check]) -> str:
+    """The doctor's answer."""
+    rows = [
+        (check.name, check.status, check.text, "; ".join(filter(None, (check.takes_away, check.remedy))))
+        for check in checks
+    ]
+    return _table(("what", "state", "found", "what it takes away, and what to do"), rows)
 
 
 def _concerning(view: View, kernel: KernelReport) -> list[Unknown]:

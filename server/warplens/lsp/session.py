@@ -137,6 +137,7 @@ class Session:
         root = self.root_of(path)
         if root not in self._services:
             self._services[root] = self._make_service(root)
+            self._services[root].configure(self.editor)
         return self._services[root]
 
     def settings(self, path: Path | None) -> Settings:
@@ -151,6 +152,8 @@ class Session:
         """The editor's settings are these now."""
         self.editor = editor
         self.forget_settings()
+        for service in self._services.values():
+            service.configure(editor)
 
     def forget_settings(self) -> None:
         """Read settings anew: a settings file changed. Services read theirs for every check."""

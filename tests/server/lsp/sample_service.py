@@ -57,9 +57,10 @@ class SampleService(Service):
         partial = _report(path, text, ("source",))
         if on_partial is not None:
             on_partial(partial)
-        if options.arch == "sm_1":
+        settings = self.settings_for(path).settings
+        if settings.architecture == "sm_1":
             raise InputError("sm_1 is not an architecture Warplens knows", remedy="set warplens.architecture")
-        if options.tier == "source":
+        if "source" in (options.tier, settings.tier):
             return Report(1, "sample", (partial,), ())
         progress("compiling", 0.5)
         match = _SLEEP.search(text.text)

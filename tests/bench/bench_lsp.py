@@ -1,0 +1,192 @@
+"""Times the language server with a real client over stdio: `python -m tests.bench.bench_lsp [--json FILE]`.
+
+Ready: from starting the process to the answer of `initialize`. Change: from sending an edit of a 1,000-line
+file to the diagnostics of that version. Save: from `didSave` of a changed file to the first diagnostics of
+the binary tier and to its end, beside the bare compiler and disassembler on the same text in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+from tests.server.lsp.client import REAL, Client
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "first"
+LINES = 1000
+
+
+def thousand_lines() -> str:
+    """The example programs one after another, each in a namespace, to about 1,000 lines."""
+    headers: list[str] = []
+    parts: list[str] = []
+    lines = 0
+    number = 0
+    sources = sorted(EXAMPLES.glob("*.cu"))
+    while lines < LINES:
+        text = sources[number % len(sources)].read_text()
+        headers += re.findall(r"^#include .*$", text, re.M)
+        body = re.sub(
+            r"^#include .*$|int main\b", lambda m: "int entry" if "main" in m[0] else "", text, flags=re.M
+        )
+        part = f"namespace part{number} {{\n{body}}}\n"
+        parts.append(part)
+        lines += part.count("\n")
+        number += 1
+    return "\n".join(dict.fromkeys(headers)) + "\n" + "".join(parts)
+
+
+def spread(samples: Sequence[float]) -> dict[str, float]:
+    """Median, 95th percentile and maximum in milliseconds."""
+    ordered = sorted(samples)
+    return {
+        "count": len(ordered),
+        "median_ms": round(1000 * statistics.median(ordered), 2),
+        "p95_ms": round(1000 * ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))], 2),
+        "max_ms": round(1000 * ordered[-1], 2),
+    }
+
+
+async def ready(folder: Path, runs: int) -> dict[str, float]:
+    """Starts of the server; the first, which may have to compile the modules, is not counted."""
+    samples = []
+    for _ in range(runs + 1):
+        client = Client()
+        started = time.perf_counter()
+        await client.begin(folder, command=REAL)
+        samples.append(time.perf_counter() - started)
+        await client.end()
+    return spread(samples[1:])
+
+
+async def changes(folder: Path, count: int) -> dict[str, Any]:
+    """Edits of one line of a 1,000-line file, a key every 150 ms, with the source tier only."""
+    text = thousand_lines()
+    path = folder / "thousand.cu"
+    path.write_text(text)
+    uri = path.as_uri()
+    client = Client()
+    await client.begin(folder, command=REAL, options={"settings": {"tier": "source"}})
+    client.open(uri, text)
+    await client.until(lambda: uri in client.published, 60)
+    lines = text.splitlines()
+    bodies = [n for n, line in enumerate(lines) if line.startswith("    ") and line.rstrip().endswith(";")]
+    samples = []
+    for version in range(2, count + 2):
+        line = bodies[version * 7 % len(bodies)]
+        await asyncio.sleep(0.15)
+        started = time.perf_counter()
+        client.insert(uri, version, line, 4, "/* x */ " if version % 5 else "\n")
+        if not version % 5:
+            lines.insert(line, "")
+        while client.published[uri].version != version:
+            await asyncio.sleep(0)
+        samples.append(time.perf_counter() - started)
+    rss = psutil.Process(client.pid).memory_info().rss
+    await client.end()
+    return {"lines": text.count("\n"), **spread(samples), "resident_mb": round(rss / 1e6, 1)}
+
+
+async def saves(folder: Path, runs: int) -> dict[str, Any]:
+    """Saves of an example, each time with a changed kernel."""
+    source = (EXAMPLES / "lennard_jones.cu").read_text()
+    path = folder / "saved.cu"
+    uri = path.as_uri()
+    client = Client()
+    path.write_text(source)
+    await client.begin(folder, command=REAL, options={"accepts": ["warplens/status"]})
+    client.open(uri, source)
+    await client.until(lambda: _settled(client), 120)
+    done: list[float] = []
+    bare: list[float] = []
+    for run in range(runs):
+        text = re.sub(r"(__global__[^{]*\{)", rf"\1 if (threadIdx.y > {90 + run}) return;", source, count=1)
+        path.write_text(text)
+        client.replace(uri, run + 2, text)
+        client.custom.clear()
+        started = time.perf_counter()
+        client.save(uri)
+        await client.until(lambda: _settled(client), 120)
+        done.append(time.perf_counter() - started)
+        bare.append(_bare(path))
+    rss = psutil.Process(client.pid).memory_info().rss
+    await client.end()
+    return {
+        "saved": spread(done),
+        "bare_nvcc_cubin": spread(bare),
+        "ratio_of_medians": round(statistics.median(done) / statistics.median(bare), 3),
+        "resident_mb": round(rss / 1e6, 1),
+    }
+
+
+def _settled(client: Client) -> bool:
+    states = [params["state"] for method, params in client.custom if method == "status"]
+    return "checking" in states and states[-1] in ("ready", "limited", "error")
+
+
+def _bare(path: Path) -> float:
+    from warplens.service.service import Service
+    from warplens.settings import Settings
+
+    nvcc = Service(path.parent).toolchain(Settings()).require("nvcc")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            str(nvcc.path),
+            "-cubin",
+            "-arch=sm_90",
+            "-lineinfo",
+            "-o",
+            f"{folder}/out.cubin",
+            str(path),
+        ]
+        started = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - started
+
+
+async def measure(quick: bool) -> dict[str, Any]:
+    """All of it; `quick` takes few samples."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        return {
+            "benchmark": "language server",
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": {
+                "cpu": platform.processor() or platform.machine(),
+                "cores": os.cpu_count(),
+                "python": platform.python_version(),
+            },
+            "ready": await ready(folder, 3 if quick else 10),
+            "change_to_diagnostics": await changes(folder, 20 if quick else 200),
+            "save": await saves(folder, 2 if quick else 5),
+        }
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--json", type=Path, help="write the result here too")
+    parser.add_argument("--quick", action="store_true", help="few samples")
+    arguments = parser.parse_args()
+    result = json.dumps(asyncio.run(measure(arguments.quick)), indent=1)
+    if arguments.json:
+        arguments.json.write_text(result + "\n")
+    sys.stdout.write(result + "\n")
+
+
+if __name__ == "__main__":
+    main()
