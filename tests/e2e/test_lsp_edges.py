@@ -195,9 +195,7 @@ async def test_saving_adds_registers_occupancy_and_the_compilers_findings(
     text, uri = path.read_text(), path.as_uri()
     await client.begin(tmp_path, command=REAL)
     client.open(uri, text)
-    await client.until(
-        lambda: any(d.code == "WL301" and "instructions" in d.message for d in _diagnostics(client, uri)), 60
-    )
+    await client.until(lambda: any("double instructions" in message for _, message in client.found(uri)), 60)
     whole = types.Range(types.Position(0, 0), types.Position(999, 0))
     params = types.InlayHintParams(types.TextDocumentIdentifier(uri), whole)
 

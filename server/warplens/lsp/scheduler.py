@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 #: A pause in typing this long starts the analysis. Short enough that its answer arrives within 50 ms of
 #: the last key; keys of a paste or a held key arrive closer together.
-PAUSE_SECONDS = 0.008
+PAUSE_SECONDS = 0.005
+SLOW_SECONDS = 0.1
 
 
 def cancel_in_background(token: CancelToken) -> None:
@@ -76,7 +77,8 @@ class Worker:
 class Debounce:
     """Runs `work(key)` after a pause in the requests for that key, never twice at once for one key.
 
-    The pause is at least as long as the last run took, so that a slow file takes half of one core at most.
+    Requests during a run lead to one more run. Where a run takes longer than a person waits without
+    noticing, the pause is as long as the last run, so that a slow file takes half of one core at most.
     """
 
     def __init__(self, work: Callable[[str], Awaitable[None]]) -> None:
@@ -94,7 +96,8 @@ class Debounce:
         if key in self._running:
             self._again.add(key)
             return
-        pause = 0.0 if at_once else max(PAUSE_SECONDS, self._took.get(key, 0.0))
+        took = self._took.get(key, 0.0)
+        pause = 0.0 if at_once else took if took > SLOW_SECONDS else PAUSE_SECONDS
         self._timers[key] = asyncio.get_running_loop().call_later(pause, self._start, key)
 
     def forget(self, key: str) -> None:
