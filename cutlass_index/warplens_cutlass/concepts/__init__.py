@@ -1,0 +1,28 @@
+"""The thesaurus: concepts of the field by subject. To add one, add an entry to the file of its subject."""
+
+from __future__ import annotations
+
+from warplens_cutlass.concepts import (
+    copying,
+    fusing,
+    layouts,
+    multiplying,
+    numbers,
+    scheduling,
+    synchronising,
+    tiling,
+)
+from warplens_cutlass.concepts.model import Concept
+
+CONCEPTS: tuple[Concept, ...] = (
+    *copying.CONCEPTS,
+    *multiplying.CONCEPTS,
+    *synchronising.CONCEPTS,
+    *tiling.CONCEPTS,
+    *layouts.CONCEPTS,
+    *scheduling.CONCEPTS,
+    *fusing.CONCEPTS,
+    *numbers.CONCEPTS,
+)
+
+__all__ = ["CONCEPTS", "Concept"]

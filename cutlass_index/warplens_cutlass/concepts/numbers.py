@@ -1,0 +1,202 @@
+"""Number formats, conversions and mixed precision."""
+
+from __future__ import annotations
+
+from warplens_cutlass.concepts.model import Concept
+
+CONCEPTS = (
+    Concept(
+        does="converts to fp8",
+        phrases=(
+            "convert fp8",
+            "float to fp8",
+            "e4m3 convert",
+            "convert e4m3",
+            "quantize fp8",
+            "fp8 conversion",
+            "e5m2 conversion",
+            "float e4m3",
+            "cast fp8",
+        ),
+        symbols=("NumericArrayConverter", "float_e4m3_t", "NumericConverter", "float8_base", "float_e5m2_t"),
+        examples=("58_ada_fp8_gemm", "54_hopper_fp8_warp_specialized_gemm.cu"),
+        traces=((r"cvt\.[\w.]*e[45]m[23]x2",), (r"__nv_fp8\w*|__nv_cvt_\w*fp8\w*",)),
+        weight=1.4,
+    ),
+    Concept(
+        does="converts between half, bfloat16 and float",
+        phrases=(
+            "numeric conversion",
+            "convert array type",
+            "half to float conversion",
+            "bf16 convert",
+            "type conversion fragment",
+            "convert float half",
+        ),
+        symbols=("NumericArrayConverter", "NumericConverter", "half_t", "bfloat16_t"),
+        traces=(
+            (
+                r"__float22half2_rn|__float2half\w*|__half22float2|__float2bfloat16\w*|cvt\.rn\.(?:b?f16x2|f16|bf16)",
+            ),
+        ),
+        weight=0.6,
+    ),
+    Concept(
+        does="unpacks int4 or int8 weights for a wider product",
+        phrases=(
+            "dequantize int4",
+            "int4 weights",
+            "mixed input gemm",
+            "mixed dtype gemm",
+            "weight only quantization",
+            "int4 bf16",
+            "int4 fp8",
+            "dequantize weights",
+            "w4a16",
+            "upcast weights",
+            "int8 weights half activations",
+        ),
+        symbols=(
+            "NumericArrayConverter",
+            "FastNumericArrayConverter",
+            "CollectiveMma",
+            "KernelTmaWarpSpecializedMixedInput",
+            "LayoutAwareConvert",
+        ),
+        examples=(
+            "55_hopper_mixed_dtype_gemm/55_hopper_int4_bf16_gemm.cu",
+            "55_hopper_mixed_dtype_gemm.cu",
+            "86_blackwell_mixed_dtype.cu",
+        ),
+        traces=(
+            (r"lop3\.b32|0x64006400|0x43004300|__byte_perm|prmt\.b32",),
+            (r"(?:>>\s*4|&\s*0x[fF])[\s\S]{0,200}?scale|dequant\w*\s*\(",),
+        ),
+        weight=1.2,
+    ),
+    Concept(
+        does="computes with fp8 tensor cores",
+        phrases=("fp8 gemm", "fp8 matmul", "e4m3 gemm", "8 bit floating point gemm", "fp8 tensor core"),
+        symbols=("float_e4m3_t", "KernelTmaWarpSpecializedFP8FastAccum", "CollectiveMma"),
+        examples=("54_hopper_fp8_warp_specialized_gemm.cu", "58_ada_fp8_gemm", "70_blackwell_fp8_gemm.cu"),
+    ),
+    Concept(
+        does="promotes fp8 accumulators",
+        phrases=(
+            "fp8 accumulation promote",
+            "two level accumulation fp8",
+            "promote accumulators",
+            "fast accumulation",
+        ),
+        symbols=("GmmaFP8Accumulation",),
+        examples=("54_hopper_fp8_warp_specialized_gemm.cu",),
+    ),
+    Concept(
+        does="scales blocks of operands (blockwise, groupwise)",
+        phrases=(
+            "blockwise scaling",
+            "groupwise scaling",
+            "block scale fp8",
+            "deepseek fp8",
+            "per block scale",
+            "128x128 scaling",
+        ),
+        symbols=(
+            "KernelTmaWarpSpecializedCooperativeFP8Blockwise",
+            "Sm90BlockwiseScaleConfig",
+            "CollectiveMma",
+        ),
+        examples=(
+            "67_hopper_fp8_warp_specialized_gemm_with_blockwise_scaling.cu",
+            "81_blackwell_gemm_blockwise.cu",
+            "87_blackwell_geforce_gemm_blockwise",
+        ),
+    ),
+    Concept(
+        does="computes with block-scaled fp4 or fp6",
+        phrases=(
+            "nvfp4",
+            "mxfp4",
+            "mxfp8",
+            "fp4 gemm",
+            "block scaled",
+            "narrow precision",
+            "mx formats",
+            "microscaling",
+            "mxfp6",
+        ),
+        symbols=(
+            "nv_float4_t",
+            "mx_float8_t",
+            "mx_float4_t",
+            "KernelTmaWarpSpecialized1SmNvf4Sm100",
+            "CollectiveMma",
+            "Sm1xxBlockScaledConfig",
+        ),
+        examples=(
+            "72b_blackwell_nvfp4_nvfp4_gemm.cu",
+            "72a_blackwell_nvfp4_bf16_gemm.cu",
+            "79a_blackwell_geforce_nvfp4_bf16_gemm.cu",
+        ),
+        traces=((r"e2m1|nvfp4|mxf4|ue8m0|__nv_fp4",),),
+        weight=1.2,
+    ),
+    Concept(
+        does="uses tf32 tensor cores for float",
+        phrases=("tf32 gemm", "tf32 tensor core", "float gemm tensor cores", "tensorfloat"),
+        symbols=("tfloat32_t", "SM80_16x8x8_F32TF32TF32F32_TN", "OpMultiplyAddFastF32"),
+        examples=("14_ampere_tf32_tensorop_gemm",),
+        traces=((r"cvt\.rna\.tf32|__float_to_tf32|\.tf32\.tf32",),),
+        weight=1.2,
+    ),
+    Concept(
+        does="emulates fp32 with several low precision products",
+        phrases=(
+            "3xtf32",
+            "emulate fp32",
+            "fp32 accuracy tensor cores",
+            "three tf32",
+            "bf16x9",
+            "fast accurate tf32",
+            "emulated fp32",
+        ),
+        symbols=("OpMultiplyAddFastF32", "MmaTensorOpFastF32"),
+        examples=(
+            "27_ampere_3xtf32_fast_accurate_tensorop_gemm.cu",
+            "78_blackwell_emulated_bf16x9_gemm.cu",
+            "ampere_3xtf32_fast_accurate_tensorop_fprop.cu",
+        ),
+    ),
+    Concept(
+        does="stores sub-byte elements",
+        phrases=("subbyte", "4 bit integer array", "packed int4 storage", "sub byte type"),
+        symbols=("int4b_t", "integer_subbyte", "SubbyteReference", "array_subbyte", "subbyte_iterator"),
+    ),
+    Concept(
+        does="uses double precision tensor cores",
+        phrases=("fp64 tensor core", "double precision gemm", "dgemm"),
+        symbols=("SM80_8x8x4_F64F64F64F64_TN", "SM90_16x8x4_F64F64F64F64_TN"),
+        examples=("18_ampere_fp64_tensorop_affine2_gemm",),
+        traces=((r"mma\.sync\.[\w.]*f64",),),
+    ),
+    Concept(
+        does="computes with packed half instructions",
+        phrases=("half2 arithmetic", "packed half fma", "f32x2", "packed fma"),
+        symbols=("fma", "HFMA2", "SM100_FMA"),
+        traces=((r"__hfma2|__hadd2|__hmul2|fma\.rn\.f32x2|fma\.rn\.f16x2",),),
+        weight=0.8,
+    ),
+    Concept(
+        does="uses fast approximate math",
+        phrases=(
+            "fast exp",
+            "exp2 approximation",
+            "fast math functions",
+            "rsqrt fast",
+            "approximate reciprocal",
+        ),
+        symbols=("fast_exp", "fast_rcp", "fast_log", "fast_sqrt", "fast_rsqrt"),
+        traces=((r"ex2\.approx|__expf\s*\(|exp2f\s*\(",),),
+        weight=0.5,
+    ),
+)

@@ -1,0 +1,89 @@
+"""All facts of one file."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from warplens_cutlass.extract.architecture import architectures
+from warplens_cutlass.extract.atoms import with_atom
+from warplens_cutlass.extract.body import file_mentions
+from warplens_cutlass.extract.comments import brief
+from warplens_cutlass.extract.declarations import definitions
+from warplens_cutlass.extract.markdown import example_list, sections
+from warplens_cutlass.extract.parse import parse, too_deep
+from warplens_cutlass.model import Definition, FileFacts, Role, Skipped
+
+SOURCE_SUFFIXES = frozenset((".cu", ".cuh", ".h", ".hpp", ".hxx", ".hh", ".inl", ".cpp", ".cc", ".cxx", ".c"))
+DOCUMENT_SUFFIXES = frozenset((".md",))
+
+
+def role_of(path: str) -> Role:
+    """What part of a corpus a relative path belongs to, from its folders and suffix."""
+    parts = path.lower().split("/")
+    if path.endswith(".md"):
+        return "documentation"
+    if any(p in ("test", "tests", "unittest", "unit_test") for p in parts[:-1]):
+        return "test"
+    if any(p.startswith(("example", "tutorial", "sample")) for p in parts[:-1]):
+        return "example"
+    if any(p in ("tools", "tool", "benchmark", "benchmarks", "profiler") for p in parts[:-1]):
+        return "tool"
+    return "header" if path.endswith((".h", ".hpp", ".cuh", ".inl", ".hxx", ".hh")) else "source"
+
+
+def extract_file(path: str, data: bytes) -> FileFacts | Skipped:
+    """Read one file's bytes; `path` is relative to the corpus root, with forward slashes."""
+    if b"\0" in data[:65536]:
+        return Skipped(path, "binary file")
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = b"   " + data[3:]
+    if path.endswith(".md"):
+        return _document(path, data)
+    if too_deep(data):
+        return Skipped(path, "brackets nested too deeply")
+    parsed = parse(data)
+    text = brief(data)
+    own_arch = architectures(path + " " + text[:300])
+    return FileFacts(
+        path=path,
+        role=role_of(path),
+        bytes=len(data),
+        error_bytes=parsed.error_bytes,
+        grammar=parsed.grammar,
+        title=_title(text),
+        brief=text,
+        arch=own_arch,
+        definitions=tuple(_finish(d, own_arch) for d in definitions(parsed)),
+        mentions=file_mentions(data),
+    )
+
+
+def _document(path: str, data: bytes) -> FileFacts:
+    text = data.decode("utf-8", "replace")
+    parts = sections(text)
+    return FileFacts(
+        path=path,
+        role="documentation",
+        bytes=len(data),
+        title=parts[0].title if parts else "",
+        brief=parts[0].text[:600] if parts else "",
+        arch=architectures(path + " " + (parts[0].title if parts else "")),
+        sections=tuple(parts),
+        listed=tuple(example_list(text)) if re.search(r"(?:^|/)examples?/README\.md$", path) else (),
+    )
+
+
+def _title(text: str) -> str:
+    """The first sentence of a brief."""
+    first = re.split(r"\n\s*\n|(?<=[.!?])\s", text.strip(), maxsplit=1)[0]
+    return " ".join(first.split())[:200]
+
+
+def _finish(definition: Definition, file_arch: tuple[str, ...]) -> Definition:
+    made = with_atom(definition)
+    own = architectures(f"{made.qualified_name} {made.specialisation[:200]} {' '.join(made.guards)}")
+    if made.atom and made.atom.arch:
+        own = (made.atom.arch,)
+    return msgspec.structs.replace(made, arch=own or file_arch)

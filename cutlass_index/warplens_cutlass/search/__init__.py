@@ -1,0 +1,1 @@
+"""Answers questions from the index: by words, by name, and by code."""

@@ -1,0 +1,133 @@
+"""Ranks definitions, examples and sections for a question in words (names in it included)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from warplens_cutlass.search.names import NameMatch, match_names
+from warplens_cutlass.search.prior import arch_factor, prior
+from warplens_cutlass.search.question import Question
+from warplens_cutlass.search.ranked import Ranked, is_example
+from warplens_cutlass.search.reader import Reader, SymbolHit
+from warplens_cutlass.search.scoring import candidates, file_weights, score_rows, symbol_weights
+from warplens_cutlass.search.thesaurus import ConceptMatch, concepts_in
+from warplens_cutlass.settings import RankingSettings
+from warplens_cutlass.words import normal_name
+
+_TOKEN = re.compile(r"[\w:]+")
+#: Definitions of one name that share in what a concept or a spelling adds.
+_DEFINITIONS_OF_A_NAME = 3
+
+
+class Boosts:
+    """What concepts and spellings add to definitions and files, with the reason."""
+
+    def __init__(self) -> None:
+        self.symbols: dict[int, tuple[float, str]] = {}
+        self.files: dict[int, tuple[float, str]] = {}
+        self.hits: dict[int, SymbolHit] = {}
+
+    def symbol(self, hit: SymbolHit, value: float, why: str) -> None:
+        """Raise a definition to at least `value`."""
+        self.hits[hit.id] = hit
+        if value > self.symbols.get(hit.id, (0.0, ""))[0]:
+            self.symbols[hit.id] = (value, why)
+
+    def file(self, file_id: int, value: float, why: str) -> None:
+        """Raise a file to at least `value`."""
+        if value > self.files.get(file_id, (0.0, ""))[0]:
+            self.files[file_id] = (value, why)
+
+
+def rank_words(question: Question, reader: Reader, settings: RankingSettings) -> list[Ranked]:
+    """All candidates with their scores, unordered."""
+    boosts = Boosts()
+    boost_concepts(boosts, concepts_in(question), reader, settings, question.arch)
+    _boost_spellings(boosts, question, reader, settings)
+    symbol_ids = candidates(question, reader, "symbol_words", symbol_weights(settings), settings.candidates)
+    file_ids = candidates(question, reader, "file_words", file_weights(settings), settings.file_candidates)
+    mains = _main_symbols({*file_ids, *boosts.files}, reader)
+    hits = reader.symbols({*symbol_ids, *mains}) | boosts.hits
+    ids = list(hits)
+    words = score_rows(question, reader, "symbol_words", ids, symbol_weights(settings), settings)
+    files = score_rows(
+        question, reader, "file_words", list({h.file_id for h in hits.values()}), file_weights(settings), settings
+    )
+    return [_rank(hit, words.get(hit.id, 0.0), files.get(hit.file_id, 0.0), boosts, question, reader, settings,
+                  main=hit.id in mains) for hit in hits.values()]  # fmt: skip
+
+
+def _rank(
+    hit: SymbolHit, words: float, file: float, boosts: Boosts, question: Question, reader: Reader,
+    settings: RankingSettings, *, main: bool,
+) -> Ranked:  # fmt: skip
+    role = settings.roles.get(hit.role, 0.8)
+    own = (1 - settings.file_share) * words * prior(hit, reader, settings)
+    around = settings.file_share * file * role * (1.0 if main else settings.not_main)
+    extra, why = boosts.symbols.get(hit.id, (0.0, ""))
+    file_extra, file_why = boosts.files.get(hit.file_id, (0.0, "")) if main else (0.0, "")
+    if file_extra > extra:
+        extra, why = file_extra, file_why
+    score = (own + around + extra) * arch_factor(hit.arch, question.arch, settings)
+    return Ranked(hit, score, why, example=is_example(hit))
+
+
+def boost_concepts(
+    boosts: Boosts, matches: Sequence[ConceptMatch], reader: Reader, settings: RankingSettings, arch: frozenset[str]
+) -> None:
+    """Let each concept raise its definitions and its examples, less the further down its lists they stand."""
+    for match in matches:
+        value = settings.concept * match.share**settings.concept_power
+        for place, name in enumerate(match.concept.symbols):
+            for hit, share in _definitions(name, reader, settings, arch):
+                boosts.symbol(hit, value * settings.concept_decay**place * share, match.concept.does)
+        for place, part in enumerate(match.concept.examples):
+            rows = reader.rows("SELECT id FROM files WHERE instr(path, ?) AND main_symbol > 0 LIMIT 12", (part,))
+            for (file_id,) in rows:
+                decay = settings.concept_decay**place * settings.concept_example / (1 + 0.1 * (len(rows) - 1))
+                boosts.file(int(str(file_id)), value * decay, f"shows how it {match.concept.does}")
+
+
+def _definitions(
+    name: str, reader: Reader, settings: RankingSettings, arch: frozenset[str]
+) -> Iterable[tuple[SymbolHit, float]]:
+    """The likeliest definitions of a name, each with its share: 1 for the best, less for the others."""
+    scored = sorted(
+        ((prior(h, reader, settings) * arch_factor(h.arch, arch, settings), h) for h in reader.symbols_named([name])),
+        key=lambda pair: -pair[0],
+    )
+    for worth, hit in scored[:_DEFINITIONS_OF_A_NAME]:
+        yield hit, min(1.0, worth / scored[0][0]) ** 2 if scored[0][0] else 0.0
+
+
+def _boost_spellings(boosts: Boosts, question: Question, reader: Reader, settings: RankingSettings) -> None:
+    """Names in the question: written out, or as neighbouring words ("collective builder")."""
+    for name in question.names:
+        for match in match_names(name, reader, settings)[:8]:
+            _boost_name(boosts, match, settings.written_name * match.quality**2, question, reader, settings)
+    tokens = _TOKEN.findall(question.text)
+    for size in (5, 4, 3, 2):
+        for at in range(len(tokens) - size + 1):
+            joined = normal_name("".join(tokens[at : at + size]))
+            share = size / max(len(tokens), 1)
+            for match in _joined(joined, reader):
+                _boost_name(boosts, match, settings.joined_name * (0.35 + 0.65 * share), question, reader, settings)
+
+
+def _joined(norm: str, reader: Reader) -> list[NameMatch]:
+    rows = reader.rows("SELECT name FROM names WHERE defined AND norm = ?", (norm,)) if len(norm) > 5 else []
+    return [NameMatch(str(name), 0.95, "written as one name") for (name,) in rows]
+
+
+def _boost_name(
+    boosts: Boosts, match: NameMatch, value: float, question: Question, reader: Reader, settings: RankingSettings
+) -> None:
+    for hit, share in _definitions(match.name, reader, settings, question.arch):
+        boosts.symbol(hit, value * share, f"{match.how}: {match.name}")
+
+
+def _main_symbols(file_ids: Iterable[int], reader: Reader) -> frozenset[int]:
+    wanted = ",".join(map(str, file_ids))
+    rows = reader.rows(f"SELECT main_symbol FROM files WHERE id IN ({wanted}) AND main_symbol > 0")
+    return frozenset(int(str(row[0])) for row in rows)

@@ -1,0 +1,97 @@
+"""Finds names: exact, in another case or split, in part, or misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from warplens_cutlass.search.reader import Reader
+from warplens_cutlass.settings import RankingSettings
+from warplens_cutlass.words import normal_name
+
+_LONGEST = 80
+
+
+class NameMatch(msgspec.Struct, frozen=True):
+    """A defined name that a spelling stands for. `quality` is 1 for the name itself, less the further off."""
+
+    name: str
+    quality: float
+    how: str
+
+
+def match_names(spelling: str, reader: Reader, settings: RankingSettings, *, fuzzy: bool = True) -> list[NameMatch]:
+    """Names for one spelling, best first. Misspelt forms are tried only where nothing closer exists."""
+    last = spelling.rsplit("::", 1)[-1]
+    norm = normal_name(last)[:_LONGEST]
+    if len(norm) < 2:
+        return []
+    found = _equal(last, norm, reader)
+    if len(norm) >= 4:
+        found |= {m.name: m for m in _containing(norm, reader) if m.name not in found}
+    if fuzzy and len(norm) >= 5 and max((m.quality for m in found.values()), default=0.0) < 0.8:
+        found |= {m.name: m for m in _misspelt(norm, reader, settings) if m.name not in found}
+    return sorted(found.values(), key=lambda m: (-m.quality, len(m.name), m.name))[:40]
+
+
+def _equal(last: str, norm: str, reader: Reader) -> dict[str, NameMatch]:
+    rows = reader.rows("SELECT name FROM names WHERE defined AND norm = ?", (norm,))
+    matches = {}
+    for (name,) in rows:
+        text = str(name)
+        quality = 1.0 if text == last else 0.97 if text.lower() == last.lower() else 0.95
+        matches[text] = NameMatch(text, quality, "exact" if quality == 1.0 else "spelled otherwise")
+    return matches
+
+
+def _containing(norm: str, reader: Reader) -> Iterable[NameMatch]:
+    """Names with the spelling inside; the more of the name it covers the better, beginnings and ends first."""
+    rows = reader.rows(
+        "SELECT name, norm FROM names WHERE defined AND norm <> ?1 AND instr(norm, ?1) ORDER BY length(norm) LIMIT 60",
+        (norm,),
+    )
+    for name, other in rows:
+        text = str(other)
+        share = len(norm) / len(text)
+        edge = 0.06 if text.startswith(norm) or text.endswith(norm) else 0.0
+        yield NameMatch(str(name), 0.55 + edge + 0.3 * share, "part of the name")
+
+
+def _misspelt(norm: str, reader: Reader, settings: RankingSettings) -> Iterable[NameMatch]:
+    grams = {norm[i : i + 3] for i in range(len(norm) - 2)}
+    counts: dict[int, int] = {}
+    for gram in grams:
+        for (key,) in reader.rows("SELECT rowid FROM name_grams WHERE name_grams MATCH ? LIMIT 3000", (f'"{gram}"',)):
+            counts[key] = counts.get(key, 0) + 1  # type: ignore[index,call-overload]
+    best = sorted(counts, key=lambda k: -counts[k])[:250]
+    marks = ",".join(map(str, best))
+    scored = []
+    for name, other in reader.rows(f"SELECT name, norm FROM names WHERE id IN ({marks}) AND defined"):
+        text = str(other)
+        shared = {text[i : i + 3] for i in range(len(text) - 2)}
+        dice = 2 * len(grams & shared) / max(len(grams) + len(shared), 1)
+        scored.append((dice, str(name), text))
+    for dice, name, text in sorted(scored, reverse=True)[:40]:
+        if abs(len(text) - len(norm)) > max(3, len(norm) // 3):
+            continue
+        similar = max(dice, 1 - edit_distance(norm, text) / max(len(norm), len(text)))
+        if similar >= settings.fuzzy_floor:
+            yield NameMatch(name, 0.9 * similar, "closest spelling")
+
+
+def edit_distance(a: str, b: str) -> int:
+    """Insertions, deletions, substitutions and swaps of neighbours between two names.
+
+    >>> edit_distance("ldsm", "lsdm"), edit_distance("copy", "copies")
+    (1, 3)
+    """
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        last, before, row = before, row, [i] + [0] * len(b)
+        for j, y in enumerate(b, start=1):
+            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                row[j] = min(row[j], last[j - 2] + 1)
+    return row[-1]

@@ -1,0 +1,99 @@
+"""Turns ranked definitions into results: why in one line, a snippet from the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warplens_cutlass.model import Kind, Result
+from warplens_cutlass.search.question import Question
+from warplens_cutlass.search.ranked import Ranked
+from warplens_cutlass.search.reader import Reader
+from warplens_cutlass.search.scoring import candidates, score_rows
+from warplens_cutlass.settings import IndexSettings
+
+if TYPE_CHECKING:
+    from warplens_cutlass.engine import SearchOptions
+
+_SNIPPET_BYTES = 2400
+_LINE_WIDTH = 160
+
+
+def result_of(ranked: Ranked, reader: Reader, settings: IndexSettings, question: Question) -> Result:
+    """One result. Examples have the kind "example", with the definition to look at first as their symbol."""
+    hit = ranked.hit
+    kind: Kind = "example" if ranked.example else hit.kind  # type: ignore[assignment]
+    return Result(
+        path=hit.path,
+        symbol=hit.qualified_name,
+        kind=kind,
+        line=hit.line,
+        end_line=hit.end_line,
+        score=ranked.score,
+        why=_why(ranked, reader, question),
+        snippet=snippet(reader.corpus.root_path / hit.path, hit.offset, settings.snippet_lines, hit.end_line - hit.line + 1),
+        corpus=reader.corpus.name,
+    )
+
+
+def _why(ranked: Ranked, reader: Reader, question: Question) -> str:
+    """The reason of the ranking, and what the definition or the file says of itself."""
+    parts = [ranked.why] if ranked.why else []
+    row = reader.rows("SELECT title FROM files WHERE id = ?", (ranked.hit.file_id,))
+    title = str(row[0][0]) if row else ""
+    about = title if ranked.example else (_first_sentence(ranked.hit.doc) or title)
+    if about:
+        parts.append(about)
+    if not parts:
+        words = " ".join(t.spellings[0][0] for t in question.terms[:6])
+        parts.append(f"matches {words}" if words else "matches")
+    return ": ".join(parts[:2])[:220] if ranked.why else parts[0][:220]
+
+
+def _first_sentence(doc: str) -> str:
+    line = " ".join(doc.split("\n\n", 1)[0].split())
+    return line.split(". ", 1)[0][:160]
+
+
+def snippet(path: Path, offset: int, lines: int, available: int) -> str:
+    """The first lines of a definition; "" when the file is gone."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            text = file.read(_SNIPPET_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    rows = text.replace("\r\n", "\n").split("\n")[: max(1, min(lines, available))]
+    return "\n".join(row[:_LINE_WIDTH].rstrip() for row in rows)
+
+
+def section_results(
+    results: list[Result], question: Question, reader: Reader, settings: IndexSettings, options: SearchOptions,
+    top: float,
+) -> list[Result]:  # fmt: skip
+    """Documentation sections that answer as well as the definitions do, put in by score, at most two."""
+    ranking = settings.ranking
+    weights = (ranking.title_weight, ranking.path_weight, ranking.doc_weight)
+    ids = candidates(question, reader, "section_words", weights, 20)
+    scores = score_rows(question, reader, "section_words", ids, weights, ranking)
+    best = sorted(scores, key=lambda i: -scores[i])[:2]
+    found = [_section(i, scores[i] * ranking.roles["documentation"], reader) for i in best]
+    merged = sorted([*results, *(s for s in found if s is not None)], key=lambda r: -r.score)
+    return merged[: options.limit]
+
+
+def _section(key: int, score: float, reader: Reader) -> Result | None:
+    rows = reader.rows(
+        "SELECT f.path, s.title, s.line, s.end_line FROM sections s JOIN files f ON f.id = s.file_id WHERE s.id = ?",
+        (key,),
+    )
+    if not rows:
+        return None
+    path, title, line, end = str(rows[0][0]), str(rows[0][1]), int(str(rows[0][2])), int(str(rows[0][3]))
+    try:
+        text = (reader.corpus.root_path / path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        text = []
+    body = "\n".join(row[:_LINE_WIDTH] for row in text[line - 1 : min(end, line + 7)])
+    return Result(path, title, "section", line, end, score, "documentation", body, reader.corpus.name)
+

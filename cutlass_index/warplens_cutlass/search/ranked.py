@@ -1,0 +1,68 @@
+"""A scored definition, and how a list of them becomes an answer: no crowding, definition and example in view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from warplens_cutlass.search.reader import SymbolHit
+from warplens_cutlass.settings import RankingSettings
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """One candidate answer. `why` is one line."""
+
+    hit: SymbolHit
+    score: float
+    why: str
+    #: Shown as an example of use rather than for what it defines.
+    example: bool = False
+
+
+def spread(ranked: Iterable[Ranked], limit: int, settings: RankingSettings) -> list[Ranked]:
+    """Take the best again and again; each further result of one file or example folder counts less."""
+    pool = sorted(ranked, key=lambda r: -r.score)[: limit * 12]
+    chosen: list[Ranked] = []
+    files: dict[str, int] = {}
+    folders: dict[str, int] = {}
+    names: dict[str, int] = {}
+    while pool and len(chosen) < limit:
+        best = max(pool, key=lambda r: r.score * _crowding(r, files, folders, names, settings))
+        pool.remove(best)
+        chosen.append(best)
+        files[best.hit.path] = files.get(best.hit.path, 0) + 1
+        folder = example_folder(best.hit)
+        folders[folder] = folders.get(folder, 0) + 1
+        names[best.hit.qualified_name] = names.get(best.hit.qualified_name, 0) + 1
+    return chosen
+
+
+def example_first_after_definition(chosen: list[Ranked]) -> list[Ranked]:
+    """The best definition first, the best example second, the rest in order."""
+    if len(chosen) < 3 or chosen[0].example:
+        return chosen
+    at = next((i for i, r in enumerate(chosen) if r.example), None)
+    if at is None or at <= 1:
+        return chosen
+    return [chosen[0], chosen[at], *chosen[1:at], *chosen[at + 1 :]]
+
+
+def is_example(hit: SymbolHit) -> bool:
+    """Whether a definition stands in a program that shows something, not in a header of one."""
+    return hit.role == "example" and hit.path.endswith((".cu", ".cpp", ".cc"))
+
+
+def example_folder(hit: SymbolHit) -> str:
+    """The folder of one example; "" elsewhere."""
+    return hit.path.rsplit("/", 1)[0] if hit.role == "example" else ""
+
+
+def _crowding(
+    r: Ranked, files: dict[str, int], folders: dict[str, int], names: dict[str, int], settings: RankingSettings
+) -> float:
+    factor = settings.same_file ** files.get(r.hit.path, 0)
+    folder = example_folder(r.hit)
+    if folder and not files.get(r.hit.path):
+        factor *= settings.same_folder ** folders.get(folder, 0)
+    return factor * settings.same_name ** names.get(r.hit.qualified_name, 0)

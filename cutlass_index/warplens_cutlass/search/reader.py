@@ -1,0 +1,132 @@
+"""An open index, with what searches ask of it again and again."""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from warplens_cutlass.corpus import Corpus
+from warplens_cutlass.store.schema import open_to_read
+
+
+class SymbolHit(msgspec.Struct, frozen=True):
+    """A row of `symbols` with its file, as ranking needs it."""
+
+    id: int
+    file_id: int
+    path: str
+    role: str
+    name: str
+    qualified_name: str
+    kind: str
+    line: int
+    end_line: int
+    offset: int
+    signature: str
+    doc: str
+    specialisation: str
+    arch: frozenset[str]
+    member: bool
+    declaration_only: bool
+
+
+_COLUMNS = (
+    "s.id, s.file_id, f.path, f.role, n.name, s.qualified_name, s.kind, s.line, s.end_line, s.offset, s.signature, "
+    "s.doc, s.specialisation, s.arch, s.member, s.declaration_only"
+)
+_FROM = "symbols s JOIN files f ON f.id = s.file_id JOIN names n ON n.id = s.name_id"
+
+
+class Reader:
+    """One corpus opened for reading. Safe to use from several threads, one query at a time."""
+
+    def __init__(self, corpus: Corpus, database: Path) -> None:
+        self.corpus = corpus
+        self.database = database
+        self.lock = threading.RLock()
+        self._db = open_to_read(database)
+        self._idf: dict[str, float] = {}
+        self._uses: dict[str, int] = {}
+        row = self._db.execute("SELECT count(*) FROM symbol_words").fetchone()
+        self._documents = max(int(row[0]), 1)
+
+    def close(self) -> None:
+        """Release the file."""
+        self._db.close()
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        """All rows of a query."""
+        return self._db.execute(sql, parameters).fetchall()
+
+    def idf(self, word: str) -> float:
+        """Inverse document frequency of a stemmed word over definitions; 0 for a word that does not occur."""
+        value = self._idf.get(word)
+        if value is None:
+            row = self._db.execute("SELECT doc FROM symbol_vocabulary WHERE term = ?", (word,)).fetchone()
+            if row is None:
+                row = self._db.execute("SELECT doc FROM file_vocabulary WHERE term = ?", (word,)).fetchone()
+            value = math.log(1 + self._documents / row[0]) if row else 0.0
+            self._idf[word] = value
+        return value
+
+    def symbols(self, ids: Iterable[int]) -> dict[int, SymbolHit]:
+        """Symbols by id."""
+        wanted = ",".join(map(str, set(ids)))
+        found = self._db.execute(f"SELECT {_COLUMNS} FROM {_FROM} WHERE s.id IN ({wanted})")
+        return {row[0]: _hit(row) for row in found}
+
+    def symbols_named(self, names: Iterable[str], limit: int = 400) -> list[SymbolHit]:
+        """Symbols with one of these names, exactly."""
+        wanted = list(names)
+        marks = ",".join("?" * len(wanted))
+        sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE n.name IN ({marks}) LIMIT {limit}"
+        return [_hit(row) for row in self._db.execute(sql, wanted)]
+
+    def uses(self, name: str) -> int:
+        """How many files mention a name."""
+        count = self._uses.get(name)
+        if count is None:
+            sql = "SELECT count(*) FROM mentions WHERE name_id = (SELECT id FROM names WHERE name = ?)"
+            count = self._uses[name] = int(self._db.execute(sql, (name,)).fetchone()[0])
+        return count
+
+
+def _hit(row: Sequence[object]) -> SymbolHit:
+    values = list(row)
+    values[13] = frozenset(str(row[13]).split())
+    values[14], values[15] = bool(row[14]), bool(row[15])
+    return SymbolHit(*values)  # type: ignore[arg-type]
+
+
+_readers: dict[str, Reader] = {}
+_guard = threading.Lock()
+
+
+def open_reader(corpus: Corpus, database: Path) -> Reader:
+    """The reader of a generation; kept until another generation of the corpus is asked for."""
+    key = f"{corpus.name}\0{corpus.root}\0{os.environ.get('WARPLENS_HOME', '')}"
+    with _guard:
+        reader = _readers.get(key)
+        if reader is not None and reader.database == database:
+            return reader
+        fresh = Reader(corpus, database)
+        _readers[key] = fresh
+        return fresh
+
+
+def forget_reader(reader: Reader) -> None:
+    """Drop a reader whose file proved damaged, or whose index was changed."""
+    with _guard:
+        for key in [k for k, r in _readers.items() if r is reader]:
+            del _readers[key]
+    with reader.lock:
+        try:
+            reader.close()
+        except sqlite3.Error:
+            return

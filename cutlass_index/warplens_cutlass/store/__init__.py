@@ -1,0 +1,1 @@
+"""The database of one corpus: its schema, how it is built and kept fresh, and its state."""

@@ -1,0 +1,121 @@
+"""Writes and removes the rows of files in an open index."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+
+from warplens_cutlass.corpus import FoundFile
+from warplens_cutlass.model import Skipped
+from warplens_cutlass.store.rows import FileRows, SymbolRow
+from warplens_cutlass.words import normal_name
+
+_SYMBOL = "INSERT INTO symbols VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+
+class Loader:
+    """Inserts files into one connection; keeps the ids of names it has met."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._names: dict[str, int] = dict(connection.execute("SELECT name, id FROM names"))
+        self._defined = {row[0] for row in connection.execute("SELECT id FROM names WHERE defined")}
+        self._next_name = 1 + max(self._names.values(), default=0)
+        row = connection.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
+        self._next_symbol = 1 + int(row[0])
+
+    def add(self, rows: FileRows, found: FoundFile) -> None:
+        """Insert one file and everything in it."""
+        cursor = self._db.execute(
+            "INSERT INTO files(path, role, size, mtime_ns, bytes, error_bytes, grammar, title, brief, arch, "
+            "main_symbol) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            (rows.path, rows.role, found.size, found.mtime_ns, rows.bytes, rows.error_bytes, rows.grammar,
+             rows.title, rows.brief, rows.arch, self._next_symbol + rows.main_symbol if rows.main_symbol >= 0 else 0),
+        )  # fmt: skip
+        file_id = int(cursor.lastrowid or 0)
+        self._db.execute("INSERT INTO file_words(rowid, path, title, doc, names, body) VALUES (?,?,?,?,?,?)",
+                         (file_id, *rows.words))  # fmt: skip
+        self._add_symbols(rows.symbols, file_id)
+        self._add_sections(rows, file_id)
+        mentions = [
+            (self._name(name, defined=False), file_id, count, line) for name, count, line in rows.mentions
+        ]
+        self._db.executemany("INSERT INTO mentions VALUES (?,?,?,?)", mentions)
+        self._db.executemany(
+            "INSERT INTO listed VALUES (?,?,?)", [(file_id, *entry) for entry in rows.listed]
+        )
+
+    def _add_symbols(self, symbols: Iterable[SymbolRow], file_id: int) -> None:
+        table, words, ptx = [], [], []
+        for s in symbols:
+            key = self._next_symbol
+            self._next_symbol += 1
+            table.append((key, file_id, self._name(s.name, defined=True), s.qualified_name, s.kind, s.line, s.end_line,
+                          s.offset, s.signature, s.doc, s.template_parameters, s.specialisation, s.guards, s.arch,
+                          s.atom, s.member, s.declaration_only))  # fmt: skip
+            ptx += [(operation, key) for operation in s.ptx]
+            if s.words is not None:
+                words.append((key, *s.words))
+        self._db.executemany(_SYMBOL, table)
+        self._db.executemany("INSERT OR IGNORE INTO ptx VALUES (?,?)", ptx)
+        self._db.executemany("INSERT INTO symbol_words(rowid, name, path, signature, doc, body) VALUES (?,?,?,?,?,?)",
+                             words)  # fmt: skip
+
+    def _add_sections(self, rows: FileRows, file_id: int) -> None:
+        for section in rows.sections:
+            cursor = self._db.execute(
+                "INSERT INTO sections(file_id, title, line, end_line) VALUES (?,?,?,?)",
+                (file_id, section.title, section.line, section.end_line),
+            )
+            self._db.execute("INSERT INTO section_words(rowid, title, path, body) VALUES (?,?,?,?)",
+                             (cursor.lastrowid, *section.words))  # fmt: skip
+
+    def _name(self, name: str, *, defined: bool) -> int:
+        key = self._names.get(name)
+        if key is None:
+            key = self._names[name] = self._next_name
+            self._next_name += 1
+            norm = normal_name(name) if defined else ""
+            self._db.execute("INSERT INTO names VALUES (?,?,?,?)", (key, name, norm, defined))
+            if defined:
+                self._define(key, norm)
+        elif defined and key not in self._defined:
+            norm = normal_name(name)
+            self._db.execute("UPDATE names SET defined = 1, norm = ? WHERE id = ?", (norm, key))
+            self._define(key, norm)
+        return key
+
+    def _define(self, key: int, norm: str) -> None:
+        self._defined.add(key)
+        self._db.execute("INSERT INTO name_grams(rowid, norm) VALUES (?,?)", (key, norm))
+
+
+def remove_file(connection: sqlite3.Connection, path: str) -> None:
+    """Delete a file and everything in it; names stay, and without a definition answer nothing."""
+    row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
+    if row is None:
+        return
+    (file_id,) = row
+    one = (file_id,)
+    connection.execute("DELETE FROM ptx WHERE symbol_id IN (SELECT id FROM symbols WHERE file_id = ?)", one)
+    for words, table in (("symbol_words", "symbols"), ("section_words", "sections")):
+        connection.execute(
+            f"DELETE FROM {words} WHERE rowid IN (SELECT id FROM {table} WHERE file_id = ?)", one
+        )
+        connection.execute(f"DELETE FROM {table} WHERE file_id = ?", one)
+    connection.execute("DELETE FROM file_words WHERE rowid = ?", one)
+    for table in ("mentions", "listed"):
+        connection.execute(f"DELETE FROM {table} WHERE file_id = ?", one)
+    connection.execute("DELETE FROM files WHERE id = ?", one)
+
+
+def replace_skipped(
+    connection: sqlite3.Connection, skipped: Iterable[Skipped], found: Mapping[str, FoundFile]
+) -> None:
+    """State anew what was left out; with size and time, so that a file that changes is tried again."""
+    connection.execute("DELETE FROM skipped")
+    rows = [(s.path, s.reason, found.get(s.path)) for s in skipped]
+    connection.executemany(
+        "INSERT OR REPLACE INTO skipped VALUES (?,?,?,?)",
+        [(path, reason, f.size if f else -1, f.mtime_ns if f else -1) for path, reason, f in rows],
+    )
