@@ -72,7 +72,9 @@ def search(
     several = len(chosen) > 1
     results.sort(key=lambda r: -r.score) if several else None
     return Answer(
-        results=tuple(r if several else msgspec.structs.replace(r, corpus="") for r in results[: options.limit]),
+        results=tuple(
+            r if several else msgspec.structs.replace(r, corpus="") for r in results[: options.limit]
+        ),
         root=chosen[0].root if not several else "",
         corpora=tuple(CorpusRoot(c.name, c.version, c.root) for c in chosen),
         recognised=facts.sentences() if facts else (),
@@ -118,7 +120,10 @@ def _chosen(options: SearchOptions) -> Sequence[Corpus]:
     known = corpora()
     chosen = [c for c in known if not options.corpora or c.name in options.corpora]
     if not chosen:
-        raise InputError("there is no corpus to search", remedy="run `warplens setup cutlass` or `warplens index build PATH`")
+        raise InputError(
+            "there is no corpus to search",
+            remedy="run `warplens setup cutlass` or `warplens index build PATH`",
+        )
     return chosen
 
 
@@ -132,10 +137,9 @@ def _search_one(
     chosen = spread(ranked, options.limit, ranking)
     if named or facts:
         chosen = example_first_after_definition(chosen)
-    top = max((r.score for r in chosen), default=1.0) or 1.0
     results = [result_of(r, reader, settings, question) for r in chosen]
     if not facts and not named and (not options.kinds or "section" in options.kinds):
-        results = section_results(results, question, reader, settings, options, top)
+        results = section_results(results, question, reader, settings, options)
     return _falling(results)
 
 
@@ -187,9 +191,16 @@ def _kept(r: Ranked, options: SearchOptions, reader: Reader) -> bool:
 def _speaks_of_type(r: Ranked, type_name: str, reader: Reader) -> bool:
     """The type or a synonym of it among the words of the definition or of its file's name and title."""
     words = query_words(type_name)
-    rows = reader.rows("SELECT name || ' ' || signature || ' ' || doc || ' ' || body FROM symbol_words WHERE rowid = ?", (r.hit.id,))
-    rows += reader.rows("SELECT path || ' ' || title || ' ' || doc FROM file_words WHERE rowid = ?", (r.hit.file_id,))
-    text = set(" ".join(str(row[0]) for row in rows).split()) | set(re.findall(r"[a-z]+\d+", r.hit.name.lower()))
+    rows = reader.rows(
+        "SELECT name || ' ' || signature || ' ' || doc || ' ' || body FROM symbol_words WHERE rowid = ?",
+        (r.hit.id,),
+    )
+    rows += reader.rows(
+        "SELECT path || ' ' || title || ' ' || doc FROM file_words WHERE rowid = ?", (r.hit.file_id,)
+    )
+    text = set(" ".join(str(row[0]) for row in rows).split()) | set(
+        re.findall(r"[a-z]+\d+", r.hit.name.lower())
+    )
     return all(w in text or any(all(x in text for x in s) for s in synonyms().get(w, ())) for w in words)
 
 

@@ -25,17 +25,21 @@ _MNK = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 #: Words of questions that say nothing about code.
 STOP_WORDS = frozenset(
-    "a an and any are as at be been but by can could do does doing for from give get given has have how i if in "
-    "into is it its just like make me my need needs of on one only or our out please show so some than that "
-    "the their them then there these they thing this those to too up us use used uses using want was way we "
-    "what when where which while who why will with without would you your cute cutlass cuda nvidia code "
-    "implement implementation implemented write writing find looking look kind best good right".split()
+    """
+    a an and any are as at be been but by can could do does doing for from give get given has have how i if
+    in into is it its just like make me my need needs of on one only or our out please show so some than
+    that the their them then there these they thing this those to too up us use used uses using want was way
+    we what when where which while who why will with without would you your cute cutlass cuda nvidia code
+    implement implementation implemented write writing find looking look kind best good right
+    """.split()  # noqa: SIM905
 )
 #: The same for identifiers and prose of the corpus; the index keeps every other word.
 INDEX_STOP_WORDS = frozenset(
-    "a an and are as at be by for from in is it of on or that the this to with will which const int void auto "
-    "static constexpr inline return typename template class struct using namespace bool true false "
-    "uint32 uint64 int32 int64 size std public private if else while do".split()
+    """
+    a an and are as at be by for from in is it of on or that the this to with will which const int void auto
+    static constexpr inline return typename template class struct using namespace bool true false uint32
+    uint64 int32 int64 size std public private if else while do
+    """.split()  # noqa: SIM905
 )
 _BRITISH = (("isation", "ization"), ("ised", "ized"), ("ise", "ize"), ("ising", "izing"), ("our", "or"))
 

@@ -16,21 +16,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
+import msgspec
+from tests.index import evaluate as e
 
-import evaluate as e  # noqa: E402
-import msgspec  # noqa: E402
-
-from warplens_cutlass.corpus import Corpus  # noqa: E402
-from warplens_cutlass.search.reader import open_reader  # noqa: E402
-from warplens_cutlass.store.build import build, current_index  # noqa: E402
+from warplens_cutlass.corpus import Corpus
+from warplens_cutlass.search.reader import open_reader
+from warplens_cutlass.store.build import build, current_index
 
 
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--corpus", type=Path, required=True, help="cutlass_library/source of the unpacked wheel")
+    parser.add_argument(
+        "--corpus", type=Path, required=True, help="cutlass_library/source of the unpacked wheel"
+    )
     parser.add_argument("--judged", default="cutlass-4.2.0.json")
     parser.add_argument("--half", default="")
     parser.add_argument("--baselines", action="store_true")

@@ -136,7 +136,9 @@ def _lands(place: Place, right: Right, lines: Lines) -> bool:
         return False
     if place.symbol:
         return place.symbol in right.symbols
-    return any(place.line <= n <= place.end_line for s in right.symbols for n in lines.get((right.path, s), []))
+    return any(
+        place.line <= n <= place.end_line for s in right.symbols for n in lines.get((right.path, s), [])
+    )
 
 
 def summarise(graded: Sequence[tuple[Query, list[int]]], ideal: Callable[[Query], list[int]]) -> Scores:
@@ -147,12 +149,14 @@ def summarise(graded: Sequence[tuple[Query, list[int]]], ideal: Callable[[Query]
         success_1=_mean([r == 1 for r in ranks]),
         success_5=_mean([0 < r <= 5 for r in ranks]),
         mrr_10=_mean([1 / r if r else 0.0 for r in ranks]),
-        ndcg_10=_mean([_dcg(grades[:10]) / max(_dcg(sorted(ideal(q), reverse=True)[:10]), 1e-9) for q, grades in graded]),
+        ndcg_10=_mean(
+            [_dcg(grades[:10]) / max(_dcg(sorted(ideal(q), reverse=True)[:10]), 1e-9) for q, grades in graded]
+        ),
     )
 
 
 def _dcg(grades: Sequence[int]) -> float:
-    return sum((2**g - 1) / math.log2(i + 1) for i, g in enumerate(grades, 1))
+    return math.fsum((2**g - 1) / math.log2(i + 1) for i, g in enumerate(grades, 1))
 
 
 def _mean(values: Sequence[float]) -> float:

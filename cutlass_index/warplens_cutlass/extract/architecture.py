@@ -11,7 +11,9 @@ GENERATIONS = {
     "hopper": "sm90", "blackwell": "sm100",
 }  # fmt: skip
 KNOWN = frozenset(
-    "sm50 sm60 sm61 sm70 sm72 sm75 sm80 sm86 sm87 sm89 sm90 sm100 sm101 sm103 sm110 sm120 sm121".split()
+    """
+    sm50 sm60 sm61 sm70 sm72 sm75 sm80 sm86 sm87 sm89 sm90 sm100 sm101 sm103 sm110 sm120 sm121
+    """.split()  # noqa: SIM905
 )
 _GENERATION = re.compile("|".join(rf"(?<![a-z]){name}(?![a-z])" for name in GENERATIONS), re.I)
 

@@ -22,8 +22,10 @@ _CLASSES: dict[str, Kind] = {
     "union_specifier": "union",
 }
 _TRANSPARENT = frozenset(
-    "translation_unit declaration_list linkage_specification field_declaration_list preproc_if preproc_ifdef "
-    "preproc_else preproc_elif preproc_elifdef ERROR".split()
+    """
+    translation_unit declaration_list linkage_specification field_declaration_list preproc_if preproc_ifdef
+    preproc_else preproc_elif preproc_elifdef ERROR
+    """.split()  # noqa: SIM905
 )
 _GUARD = re.compile(r"CUDA_ARCH|SM\d\d|ENABLED|SUPPORTED|CUDACC_VER")
 
@@ -170,7 +172,7 @@ def _declared(
         target = declarator.child_by_field_name("declarator")
         if target is not None and _is_name(target):
             name, special = _split_name(target, source)
-            if scope.in_class and scope.names[-1:] == (name,) or target.type == "destructor_name":
+            if (scope.in_class and scope.names[-1:] == (name,)) or target.type == "destructor_name":
                 return
             head = source[node.start_byte : declarator.start_byte]
             kind: Kind = "kernel" if b"__global__" in head or b"CUTLASS_GLOBAL" in head else "function"

@@ -15,10 +15,14 @@ from warplens_cutlass.search.thesaurus import ConceptMatch
 from warplens_cutlass.settings import RankingSettings
 
 #: State spaces and modifiers that wrappers spell differently and that do not tell operations apart.
-_PTX_NEUTRAL = frozenset(("sync", "aligned", "volatile", "cta", "b64", "b32", "u32", "release", "relaxed", "acquire"))
+_PTX_NEUTRAL = frozenset(
+    ("sync", "aligned", "volatile", "cta", "b64", "b32", "u32", "release", "relaxed", "acquire")
+)
 
 
-def rank_code(facts: CodeFacts, reader: Reader, settings: RankingSettings, arch: frozenset[str]) -> list[Ranked]:
+def rank_code(
+    facts: CodeFacts, reader: Reader, settings: RankingSettings, arch: frozenset[str]
+) -> list[Ranked]:
     """All candidates with their scores, unordered. Scores are in the units of `rank_words`."""
     boosts = Boosts()
     _boost_ptx(boosts, facts.ptx, reader, settings)
@@ -40,18 +44,23 @@ def _matches(seen: tuple[Seen, ...]) -> list[ConceptMatch]:
     return [ConceptMatch(s.concept, min(1.0, s.concept.weight / best)) for s in seen]
 
 
-def _boost_ptx(boosts: Boosts, operations: tuple[str, ...], reader: Reader, settings: RankingSettings) -> None:
+def _boost_ptx(
+    boosts: Boosts, operations: tuple[str, ...], reader: Reader, settings: RankingSettings
+) -> None:
     for place, operation in enumerate(operations[:12]):
         for hit, share in ptx_definitions(operation, reader, settings):
             value = settings.ptx * share * settings.ptx_decay**place
             boosts.symbol(hit, value, f"wraps {operation.split('.')[0]}: {operation}"[:120])
 
 
-def ptx_definitions(operation: str, reader: Reader, settings: RankingSettings) -> list[tuple[SymbolHit, float]]:
+def ptx_definitions(
+    operation: str, reader: Reader, settings: RankingSettings
+) -> list[tuple[SymbolHit, float]]:
     """Definitions whose assembly has this operation: (definition, likeness 0 to 1), best first."""
     root = operation.split(".", 1)[0]
     rows = reader.rows(
-        "SELECT operation, symbol_id FROM ptx WHERE operation >= ? AND operation < ?", (root + ".", root + "/")
+        "SELECT operation, symbol_id FROM ptx WHERE operation >= ? AND operation < ?",
+        (root + ".", root + "/"),
     )
     wanted = _parts(operation)
     shares: dict[int, float] = {}
@@ -63,7 +72,11 @@ def ptx_definitions(operation: str, reader: Reader, settings: RankingSettings) -
         return []
     top = sorted(shares, key=lambda k: -shares[k])[:120]
     hits = reader.symbols(top)
-    scored = [(hits[k], shares[k] ** 2 * (0.7 + 0.3 * min(prior(hits[k], reader, settings), 1.2))) for k in top if k in hits]
+    scored = [
+        (hits[k], shares[k] ** 2 * (0.7 + 0.3 * min(prior(hits[k], reader, settings), 1.2)))
+        for k in top
+        if k in hits
+    ]
     best = max(share for _, share in scored)
     return [(hit, share / best) for hit, share in sorted(scored, key=lambda pair: -pair[1])[:4]]
 
@@ -74,6 +87,7 @@ def _parts(operation: str) -> frozenset[str]:
 
 def _likeness(a: frozenset[str], b: frozenset[str]) -> float:
     """Weighted overlap of qualifiers; what tells nothing counts a fifth."""
+
     def weigh(parts: frozenset[str]) -> float:
         return sum(0.2 if p in _PTX_NEUTRAL else 1.0 for p in parts)
 
@@ -120,7 +134,12 @@ def _together(
             covered[key] = covered.get(key, 0.0) + seen.concept.weight
     total = sum(s.concept.weight for s in facts.seen[:8])
     return [
-        Ranked(r.hit, r.score * (1 + settings.together * covered.get(r.hit.file_id, 0.0) / total), r.why, r.example)
+        Ranked(
+            r.hit,
+            r.score * (1 + settings.together * covered.get(r.hit.file_id, 0.0) / total),
+            r.why,
+            r.example,
+        )
         if r.example
         else r
         for r in ranked

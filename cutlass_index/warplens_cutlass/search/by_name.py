@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from warplens_cutlass.search.names import NameMatch, match_names
 from warplens_cutlass.search.prior import arch_factor, prior
 from warplens_cutlass.search.question import Question
@@ -18,7 +20,9 @@ def name_matches(question: Question, reader: Reader, settings: RankingSettings) 
     tokens = question.text.split()
     if len(tokens) > 5:
         return []
-    spelling = question.text.replace(" ", "") if len(tokens) > 1 and "::" not in question.text else question.text
+    spelling = (
+        question.text.replace(" ", "") if len(tokens) > 1 and "::" not in question.text else question.text
+    )
     single = len(tokens) == 1
     matches = match_names(spelling, reader, settings, fuzzy=single)
     return [m for m in matches if single or m.quality >= settings.split_name_floor]
@@ -30,15 +34,22 @@ def rank_names(
     """Definitions of the matched names, the closest spelling first; with the best examples of the first."""
     quality = {m.name: m for m in matches}
     ranked = [
-        Ranked(hit, _score(hit, quality[hit.name], question, reader, settings), _why(quality[hit.name]), is_example(hit))
+        Ranked(
+            hit,
+            _score(hit, quality[hit.name], question, reader, settings),
+            _why(quality[hit.name]),
+            is_example(hit),
+        )
         for hit in reader.symbols_named(quality)
     ]
     if matches:
-        ranked += examples_of(matches[0].name, reader, settings, scale=matches[0].quality * settings.example_of_name)
+        ranked += examples_of(matches[0].name, reader, scale=matches[0].quality * settings.example_of_name)
     return ranked
 
 
-def _score(hit: SymbolHit, match: NameMatch, question: Question, reader: Reader, settings: RankingSettings) -> float:
+def _score(
+    hit: SymbolHit, match: NameMatch, question: Question, reader: Reader, settings: RankingSettings
+) -> float:
     likely = prior(hit, reader, settings) * arch_factor(hit.arch, question.arch, settings)
     value = match.quality * settings.name_scale * (0.75 + 0.25 * likely)
     qualified = normal_name(question.text)
@@ -59,7 +70,7 @@ def _why(match: NameMatch) -> str:
     return "the symbol itself" if match.quality == 1.0 else f"{match.how}: {match.name}"
 
 
-def examples_of(name: str, reader: Reader, settings: RankingSettings, *, scale: float) -> list[Ranked]:
+def examples_of(name: str, reader: Reader, *, scale: float) -> list[Ranked]:
     """Examples that use a name, those that use it often in little code first; at the line of the first use."""
     rows = reader.rows(
         "SELECT f.id, f.path, m.line, m.count, f.bytes, f.arch, f.main_symbol FROM mentions m "
@@ -80,4 +91,4 @@ def _telling(path: str, count: int, size: int) -> float:
     """Uses per size, damped; programs and tutorials before helper headers."""
     program = 1.5 if path.endswith(".cu") else 1.0
     tutorial = 1.4 if "tutorial" in path else 1.0
-    return program * tutorial * min(count, 8) ** 0.5 / (20_000 + size) ** 0.5
+    return float(program * tutorial * math.sqrt(min(count, 8) / (20_000 + size)))

@@ -52,7 +52,12 @@ def rank_words(question: Question, reader: Reader, settings: RankingSettings) ->
     ids = list(hits)
     words = score_rows(question, reader, "symbol_words", ids, symbol_weights(settings), settings)
     files = score_rows(
-        question, reader, "file_words", list({h.file_id for h in hits.values()}), file_weights(settings), settings
+        question,
+        reader,
+        "file_words",
+        list({h.file_id for h in hits.values()}),
+        file_weights(settings),
+        settings,
     )
     return [_rank(hit, words.get(hit.id, 0.0), files.get(hit.file_id, 0.0), boosts, question, reader, settings,
                   main=hit.id in mains) for hit in hits.values()]  # fmt: skip
@@ -74,7 +79,11 @@ def _rank(
 
 
 def boost_concepts(
-    boosts: Boosts, matches: Sequence[ConceptMatch], reader: Reader, settings: RankingSettings, arch: frozenset[str]
+    boosts: Boosts,
+    matches: Sequence[ConceptMatch],
+    reader: Reader,
+    settings: RankingSettings,
+    arch: frozenset[str],
 ) -> None:
     """Let each concept raise its definitions and its examples, less the further down its lists they stand."""
     for match in matches:
@@ -83,7 +92,9 @@ def boost_concepts(
             for hit, share in _definitions(name, reader, settings, arch):
                 boosts.symbol(hit, value * settings.concept_decay**place * share, match.concept.does)
         for place, part in enumerate(match.concept.examples):
-            rows = reader.rows("SELECT id FROM files WHERE instr(path, ?) AND main_symbol > 0 LIMIT 12", (part,))
+            rows = reader.rows(
+                "SELECT id FROM files WHERE instr(path, ?) AND main_symbol > 0 LIMIT 12", (part,)
+            )
             for (file_id,) in rows:
                 decay = settings.concept_decay**place * settings.concept_example / (1 + 0.1 * (len(rows) - 1))
                 boosts.file(int(str(file_id)), value * decay, f"shows how it {match.concept.does}")
@@ -94,7 +105,10 @@ def _definitions(
 ) -> Iterable[tuple[SymbolHit, float]]:
     """The likeliest definitions of a name, each with its share: 1 for the best, less for the others."""
     scored = sorted(
-        ((prior(h, reader, settings) * arch_factor(h.arch, arch, settings), h) for h in reader.symbols_named([name])),
+        (
+            (prior(h, reader, settings) * arch_factor(h.arch, arch, settings), h)
+            for h in reader.symbols_named([name])
+        ),
         key=lambda pair: -pair[0],
     )
     for worth, hit in scored[:_DEFINITIONS_OF_A_NAME]:
@@ -112,7 +126,9 @@ def _boost_spellings(boosts: Boosts, question: Question, reader: Reader, setting
             joined = normal_name("".join(tokens[at : at + size]))
             share = size / max(len(tokens), 1)
             for match in _joined(joined, reader):
-                _boost_name(boosts, match, settings.joined_name * (0.35 + 0.65 * share), question, reader, settings)
+                _boost_name(
+                    boosts, match, settings.joined_name * (0.35 + 0.65 * share), question, reader, settings
+                )
 
 
 def _joined(norm: str, reader: Reader) -> list[NameMatch]:
@@ -121,7 +137,12 @@ def _joined(norm: str, reader: Reader) -> list[NameMatch]:
 
 
 def _boost_name(
-    boosts: Boosts, match: NameMatch, value: float, question: Question, reader: Reader, settings: RankingSettings
+    boosts: Boosts,
+    match: NameMatch,
+    value: float,
+    question: Question,
+    reader: Reader,
+    settings: RankingSettings,
 ) -> None:
     for hit, share in _definitions(match.name, reader, settings, question.arch):
         boosts.symbol(hit, value * share, f"{match.how}: {match.name}")

@@ -21,7 +21,9 @@ class NameMatch(msgspec.Struct, frozen=True):
     how: str
 
 
-def match_names(spelling: str, reader: Reader, settings: RankingSettings, *, fuzzy: bool = True) -> list[NameMatch]:
+def match_names(
+    spelling: str, reader: Reader, settings: RankingSettings, *, fuzzy: bool = True
+) -> list[NameMatch]:
     """Names for one spelling, best first. Misspelt forms are tried only where nothing closer exists."""
     last = spelling.rsplit("::", 1)[-1]
     norm = normal_name(last)[:_LONGEST]
@@ -62,7 +64,9 @@ def _misspelt(norm: str, reader: Reader, settings: RankingSettings) -> Iterable[
     grams = {norm[i : i + 3] for i in range(len(norm) - 2)}
     counts: dict[int, int] = {}
     for gram in grams:
-        for (key,) in reader.rows("SELECT rowid FROM name_grams WHERE name_grams MATCH ? LIMIT 3000", (f'"{gram}"',)):
+        for (key,) in reader.rows(
+            "SELECT rowid FROM name_grams WHERE name_grams MATCH ? LIMIT 3000", (f'"{gram}"',)
+        ):
             counts[key] = counts.get(key, 0) + 1  # type: ignore[index,call-overload]
     best = sorted(counts, key=lambda k: -counts[k])[:250]
     marks = ",".join(map(str, best))

@@ -31,7 +31,12 @@ def result_of(ranked: Ranked, reader: Reader, settings: IndexSettings, question:
         end_line=hit.end_line,
         score=ranked.score,
         why=_why(ranked, reader, question),
-        snippet=snippet(reader.corpus.root_path / hit.path, hit.offset, settings.snippet_lines, hit.end_line - hit.line + 1),
+        snippet=snippet(
+            reader.corpus.root_path / hit.path,
+            hit.offset,
+            settings.snippet_lines,
+            hit.end_line - hit.line + 1,
+        ),
         corpus=reader.corpus.name,
     )
 
@@ -69,7 +74,6 @@ def snippet(path: Path, offset: int, lines: int, available: int) -> str:
 
 def section_results(
     results: list[Result], question: Question, reader: Reader, settings: IndexSettings, options: SearchOptions,
-    top: float,
 ) -> list[Result]:  # fmt: skip
     """Documentation sections that answer as well as the definitions do, put in by score, at most two."""
     ranking = settings.ranking
@@ -96,4 +100,3 @@ def _section(key: int, score: float, reader: Reader) -> Result | None:
         text = []
     body = "\n".join(row[:_LINE_WIDTH] for row in text[line - 1 : min(end, line + 7)])
     return Result(path, title, "section", line, end, score, "documentation", body, reader.corpus.name)
-

@@ -59,7 +59,11 @@ def example_folder(hit: SymbolHit) -> str:
 
 
 def _crowding(
-    r: Ranked, files: dict[str, int], folders: dict[str, int], names: dict[str, int], settings: RankingSettings
+    r: Ranked,
+    files: dict[str, int],
+    folders: dict[str, int],
+    names: dict[str, int],
+    settings: RankingSettings,
 ) -> float:
     factor = settings.same_file ** files.get(r.hit.path, 0)
     folder = example_folder(r.hit)

@@ -24,7 +24,9 @@ def file_weights(settings: RankingSettings) -> tuple[float, ...]:
             settings.body_weight)  # fmt: skip
 
 
-def candidates(question: Question, reader: Reader, table: str, weights: Sequence[float], limit: int) -> list[int]:
+def candidates(
+    question: Question, reader: Reader, table: str, weights: Sequence[float], limit: int
+) -> list[int]:
     """Rows of a word table that hold any word of the question, by BM25 with field weights."""
     query = match_expression(question.terms)
     if not query:
@@ -47,11 +49,18 @@ def score_rows(
     """Score of each row in 0…1: 1 when every word stands in the best field."""
     if not ids:
         return {}
-    fields = _SYMBOL_FIELDS if table == "symbol_words" else _FILE_FIELDS if table == "file_words" else "title, path, body"
+    fields = (
+        _SYMBOL_FIELDS
+        if table == "symbol_words"
+        else _FILE_FIELDS
+        if table == "file_words"
+        else "title, path, body"
+    )
     rows = reader.rows(f"SELECT rowid, {fields} FROM {table} WHERE rowid IN ({','.join(map(str, ids))})")
     best = max(weights)
     return {
-        int(str(row[0])): _score([f" {field} " for field in row[1:]], question.terms, weights, settings) / best
+        int(str(row[0])): _score([f" {field} " for field in row[1:]], question.terms, weights, settings)
+        / best
         for row in rows
     }
 

@@ -114,10 +114,22 @@ def rows_of(facts: FileFacts) -> FileRows:
     )
 
 
-_MAIN_KINDS = {"kernel": 2.5, "class": 1.0, "struct": 0.9, "function": 0.6, "alias": 0.3, "atom": 0.5, "concept": 0.5}
+_MAIN_KINDS = {
+    "kernel": 2.5,
+    "class": 1.0,
+    "struct": 0.9,
+    "function": 0.6,
+    "alias": 0.3,
+    "atom": 0.5,
+    "concept": 0.5,
+}
 #: Scaffolding of examples and tests.
-_SCAFFOLD = re.compile(r"^(?:main|Options|Result|TestbedRunner|Testbed\w*|run|initialize\w*|verify|\w*Args|\w*_args_from_options|IsF\w+)$")
-_PRODUCT = re.compile(r"^(?:Gemm|GemmKernel|Kernel|Operation|DeviceGemm|Conv\w*|ImplicitGemm|\w*Gemm\d?|\w*Mma|\w*Kernel)$")
+_SCAFFOLD = re.compile(
+    r"^(?:main|Options|Result|TestbedRunner|Testbed\w*|run|initialize\w*|verify|\w*Args|\w*_args_from_options|IsF\w+)$"
+)
+_PRODUCT = re.compile(
+    r"^(?:Gemm|GemmKernel|Kernel|Operation|DeviceGemm|Conv\w*|ImplicitGemm|\w*Gemm\d?|\w*Mma|\w*Kernel)$"
+)
 
 
 def main_definition(facts: FileFacts) -> int:
@@ -130,7 +142,11 @@ def main_definition(facts: FileFacts) -> int:
         value += math.log1p(d.end_line - d.line) / 3
         if d.kind == "alias" and facts.role == "example" and _PRODUCT.match(d.name):
             value += 1.6
-        return value - (2.0 if _SCAFFOLD.match(d.name) else 0.0) - (1.0 if "::detail::" in d.qualified_name else 0.0)
+        return (
+            value
+            - (2.0 if _SCAFFOLD.match(d.name) else 0.0)
+            - (1.0 if "::detail::" in d.qualified_name else 0.0)
+        )
 
     fit = [
         (worth(d), -i)
