@@ -71,7 +71,7 @@ def ptx_operations(body: bytes) -> tuple[str, ...]:
             found.setdefault(operation)
         if len(found) > 24:
             break
-    return tuple(found)
+    return tuple(op for op in found if not any(other.startswith(op + ".") for other in found))
 
 
 def ptx_of_text(text: str) -> list[str]:

@@ -11,6 +11,12 @@ _MARKUP = re.compile(r"^\s*(?:/\*[*!]*<?|\*+/|//[/!]*<?|\*)[ \t]?|\*+/\s*$", re.
 _RULE = re.compile(r"^\s*[/*=\-#~+ ]{6,}\s*$", re.M)
 _COMMAND = re.compile(r"[\\@](?:file|brief|tparam|param(?:\[\w+\])?|return|returns|note|details|c|p)\b ?")
 _LICENCE = re.compile(r"Copyright \(c\)|SPDX-License|Redistribution and use|without specific prior", re.I)
+#: Where a file's own text begins: comments from here on speak of a part, not of the file.
+_FIRST_CODE = re.compile(
+    r"^[ \t]*(?:template|struct|class|enum|static|inline|constexpr|void|int|__global__|typedef"
+    r"|using(?! namespace)|CUT\w+_\w+)\b",
+    re.M,
+)
 _BLOCK = re.compile(r"/\*.*?\*/|(?:^[ \t]*//[^\n]*\n)+", re.S | re.M)
 
 
@@ -42,12 +48,14 @@ def _last_row(node: Node) -> int:
 def brief(source: bytes) -> str:
     """The first comment of a file that is not its licence: what the file is for."""
     text = source[:24_000].decode("utf-8", "replace")
+    bare = _BLOCK.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    code = _FIRST_CODE.search(bare)
     for match in _BLOCK.finditer(text):
+        if code is not None and match.end() > code.start() - 1 and "\\file" not in match[0]:
+            break
         if _LICENCE.search(match[0]):
             continue
         words = clean(match[0])
-        if len(words) > 12 and ("\\file" in match[0] or "\\brief" in match[0] or match.start() < 12_000):
+        if len(words) > 12 and not words.startswith(("#", "using ", "namespace")):
             return words[:3000]
-        if len(words) > 12:
-            break
     return ""

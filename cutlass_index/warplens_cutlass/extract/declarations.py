@@ -27,6 +27,7 @@ _TRANSPARENT = frozenset(
     preproc_else preproc_elif preproc_elifdef ERROR
     """.split()  # noqa: SIM905
 )
+_CONDITION = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|elif)\b[ \t]*([^\n]*)", re.M)
 _GUARD = re.compile(r"CUDA_ARCH|SM\d\d|ENABLED|SUPPORTED|CUDACC_VER")
 
 
@@ -251,7 +252,7 @@ def _make(
         doc=doc_before(first, source),
         template_parameters=scope.template[:_SIGNATURE_LIMIT],
         specialisation=specialisation,
-        guards=tuple(dict.fromkeys(scope.guards)),
+        guards=tuple(dict.fromkeys((*scope.guards, *_guards_inside(body_text)))),
         ptx=ptx_operations(body_text if not functionlike or body is not None else head),
         mentions=mentions_of(
             head, body_text, shallow=kind in ("struct", "class") and len(body_text) > 60_000
@@ -259,6 +260,14 @@ def _make(
         declaration_only=body is None and kind in ("function", "kernel", "struct", "class"),
         member=scope.in_class if member is None else member,
     )
+
+
+def _guards_inside(body: bytes) -> tuple[str, ...]:
+    """Conditions on the architecture in a small body; a large one holds those of many parts."""
+    if len(body) > 6000 or b"#" not in body:
+        return ()
+    found = (m[1].decode("utf-8", "replace").strip() for m in _CONDITION.finditer(body))
+    return tuple(text for text in dict.fromkeys(found) if _GUARD.search(text))[:3]
 
 
 def _end_line(node: Node) -> int:

@@ -193,6 +193,7 @@ def _load(
             loader.add(rows, by_path[rows.path])
         done += len(result.files) + len(result.skipped)
         progress(f"{corpus.name}: {done} of {len(files)} files", done / max(len(files), 1))
+    loader.give_listed_titles()
     return done
 
 

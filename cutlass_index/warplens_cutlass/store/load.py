@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from warplens_cutlass.corpus import FoundFile
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.store.rows import FileRows, SymbolRow
-from warplens_cutlass.words import normal_name
+from warplens_cutlass.words import normal_name, text_words
 
 _SYMBOL = "INSERT INTO symbols VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
@@ -23,6 +23,8 @@ class Loader:
         self._next_name = 1 + max(self._names.values(), default=0)
         row = connection.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
         self._next_symbol = 1 + int(row[0])
+        #: Ids and folders of the files added through this loader.
+        self._added: list[tuple[int, str]] = []
 
     def add(self, rows: FileRows, found: FoundFile) -> None:
         """Insert one file and everything in it."""
@@ -33,6 +35,7 @@ class Loader:
              rows.title, rows.brief, rows.arch, self._next_symbol + rows.main_symbol if rows.main_symbol >= 0 else 0),
         )  # fmt: skip
         file_id = int(cursor.lastrowid or 0)
+        self._added.append((file_id, rows.path.rsplit("/", 1)[0]))
         self._db.execute("INSERT INTO file_words(rowid, path, title, doc, names, body) VALUES (?,?,?,?,?,?)",
                          (file_id, *rows.words))  # fmt: skip
         self._add_symbols(rows.symbols, file_id)
@@ -44,6 +47,23 @@ class Loader:
         self._db.executemany(
             "INSERT INTO listed VALUES (?,?,?)", [(file_id, *entry) for entry in rows.listed]
         )
+
+    def give_listed_titles(self) -> None:
+        """Give the added files of an example what the list of examples says of its folder."""
+        listed = {
+            f"{path.rsplit('/', 1)[0]}/{folder}": title
+            for path, folder, title in self._db.execute(
+                "SELECT f.path, l.folder, l.title FROM listed l JOIN files f ON f.id = l.file_id"
+            )
+        }
+        for file_id, folder in self._added:
+            title = listed.get(folder)
+            if title is not None:
+                words = " ".join(text_words(title))
+                self._db.execute("UPDATE files SET title = ? WHERE id = ? AND title = ''", (title, file_id))
+                self._db.execute(
+                    "UPDATE file_words SET title = title || ' ' || ? WHERE rowid = ?", (words, file_id)
+                )
 
     def _add_symbols(self, symbols: Iterable[SymbolRow], file_id: int) -> None:
         table, words, ptx = [], [], []
