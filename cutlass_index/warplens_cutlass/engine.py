@@ -148,15 +148,19 @@ def _candidates(
 ) -> tuple[list[Ranked], bool]:
     if facts is not None:
         ranked = rank_code(facts, reader, ranking, question.arch)
-        if question.terms:
-            scale = ranking.words_beside_code
-            beside = rank_words(question, reader, ranking)
-            ranked = _summed(ranked, [msgspec.structs.replace(r, score=r.score * scale) for r in beside])
+        for beside, scale in (
+            (question, ranking.words_beside_code),
+            (ask(facts.prose, reader), ranking.words_in_code),
+        ):
+            if beside.terms:
+                scored = rank_words(beside, reader, ranking)
+                ranked = _summed(ranked, [msgspec.structs.replace(r, score=r.score * scale) for r in scored])
         return ranked, False
     matches = name_matches(question, reader, ranking)
     named = rank_names(question, matches, reader, ranking) if matches else []
-    sure = bool(matches) and matches[0].quality >= ranking.sure_name
-    if sure and len(question.text.split()) == 1:
+    single = len(question.text.split()) == 1
+    sure = bool(matches) and matches[0].quality >= (ranking.sure_single_name if single else ranking.sure_name)
+    if sure and single:
         return named, True
     return [*named, *rank_words(question, reader, ranking)], sure
 

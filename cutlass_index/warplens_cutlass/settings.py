@@ -56,9 +56,13 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: The same for further definitions of one qualified name (overloads, specialisations).
     same_name: float = 0.8
     #: A query whose joined words are a name exactly: added to the score, in units of the best words score.
-    joined_name: float = 0.7
+    joined_name: float = 0.8
     #: An identifier in the query that names a definition, in the same units.
     written_name: float = 1.5
+    #: … and among prose only from this closeness on.
+    name_in_prose: float = 0.82
+    #: What a name that holds nothing but words of the query gains over one that holds half of them, twice.
+    name_focus: float = 0.3
     #: A definition that is not what its file is about gets this much of the file's evidence.
     not_main: float = 0.8
     #: A concept of the thesaurus whose words the query covers adds up to this, in the same units.
@@ -76,6 +80,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     split_name_floor: float = 0.78
     #: From this closeness on the query is taken for a name alone.
     sure_name: float = 0.9
+    #: The same for a single word, which is more likely a name.
+    sure_single_name: float = 0.68
     #: A definition that wraps a PTX operation of the code, each further operation, least likeness of two operations.
     ptx: float = 1.3
     ptx_decay: float = 0.93
@@ -84,8 +90,9 @@ class RankingSettings(msgspec.Struct, frozen=True):
     known_name: float = 0.5
     #: What an example gains at most for using all recognised concepts.
     together: float = 0.5
-    #: Words given with code count this much beside it.
+    #: Words given with code count this much beside it; those of its own function names and comments this much.
     words_beside_code: float = 0.8
+    words_in_code: float = 0.35
     #: Candidates read from the full-text index.
     candidates: int = 160
     file_candidates: int = 60

@@ -111,3 +111,20 @@ def unique_words(tokens: Iterable[str], limit: int) -> list[str]:
         if len(seen) >= limit:
             break
     return list(seen)[:limit]
+
+
+def edit_distance(a: str, b: str) -> int:
+    """Insertions, deletions, substitutions and swaps of neighbours between two names.
+
+    >>> edit_distance("ldsm", "lsdm"), edit_distance("copy", "copies")
+    (1, 3)
+    """
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        last, before, row = before, row, [i] + [0] * len(b)
+        for j, y in enumerate(b, start=1):
+            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                row[j] = min(row[j], last[j - 2] + 1)
+    return row[-1]

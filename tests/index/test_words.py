@@ -3,7 +3,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warplens_cutlass.search.names import edit_distance
+from warplens_cutlass.words import edit_distance
 from warplens_cutlass.vocabulary import query_words
 from warplens_cutlass.words import normal_name, split, stem
 

@@ -106,6 +106,8 @@ CONCEPTS = (
     Concept(
         does="converts image layouts",
         phrases=("nchw to nhwc", "nhwc to nchw", "convert image layout"),
-        symbols=("nchw_to_nhwc", "nhwc_to_nchw"),
+        symbols=("nhwc_to_nchw", "nchw_to_nhwc", "nhwc_to_nchw_kernel", "TensorNHWC"),
+        structure=("image layout",),
+        weight=1.3,
     ),
 )

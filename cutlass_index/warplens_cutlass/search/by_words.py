@@ -13,7 +13,8 @@ from warplens_cutlass.search.reader import Reader, SymbolHit
 from warplens_cutlass.search.scoring import candidates, file_weights, score_rows, symbol_weights
 from warplens_cutlass.search.thesaurus import ConceptMatch, concepts_in
 from warplens_cutlass.settings import RankingSettings
-from warplens_cutlass.words import normal_name
+from warplens_cutlass.vocabulary import query_words
+from warplens_cutlass.words import normal_name, split
 
 _TOKEN = re.compile(r"[\w:]+")
 #: Definitions of one name that share in what a concept or a spelling adds.
@@ -68,7 +69,8 @@ def _rank(
     settings: RankingSettings, *, main: bool,
 ) -> Ranked:  # fmt: skip
     role = settings.roles.get(hit.role, 0.8)
-    own = (1 - settings.file_share) * words * prior(hit, reader, settings)
+    focus = 1 + settings.name_focus * (_focus(hit, question) - 0.5)
+    own = (1 - settings.file_share) * words * prior(hit, reader, settings) * focus
     around = settings.file_share * file * role * (1.0 if main else settings.not_main)
     extra, why = boosts.symbols.get(hit.id, (0.0, ""))
     file_extra, file_why = boosts.files.get(hit.file_id, (0.0, "")) if main else (0.0, "")
@@ -76,6 +78,13 @@ def _rank(
         extra, why = file_extra, file_why
     score = (own + around + extra) * arch_factor(hit.arch, question.arch, settings)
     return Ranked(hit, score, why, example=is_example(hit))
+
+
+def _focus(hit: SymbolHit, question: Question) -> float:
+    """Share of the name's words that the question speaks of: 1 for a name that says nothing else."""
+    words = split(hit.name)
+    asked = {w for term in question.terms for spelling in term.spellings for w in spelling}
+    return sum(w in asked for w in words) / max(len(words), 1)
 
 
 def boost_concepts(
@@ -117,18 +126,22 @@ def _definitions(
 
 def _boost_spellings(boosts: Boosts, question: Question, reader: Reader, settings: RankingSettings) -> None:
     """Names in the question: written out, or as neighbouring words ("collective builder")."""
-    for name in question.names:
-        for match in match_names(name, reader, settings)[:8]:
-            _boost_name(boosts, match, settings.written_name * match.quality**2, question, reader, settings)
     tokens = _TOKEN.findall(question.text)
+    prose = len(tokens) > len(question.names) + 2
+    for name in question.names:
+        for match in match_names(name, reader, settings, fuzzy=not prose)[:8]:
+            if match.quality >= (settings.name_in_prose if prose else 0.0):
+                _boost_name(
+                    boosts, match, settings.written_name * match.quality**2, question, reader, settings
+                )
+    weights = {term.spellings[0]: term.weight for term in question.terms}
     for size in (5, 4, 3, 2):
         for at in range(len(tokens) - size + 1):
-            joined = normal_name("".join(tokens[at : at + size]))
-            share = size / max(len(tokens), 1)
-            for match in _joined(joined, reader):
-                _boost_name(
-                    boosts, match, settings.joined_name * (0.35 + 0.65 * share), question, reader, settings
-                )
+            part = " ".join(tokens[at : at + size])
+            share = sum(weights.get((w,), 0.0) for w in query_words(part))
+            for match in _joined(normal_name(part), reader):
+                value = settings.joined_name * share**settings.concept_power
+                _boost_name(boosts, match, value, question, reader, settings)
 
 
 def _joined(norm: str, reader: Reader) -> list[NameMatch]:
@@ -145,7 +158,8 @@ def _boost_name(
     settings: RankingSettings,
 ) -> None:
     for hit, share in _definitions(match.name, reader, settings, question.arch):
-        boosts.symbol(hit, value * share, f"{match.how}: {match.name}")
+        likely = min(1.0, prior(hit, reader, settings))
+        boosts.symbol(hit, value * share * likely, f"{match.how}: {match.name}")
 
 
 def _main_symbols(file_ids: Iterable[int], reader: Reader) -> frozenset[int]:

@@ -8,7 +8,7 @@ import msgspec
 
 from warplens_cutlass.search.reader import Reader
 from warplens_cutlass.settings import RankingSettings
-from warplens_cutlass.words import normal_name
+from warplens_cutlass.words import edit_distance, normal_name
 
 _LONGEST = 80
 
@@ -82,20 +82,3 @@ def _misspelt(norm: str, reader: Reader, settings: RankingSettings) -> Iterable[
         similar = max(dice, 1 - edit_distance(norm, text) / max(len(norm), len(text)))
         if similar >= settings.fuzzy_floor:
             yield NameMatch(name, 0.9 * similar, "closest spelling")
-
-
-def edit_distance(a: str, b: str) -> int:
-    """Insertions, deletions, substitutions and swaps of neighbours between two names.
-
-    >>> edit_distance("ldsm", "lsdm"), edit_distance("copy", "copies")
-    (1, 3)
-    """
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, start=1):
-        last, before, row = before, row, [i] + [0] * len(b)
-        for j, y in enumerate(b, start=1):
-            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
-                row[j] = min(row[j], last[j - 2] + 1)
-    return row[-1]

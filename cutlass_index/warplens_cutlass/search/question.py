@@ -13,6 +13,11 @@ from warplens_cutlass.words import normal_name, split
 
 _NAME = re.compile(r"~?[A-Za-z_]\w*(?:::~?\w+)*|\d+x\d+x\d+\w*")
 _CODE_LIKE = re.compile(r"_|::|[a-z][A-Z]|^\d+x\d+x\d+_")
+_BRANDS = frozenset(
+    ("cute", "cutlass", "deepseek", "flashattention", "pytorch", "tensorrt", "geforce", "nvlink")
+)
+#: What a word of plain prose weighs beside one of code.
+_PROSE = 0.45
 _DEVICES = {"h100": "sm90", "h200": "sm90", "b200": "sm100", "gb200": "sm100", "a100": "sm80", "v100": "sm70",
             "t4": "sm75", "l40": "sm89", "5090": "sm120", "4090": "sm89"}  # fmt: skip
 
@@ -46,14 +51,16 @@ def ask(text: str, reader: Reader, arch: str = "") -> Question:
     words = query_words(text)
     known = [w for w in words if _weight(w, reader) > 0]
     unknown = [w for w in words if w not in known]
-    spelled = [(w, _spellings(w, reader)) for w in known] + [(w, _cut(w, reader)) for w in unknown]
-    weighted = [(s, _weight_of(s, reader)) for _, s in spelled if s]
+    spelled = [_spellings(w, reader) for w in known] + [_repaired(w, reader) for w in unknown]
+    weighted = [(s, _weight_of(s, reader)) for s in spelled if s]
     total = sum(weight for _, weight in weighted) or 1.0
     devices = frozenset(a for w in words if (a := _DEVICES.get(w)))
     return Question(
         text=text,
         terms=tuple(Term(s, weight / total) for s, weight in weighted if weight > 0),
-        names=tuple(dict.fromkeys(t for t in _NAME.findall(text) if _CODE_LIKE.search(t))),
+        names=tuple(
+            dict.fromkeys(t for t in _NAME.findall(text) if _CODE_LIKE.search(t) and t.lower() not in _BRANDS)
+        ),
         arch=frozenset(architectures(f"{text} {arch}")) | devices,
         words=tuple(words),
     )
@@ -69,12 +76,22 @@ def _weight_of(spellings: tuple[tuple[str, ...], ...], reader: Reader) -> float:
     own = values[0]
     generation = spellings[0][0] in GENERATIONS or spellings[0][0].startswith("sm")
     weight = own if own > 0 else min((v for v in values if v > 0), default=0.0)
-    return weight * (0.8 if generation else 1.0)
+    technical = max(reader.technical(w) for s in spellings for w in s)
+    return weight * (0.8 if generation else 1.0) * (_PROSE + (1 - _PROSE) * technical)
 
 
 def _spellings(word: str, reader: Reader) -> tuple[tuple[str, ...], ...]:
     others = (s for s in synonyms().get(word, ()) if all(reader.idf(w) > 0 for w in s))
     return ((word,), *others)
+
+
+def _repaired(word: str, reader: Reader) -> tuple[tuple[str, ...], ...]:
+    """A word the corpus lacks: cut in two, or as the known word it is a misspelling of."""
+    cut = _cut(word, reader)
+    if cut or len(word) < 5 or not word.isalpha():
+        return cut
+    near = reader.closest_word(word)
+    return _spellings(near, reader) if near else ()
 
 
 def _cut(word: str, reader: Reader) -> tuple[tuple[str, ...], ...]:

@@ -13,6 +13,7 @@ import msgspec
 
 from warplens_cutlass.corpus import Corpus
 from warplens_cutlass.store.schema import open_to_read
+from warplens_cutlass.words import edit_distance
 
 
 class SymbolHit(msgspec.Struct, frozen=True):
@@ -52,6 +53,7 @@ class Reader:
         self.lock = threading.RLock()
         self._db = open_to_read(database)
         self._idf: dict[str, float] = {}
+        self._technical: dict[str, float] = {}
         self._uses: dict[str, int] = {}
         row = self._db.execute("SELECT count(*) FROM symbol_words").fetchone()
         self._documents = max(int(row[0]), 1)
@@ -74,6 +76,29 @@ class Reader:
             value = math.log(1 + self._documents / row[0]) if row else 0.0
             self._idf[word] = value
         return value
+
+    def technical(self, word: str) -> float:
+        """How much a word belongs to code rather than to prose, 0 to 1: by how often it stands in names."""
+        value = self._technical.get(word)
+        if value is None:
+            counts = dict(
+                self._db.execute("SELECT col, doc FROM symbol_columns WHERE term = ?", (word,)).fetchall()
+            )
+            named = counts.get("name", 0) + 0.3 * counts.get("path", 0)
+            prose = counts.get("doc", 0)
+            value = self._technical[word] = named / (named + 0.5 * prose + 3) if counts else 0.0
+        return value
+
+    def closest_word(self, word: str) -> str:
+        """The known word that a misspelt one most likely stands for; "" when none is near."""
+        best, distance = "", 3 if len(word) > 7 else 2
+        low, high = word[:2], word[:1] + chr(ord(word[1]) + 1)
+        for (term,) in self._db.execute(
+            "SELECT term FROM symbol_vocabulary WHERE term >= ? AND term < ?", (low, high)
+        ):
+            if abs(len(term) - len(word)) < distance and (d := edit_distance(word, term)) < distance:
+                best, distance = term, d
+        return best
 
     def symbols(self, ids: Iterable[int]) -> dict[int, SymbolHit]:
         """Symbols by id."""

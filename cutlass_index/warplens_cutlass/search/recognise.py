@@ -10,6 +10,7 @@ import msgspec
 from warplens_cutlass.concepts import CONCEPTS, Concept
 from warplens_cutlass.extract.body import ptx_of_text
 from warplens_cutlass.search.structure import facts_of
+from warplens_cutlass.words import split
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -26,6 +27,8 @@ class CodeFacts(msgspec.Struct, frozen=True):
     #: PTX operations with their qualifiers, in order.
     ptx: tuple[str, ...]
     identifiers: tuple[str, ...]
+    #: Names of its functions and the words of its comments.
+    prose: str = ""
 
     def sentences(self) -> tuple[str, ...]:
         """What it does by hand, for people: "loads matrix fragments with ldmatrix (line 3)"."""
@@ -46,7 +49,15 @@ def recognise(code: str) -> CodeFacts:
         seen=tuple(kept),
         ptx=tuple(dict.fromkeys(ptx_of_text(_assembly(code)))),
         identifiers=tuple(dict.fromkeys(_IDENTIFIER.findall(code))),
+        prose=_prose(code),
     )
+
+
+def _prose(code: str) -> str:
+    functions = re.findall(r"(?:__global__|__device__)[^;{(]*?\b(\w+)\s*\(", code)
+    comments = re.findall(r"//([^\n]*)|/\*(.*?)\*/", code, re.S)
+    words = [" ".join(split(name)) for name in functions[:4]] + [a or b for a, b in comments[:6]]
+    return " ".join(" ".join(words).split()[:40])
 
 
 def _see(concept: Concept, code: str, structure: dict[str, int]) -> Seen | None:

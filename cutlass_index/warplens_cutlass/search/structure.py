@@ -191,8 +191,25 @@ def _indexed_rows(code: Code) -> int:
     pattern = (
         r"\w+\s*\[[^\[\]]*\b\w*(?:idx|ind|index|indices|perm|map|ids|offsets?)\w*\s*\[[^\]]+\]"
         r"|\w*(?:idx|index|indices|perm|row_ids)\w*\s*\[[^\]]+\]\s*\*\s*\w+"
+        r"|\b\w*(?:idx|ind|index|row|src|dst|id)\w*\s*=\s*\w*(?:idx|ind|indices|index|perm|map|ids)\w*\s*\["
     )
     return _line(code.text, re.search(pattern, code.text, re.I))
+
+
+def _image_layout(code: Code) -> int:
+    """Linear indices of both NHWC and NCHW order in one text."""
+    channels_last = re.search(r"\*\s*\w*[Ww]\w*\s*\+\s*\w+\s*\)\s*\*\s*\w*[Cc]\w*\s*\+", code.text)
+    planar = re.search(r"\*\s*\w*[Hh]\w*\s*\+\s*\w+\s*\)\s*\*\s*\w*[Ww]\w*\s*\+", code.text)
+    copies = re.search(r"\]\s*=\s*\w+\s*\[", code.text)
+    return _line(code.text, planar) if channels_last and planar and copies else 0
+
+
+def _rms(code: Code) -> int:
+    """A sum of squares, its root, and no mean taken away."""
+    squares = re.search(r"\+=\s*(\w+(?:\[[^\]]*\])?)\s*\*\s*\1\s*;|\+=\s*powf?\(", code.text)
+    root = re.search(r"\br?sqrtf?\s*\(", code.text)
+    mean = re.search(r"-\s*\w*(?:mean|mu|avg)\w*", code.text)
+    return _line(code.text, root) if squares and root and not mean else 0
 
 
 def _block_reduction(code: Code) -> int:
@@ -202,7 +219,8 @@ def _block_reduction(code: Code) -> int:
             r"\w+\s*\[\s*\w[\w.]*\s*\]\s*(?:\+=|=\s*\w*max)[^;]*\[[^\]]*\+[^\]]*\]", loop.body
         ):
             return loop.line
-    return 0
+    unrolled = re.search(r"(\w+)\s*\[\s*(\w[\w.]*)\s*\]\s*\+=\s*\1\s*\[\s*\2\s*\+\s*\w+\s*\]", code.text)
+    return _line(code.text, unrolled)
 
 
 def _batched_launch(code: Code) -> int:
@@ -262,6 +280,8 @@ _CHECKS: tuple[tuple[str, Callable[[Code], int]], ...] = (
     ("transposed tile", _transposed_tile),
     ("guarded access", _guarded),
     ("indexed rows", _indexed_rows),
+    ("image layout", _image_layout),
+    ("root mean square", _rms),
     ("block reduction", _block_reduction),
     ("batched launch", _batched_launch),
     ("batched product", _batched_product),

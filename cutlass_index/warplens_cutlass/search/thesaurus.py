@@ -18,33 +18,30 @@ class ConceptMatch(msgspec.Struct, frozen=True):
     share: float
 
 
+#: Least share of a phrase's words that the question must hold, and least number where it lacks one.
+_PHRASE_FLOOR = 0.6
+
+
 @functools.cache
 def _phrases() -> tuple[tuple[Concept, frozenset[str]], ...]:
     return tuple((c, frozenset(query_words(p))) for c in CONCEPTS for p in c.phrases)
 
 
 def concepts_in(question: Question) -> list[ConceptMatch]:
-    """Concepts with a phrase whose words are all in the question (or a synonym is), best first."""
-    weights = {term.spellings[0]: term.weight for term in question.terms}
-    present = set(question.words)
-    for word in question.words:
-        present |= {s[0] for s in synonyms().get(word, ()) if len(s) == 1}
+    """Concepts with a phrase that the question holds (all of its words, or most), best first."""
+    groups = {
+        word: {word} | {s[0] for s in synonyms().get(word, ()) if len(s) == 1} for word in question.words
+    }
+    present = set().union(*groups.values())
+    weights = {term.spellings[0][0]: term.weight for term in question.terms if len(term.spellings[0]) == 1}
     best: dict[str, ConceptMatch] = {}
     for concept, phrase in _phrases():
-        if not phrase or not phrase <= present:
+        held = len(phrase & present) / max(len(phrase), 1)
+        if held < 1 and (held < _PHRASE_FLOOR or len(phrase) < 3):
             continue
-        covered = _covered(phrase, question, weights)
+        covered = sum(weights.get(word, 0.0) for word, group in groups.items() if group & phrase)
+        share = min(covered, 1.0) * held**2
         old = best.get(concept.does)
-        if old is None or covered > old.share:
-            best[concept.does] = ConceptMatch(concept, covered)
-    return sorted(best.values(), key=lambda m: -m.share)[:6]
-
-
-def _covered(phrase: frozenset[str], question: Question, weights: dict[tuple[str, ...], float]) -> float:
-    """Share of the question's weight whose word (or a synonym) is in the phrase."""
-    total = 0.0
-    for word in question.words:
-        same = {word} | {s[0] for s in synonyms().get(word, ()) if len(s) == 1}
-        if same & phrase:
-            total += weights.get((word,), 0.0)
-    return min(total, 1.0)
+        if share and (old is None or share > old.share):
+            best[concept.does] = ConceptMatch(concept, share)
+    return sorted(best.values(), key=lambda m: -m.share)[:8]

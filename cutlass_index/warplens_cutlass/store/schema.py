@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -41,6 +41,7 @@ CREATE VIRTUAL TABLE symbol_words USING fts5(name, path, signature, doc, body, t
 CREATE VIRTUAL TABLE file_words USING fts5(path, title, doc, names, body, tokenize='ascii');
 CREATE VIRTUAL TABLE section_words USING fts5(title, path, body, tokenize='ascii');
 CREATE VIRTUAL TABLE symbol_vocabulary USING fts5vocab(symbol_words, row);
+CREATE VIRTUAL TABLE symbol_columns USING fts5vocab(symbol_words, col);
 CREATE VIRTUAL TABLE file_vocabulary USING fts5vocab(file_words, row);
 CREATE VIRTUAL TABLE name_grams USING fts5(norm, tokenize='trigram', content='', columnsize=0, detail='none');
 """
