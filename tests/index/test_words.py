@@ -3,9 +3,8 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warplens_cutlass.words import edit_distance
 from warplens_cutlass.vocabulary import query_words
-from warplens_cutlass.words import normal_name, split, stem
+from warplens_cutlass.words import edit_distance, normal_name, split, stem
 
 
 def test_identifiers_split_at_case_underscores_and_types() -> None:

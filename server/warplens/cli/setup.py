@@ -18,6 +18,12 @@ app = App(
     name="setup", help="Bring what this machine lacks into Warplens' own folder.", help_format="plaintext"
 )
 
+app.command(
+    "warplens.cli.index:cutlass",
+    name="cutlass",
+    help="Download the CUTLASS headers and examples, and index them.",
+)
+
 
 def consented(question: str, yes: bool) -> bool:
     """Whether the user agrees, by `--yes` or at the terminal.
