@@ -5,16 +5,20 @@ What a caller needs is here; everything else is inside. `search` answers a quest
 `status` manage corpora; `agent_search` and `agent_read` are the same within a budget of tokens.
 """
 
-from warplens_cutlass.corpus import Corpus, corpora, find_corpus
-from warplens_cutlass.engine import SearchOptions, search
-from warplens_cutlass.fetch import setup_cutlass
-from warplens_cutlass.lookup import Location, definitions_of, look_up, workspace_symbols
-from warplens_cutlass.model import KINDS, Answer, CorpusRoot, Kind, Result, SymbolCard
-from warplens_cutlass.reading import Excerpt, agent_read, agent_search, read
-from warplens_cutlass.search.recognise import recognise
-from warplens_cutlass.settings import IndexSettings, RankingSettings
-from warplens_cutlass.store.build import BuildReport, build, remove, update
-from warplens_cutlass.store.status import CorpusStatus, status
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warplens_cutlass.corpus import Corpus, corpora, find_corpus
+    from warplens_cutlass.engine import SearchOptions, search
+    from warplens_cutlass.fetch import setup_cutlass
+    from warplens_cutlass.lookup import Location, definitions_of, look_up, workspace_symbols
+    from warplens_cutlass.model import KINDS, Answer, CorpusRoot, Kind, Result, SymbolCard
+    from warplens_cutlass.reading import Excerpt, agent_read, agent_search, read
+    from warplens_cutlass.search.recognise import recognise
+    from warplens_cutlass.settings import IndexSettings, RankingSettings
+    from warplens_cutlass.store.build import BuildReport, build, remove, update
+    from warplens_cutlass.store.status import CorpusStatus, status
 
 __all__ = [
     "KINDS",
@@ -47,3 +51,42 @@ __all__ = [
     "update",
     "workspace_symbols",
 ]
+
+#: Imported when first asked for: a search from the command line shall not wait for what builds an index.
+_HOMES = {
+    "Answer": "warplens_cutlass.model",
+    "BuildReport": "warplens_cutlass.store.build",
+    "Corpus": "warplens_cutlass.corpus",
+    "CorpusRoot": "warplens_cutlass.model",
+    "CorpusStatus": "warplens_cutlass.store.status",
+    "Excerpt": "warplens_cutlass.reading",
+    "IndexSettings": "warplens_cutlass.settings",
+    "KINDS": "warplens_cutlass.model",
+    "Kind": "warplens_cutlass.model",
+    "Location": "warplens_cutlass.lookup",
+    "RankingSettings": "warplens_cutlass.settings",
+    "Result": "warplens_cutlass.model",
+    "SearchOptions": "warplens_cutlass.engine",
+    "SymbolCard": "warplens_cutlass.model",
+    "agent_read": "warplens_cutlass.reading",
+    "agent_search": "warplens_cutlass.reading",
+    "build": "warplens_cutlass.store.build",
+    "corpora": "warplens_cutlass.corpus",
+    "definitions_of": "warplens_cutlass.lookup",
+    "find_corpus": "warplens_cutlass.corpus",
+    "look_up": "warplens_cutlass.lookup",
+    "read": "warplens_cutlass.reading",
+    "recognise": "warplens_cutlass.search.recognise",
+    "remove": "warplens_cutlass.store.build",
+    "search": "warplens_cutlass.engine",
+    "setup_cutlass": "warplens_cutlass.fetch",
+    "status": "warplens_cutlass.store.status",
+    "update": "warplens_cutlass.store.build",
+    "workspace_symbols": "warplens_cutlass.lookup",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -5,26 +5,27 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from warplens_cutlass.corpus import Corpus, corpora
 from warplens_cutlass.extract.architecture import architectures
 from warplens_cutlass.model import Answer, CorpusRoot, Kind, Result
-from warplens_cutlass.search.by_code import rank_code
 from warplens_cutlass.search.by_name import name_matches, rank_names
 from warplens_cutlass.search.by_words import rank_words
 from warplens_cutlass.search.present import result_of, section_results
 from warplens_cutlass.search.question import Question, ask
 from warplens_cutlass.search.ranked import Ranked, example_first_after_definition, spread
 from warplens_cutlass.search.reader import Reader, forget_reader, open_reader
-from warplens_cutlass.search.recognise import CodeFacts, recognise
 from warplens_cutlass.settings import IndexSettings, RankingSettings
-from warplens_cutlass.store.build import current_index, update
+from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.vocabulary import query_words, synonyms
 from warplens_tools.errors import InputError
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+
+if TYPE_CHECKING:
+    from warplens_cutlass.search.recognise import CodeFacts
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ def search(
     options, settings = options or SearchOptions(), settings or IndexSettings()
     if not query.strip() and not like.strip():
         raise InputError("nothing to search for", remedy="give words, a symbol, or --like FILE:START-END")
-    facts = recognise(like) if like.strip() else None
+    facts = _look_at(like)
     chosen = _chosen(options)
     results: list[Result] = []
     for corpus in chosen:
@@ -97,6 +98,8 @@ def with_reader(
     for attempt in (0, 1):
         database = current_index(corpus)
         if database is None:
+            from warplens_cutlass.store.build import update  # process pools and locks, needed seldom
+
             progress(f"indexing {corpus.name}", None)
             update(corpus, settings=settings, progress=progress, cancel=cancel)
             database = current_index(corpus)
@@ -114,6 +117,14 @@ def with_reader(
                 raise InputError(f"the index of {corpus.name} cannot be read: {error}") from error
             database.unlink(missing_ok=True)
     raise AssertionError("unreachable")
+
+
+def _look_at(code: str) -> CodeFacts | None:
+    if not code.strip():
+        return None
+    from warplens_cutlass.search.recognise import recognise  # brings the parsers, which words do not need
+
+    return recognise(code)
 
 
 def _chosen(options: SearchOptions) -> Sequence[Corpus]:
@@ -134,9 +145,10 @@ def _search_one(
     question = ask(query, reader, options.arch)
     ranked, named = _candidates(reader, question, facts, ranking)
     ranked = [r for r in _best_of_each(ranked) if _kept(r, options, reader)]
-    chosen = spread(ranked, options.limit, ranking)
+    chosen = spread(ranked, max(options.limit, 10), ranking)
     if named or facts:
         chosen = example_first_after_definition(chosen)
+    chosen = chosen[: options.limit]
     results = [result_of(r, reader, settings, question) for r in chosen]
     if not facts and not named and (not options.kinds or "section" in options.kinds):
         results = section_results(results, question, reader, settings, options)
@@ -147,6 +159,8 @@ def _candidates(
     reader: Reader, question: Question, facts: CodeFacts | None, ranking: RankingSettings
 ) -> tuple[list[Ranked], bool]:
     if facts is not None:
+        from warplens_cutlass.search.by_code import rank_code
+
         ranked = rank_code(facts, reader, ranking, question.arch)
         for beside, scale in (
             (question, ranking.words_beside_code),

@@ -16,7 +16,7 @@ from warplens_cutlass.search.names import match_names
 from warplens_cutlass.search.prior import prior
 from warplens_cutlass.search.reader import Reader, SymbolHit
 from warplens_cutlass.settings import IndexSettings, RankingSettings
-from warplens_cutlass.store.build import current_index
+from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.words import normal_name
 
 _USAGES = 8

@@ -21,7 +21,8 @@ from tests.index import evaluate as e
 
 from warplens_cutlass.corpus import Corpus
 from warplens_cutlass.search.reader import open_reader
-from warplens_cutlass.store.build import build, current_index
+from warplens_cutlass.store.build import build
+from warplens_cutlass.store.generation import current_index
 
 
 def main() -> None:

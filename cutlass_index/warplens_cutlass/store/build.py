@@ -19,16 +19,16 @@ from pathlib import Path
 import filelock
 import msgspec
 
-from warplens_cutlass.corpus import Corpus, FoundFile, index_folder, register, unregister, walk
+from warplens_cutlass.corpus import Corpus, index_folder, register, unregister
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store import schema
+from warplens_cutlass.store.generation import CURRENT, current_index, current_name
 from warplens_cutlass.store.load import Loader, remove_file, replace_skipped
 from warplens_cutlass.store.read import read_files
+from warplens_cutlass.store.walk import FoundFile, walk
 from warplens_tools.errors import InputError, TimeLimitError, WarplensError
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
-
-_CURRENT = "current"
 
 
 class BuildReport(msgspec.Struct, frozen=True):
@@ -96,19 +96,6 @@ def remove(corpus: Corpus) -> None:
     with _locked(corpus, IndexSettings()):
         shutil.rmtree(index_folder(corpus), ignore_errors=True)
     unregister(corpus)
-
-
-def current_index(corpus: Corpus) -> Path | None:
-    """The current generation, where there is one of this schema."""
-    folder = index_folder(corpus)
-    try:
-        path = folder / (folder / _CURRENT).read_text().strip()
-        with path.open("rb") as file:
-            header = file.read(64)
-    except (OSError, UnicodeDecodeError):
-        return None
-    version = int.from_bytes(header[60:64], "big") if header.startswith(b"SQLite format 3\0") else -1
-    return path if version == schema.SCHEMA_VERSION else None
 
 
 @contextlib.contextmanager
@@ -240,20 +227,12 @@ def _next_generation(folder: Path) -> Path:
     return folder / f"index-{max(numbers) + 1}.sqlite"
 
 
-def current_name(folder: Path) -> str:
-    """The name in the file `current`; "" where there is none."""
-    try:
-        return (folder / _CURRENT).read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
 def _switch(folder: Path, path: Path) -> None:
     old = current_name(folder)
-    temporary = folder / f"{_CURRENT}.{os.getpid()}"
+    temporary = folder / f"{CURRENT}.{os.getpid()}"
     try:
         temporary.write_text(path.name)
-        temporary.replace(folder / _CURRENT)
+        temporary.replace(folder / CURRENT)
     except OSError as error:
         raise WarplensError(f"cannot switch to the new index in {folder}: {error.strerror}") from error
     if old and old != path.name:

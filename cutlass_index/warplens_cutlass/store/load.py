@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 
-from warplens_cutlass.corpus import FoundFile
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.store.rows import FileRows, SymbolRow
+from warplens_cutlass.store.walk import FoundFile
 from warplens_cutlass.words import normal_name, text_words
 
 _SYMBOL = "INSERT INTO symbols VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"

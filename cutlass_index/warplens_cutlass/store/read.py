@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from warplens_cutlass.corpus import FoundFile
-from warplens_cutlass.extract import extract_file
+from warplens_cutlass.extract.file import extract_file
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store.rows import FileRows, WorkResult, rows_of
+from warplens_cutlass.store.walk import FoundFile
 from warplens_tools.run.cancel import CancelToken
 
 #: Bytes of source in one unit of work: small enough to balance and to cancel, large enough to be worth a message.

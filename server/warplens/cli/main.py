@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 from rich.console import Console
 
-from warplens import __version__
+import warplens
 from warplens_tools.errors import CancelledError, WarplensError
 
 #: Exit statuses of every command: 0 clean, 1 findings at or above `--fail-on`, 2 could not run.
@@ -20,7 +20,7 @@ EXIT_CLEAN, EXIT_FINDINGS, EXIT_FAILED = 0, 1, 2
 app = App(
     name="warplens",
     help="A performance lens for CUDA: findings on the line, and faster kernels with their proof.",
-    version=__version__,
+    version=lambda: warplens.__version__,
     help_format="plaintext",
     result_action="return_value",
 )
