@@ -10,12 +10,15 @@ import msgspec
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import KernelEvidence, Tier
 from warplens_tools.finding import SEVERITIES, Bottleneck, Confidence, Finding
+from warplens_tools.memo import KernelMemo, context_of, key_of
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.roofline import classify
 from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.text import SourceText
 
 log = logging.getLogger(__name__)
+
+UNCLASSIFIED = Bottleneck("unknown", "low", "not classified yet")
 
 #: Orders findings of equal gain; also shrinks the gain of what is less sure when ranking.
 CONFIDENCE_WEIGHT: dict[Confidence, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
@@ -36,12 +39,41 @@ def analyse_file(
     gpu: Gpu,
     evidence: Mapping[str, KernelEvidence],
     tools: Sequence[MicroTool],
+    memo: KernelMemo | None = None,
 ) -> tuple[KernelAnalysis, ...]:
-    """Both stages for every kernel of a file; `evidence` by qualified name, absent kernels have only source."""
-    return tuple(
-        analyse_kernel(kernel, model, text, gpu, evidence.get(kernel.qualified_name, KernelEvidence()), tools)
-        for kernel in model.kernels
-    )
+    """Both stages for every kernel of a file.
+
+    `evidence` is by qualified name; kernels absent from it have only their source, and with a `memo` those
+    that are as they were are not analysed again.
+    """
+    if memo is None or evidence:
+        return tuple(
+            analyse_kernel(
+                kernel, model, text, gpu, evidence.get(kernel.qualified_name, KernelEvidence()), tools
+            )
+            for kernel in model.kernels
+        )
+    context = context_of(text, model, gpu.arch)
+    return tuple(_remembered(kernel, model, text, gpu, tools, memo, context) for kernel in model.kernels)
+
+
+def _remembered(
+    kernel: Kernel,
+    model: SourceModel,
+    text: SourceText,
+    gpu: Gpu,
+    tools: Sequence[MicroTool],
+    memo: KernelMemo,
+    context: bytes,
+) -> KernelAnalysis:
+    key = key_of(context, text, kernel)
+    findings = memo.find(key, kernel)
+    if findings is not None:
+        bottleneck = classify(KernelView(kernel, model, text, gpu, UNCLASSIFIED, KernelEvidence()))
+        return KernelAnalysis(kernel, bottleneck, findings, KernelEvidence())
+    fresh = analyse_kernel(kernel, model, text, gpu, KernelEvidence(), tools)
+    memo.keep(key, kernel, fresh.findings)
+    return fresh
 
 
 def analyse_kernel(
@@ -53,8 +85,7 @@ def analyse_kernel(
     tools: Sequence[MicroTool],
 ) -> KernelAnalysis:
     """Both stages for one kernel."""
-    unclassified = Bottleneck("unknown", "low", "not classified yet")
-    view = KernelView(kernel, model, text, gpu, unclassified, evidence)
+    view = KernelView(kernel, model, text, gpu, UNCLASSIFIED, evidence)
     view = msgspec.structs.replace(view, bottleneck=classify(view))
     findings: list[Finding] = []
     for tool in relevant_tools(view, tools):

@@ -21,6 +21,7 @@ from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import CancelledError, CompileError, WarplensError
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel, CompilerMessage, KernelEvidence, Unknown
 from warplens_tools.finding import Finding
+from warplens_tools.memo import KernelMemo
 from warplens_tools.micro.registry import all_tools
 from warplens_tools.run.cancel import CancelToken
 from warplens_tools.source.parse import parse
@@ -37,8 +38,11 @@ class Checked(msgspec.Struct, frozen=True):
 class FileCheck:
     """The state of one check: the parsed file, and what each stage adds to it."""
 
-    def __init__(self, path: Path, text: SourceText, gpu: Gpu, settings: Settings) -> None:
+    def __init__(
+        self, path: Path, text: SourceText, gpu: Gpu, settings: Settings, memo: KernelMemo | None = None
+    ) -> None:
         self.path = path
+        self.memo = memo
         self.text = text
         self.gpu = gpu
         self.settings = settings
@@ -75,7 +79,7 @@ class FileCheck:
         *,
         compiled: bool,
     ) -> Checked:
-        analyses = analyse_file(self.model, self.text, self.gpu, evidence, all_tools())
+        analyses = analyse_file(self.model, self.text, self.gpu, evidence, all_tools(), self.memo)
         found = [*file_findings, *(f for a in analyses for f in a.findings)]
         kept = wanted(found, suppressions(self.text), self.settings.ignore)
         report = file_report(str(self.path), self.model, analyses, kept, self.gpu, tiers)

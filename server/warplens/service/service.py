@@ -23,6 +23,7 @@ from warplens_tools.collect.flags import unit_flags
 from warplens_tools.collect.toolchain import Toolchain, ToolchainSettings, resolve_toolchain
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TIERS, Tier, Unknown
+from warplens_tools.memo import KernelMemo
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.source.units import units_including
 from warplens_tools.text import SourceText
@@ -44,6 +45,7 @@ class Service:
         self._editor = dict(editor or {})
         self._lock = threading.Lock()
         self._cache: BinaryCache | None = None
+        self._memo = KernelMemo()
 
     def configure(self, editor: Mapping[str, Any]) -> None:
         """Take the editor's settings (camelCase, as `settings.load` reads them); they override the file's."""
@@ -60,7 +62,9 @@ class Service:
     def check_text(self, path: Path, text: str) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""
         settings = self.settings_for(path).settings
-        return FileCheck(path, SourceText(text), gpu_for(None, settings), settings).source().report
+        with self._lock:
+            file = FileCheck(path, SourceText(text), gpu_for(None, settings), settings, self._memo)
+            return file.source().report
 
     def check_file(
         self,

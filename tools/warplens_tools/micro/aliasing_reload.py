@@ -75,7 +75,7 @@ def check(view: KernelView) -> Iterator[Finding]:
         severity="warning" if confirmed else "information",
         confidence="high" if confirmed else "low",
         message=(
-            f"{text} does not change in the loop of line {worst.loop.span.line} but is loaded in every iteration: "
+            f"{text} does not change in its loop but is loaded in every iteration: "
             f"the store to {view.text.slice(store.span)} may alias it."
         ),
         guidance=(

@@ -65,7 +65,6 @@ def check(view: KernelView) -> Iterator[Finding]:
     arrays = _arrays(view, line)
     names = " and ".join(a.name for a in arrays) or "a local array"
     in_loop = any(flow.depths[i] for i in dynamic)
-    where = f" on line {line}" if line is not None else ""
     yield Finding(
         code=TOOL.code,
         slug=TOOL.slug,
@@ -74,7 +73,7 @@ def check(view: KernelView) -> Iterator[Finding]:
         severity="warning",
         confidence="high",
         message=(
-            f"{names} {'live' if len(arrays) > 1 else 'lives'} in local memory: indexed by a run-time value{where}, "
+            f"{names} {'live' if len(arrays) > 1 else 'lives'} in local memory: indexed by a run-time value, "
             f"{len(dynamic)} local loads and stores per thread{' in a loop' if in_loop else ''}."
         ),
         guidance=(

@@ -34,7 +34,8 @@ def constants_of(tree: SourceTree) -> Constants:
 
 
 @functools.lru_cache(maxsize=8)
-def _functions_of(tree: SourceTree) -> tuple[Function, ...]:
+def functions_of(tree: SourceTree) -> tuple[Function, ...]:
+    """The function definitions of a tree, found once."""
     return tuple(find_functions(tree))
 
 
@@ -47,7 +48,7 @@ def kernel_tree(tree: SourceTree, kernel: Kernel) -> KernelTree | None:
 def _kernel_tree(tree: SourceTree, span: Span, name: str) -> KernelTree | None:
     start = tree.text.offset(span.line, span.column)
     end = tree.text.offset(span.end_line, span.end_column)
-    function = next((f for f in _functions_of(tree) if f.start == start and f.node.end_byte >= end), None)
+    function = next((f for f in functions_of(tree) if f.start == start and f.node.end_byte >= end), None)
     header = function is None or (function.macro is not None and function.macro.kind == "header")
     keep = frozenset() if header else _readable(tree)
     pieces = tree.macros.pieces(tree.masked.source[start:end], keep)

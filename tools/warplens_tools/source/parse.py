@@ -9,7 +9,8 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.source.constants import Constants
-from warplens_tools.source.functions import Function, find_functions, is_extern_c, plain_name, scope_names
+from warplens_tools.source.expanded import constants_of, functions_of
+from warplens_tools.source.functions import Function, is_extern_c, plain_name, scope_names
 from warplens_tools.source.generated import argument_span, expanded_kernel
 from warplens_tools.source.kernels import read_kernel, template_parameters
 from warplens_tools.source.launches import find_launches
@@ -37,8 +38,8 @@ def parse(text: SourceText, path: str, defines: Mapping[str, str] | None = None)
 
 def model_of(tree: SourceTree, path: str) -> SourceModel:
     """The model of a parsed text."""
-    constants = Constants(tree)
-    functions = find_functions(tree)
+    constants = constants_of(tree)
+    functions = list(functions_of(tree))
     names = frozenset(plain_name(tree.text_of(f.name_node)).rsplit("::", 1)[-1] for f in functions)
     kernels = _kernels(tree, constants, functions, names)
     kernel_names = frozenset(k.name for k in kernels)
