@@ -132,7 +132,7 @@ export class Editor {
         () => undefined,
       );
     }, `the action ${title} is offered`);
-    await this.screenshot('light-bulb');
+    await this.screenshot(`light-bulb-${this.options.name}`);
     await entry.click();
   }
 
@@ -180,16 +180,16 @@ export class Editor {
       .join('\n');
   }
 
+  /** Opens the quick input and fills it; again, where an editor that got the focus has closed it. */
   private async quickInput(key: string, text: string): Promise<void> {
     const input = this.page.locator('.quick-input-widget input[type=text]').first();
     await until(async () => {
       await this.page.keyboard.press(key);
-      return input.waitFor({ timeout: 1_000 }).then(
+      return input.fill(text, { timeout: 1_000 }).then(
         () => true,
         () => undefined,
       );
     }, 'the quick input opens');
-    await input.fill(text);
   }
 
   private prepare(): void {

@@ -1,12 +1,14 @@
 // A person's first session, with nothing of Warplens on the machine: consent, an environment from the wheel the
 // extension carries, and the findings of a real kernel, compiled by a real nvcc.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Editor, subfolders, until } from './editor.ts';
+import { Editor, ROOT, subfolders, until } from './editor.ts';
 
 const editor = new Editor({ name: 'first-session', files: ['examples/first/transpose.cu'] });
+
+const LINES = readFileSync(join(ROOT, 'examples/first/transpose.cu'), 'utf8').split('\n').length;
 
 before(() => editor.open());
 after(() => editor.close());
@@ -71,4 +73,24 @@ test('its hover shows the evidence and where it comes from', async () => {
   assert.match((await hover.textContent()) ?? '', /shared-memory passes per warp access/);
   await editor.screenshot('hover');
   await editor.page.keyboard.press('Escape');
+});
+
+test('without a GPU Optimize offers an edit as a diff, unproven, and says why', async () => {
+  await editor.page.locator('.codelens-decoration a', { hasText: 'Optimize this kernel' }).click();
+  await editor.page.locator('.monaco-diff-editor').waitFor();
+  await editor.webview('Unproven. Not measured:').waitFor();
+  await editor.screenshot('optimize-unproven');
+  const question = editor.notification(/\(unproven\)/);
+  await question.getByRole('button', { name: 'Dismiss' }).click();
+  await editor.page.locator('.monaco-diff-editor').waitFor({ state: 'detached' });
+});
+
+test('its quick fix is applied, and the finding is gone', async () => {
+  await editor.openFile('transpose.cu', 34, 50);
+  await editor.action('Pad the rows of tile');
+  const text = await editor.fileUntil('transpose.cu', (now) => /tile\[kTile\]\[kTile \+ 1\]/.test(now));
+  assert.equal(text.split('\n').length, LINES);
+  await editor.page.locator('.squiggly-warning').first().waitFor({ state: 'detached' });
+  await editor.ready();
+  await editor.screenshot('quick-fix-applied');
 });
