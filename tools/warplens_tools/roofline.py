@@ -20,6 +20,8 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
 from warplens_tools.launches import block_threads, grid_blocks
 from warplens_tools.micro.base import KernelView
+from warplens_tools.roofline_measured import measured_vote
+from warplens_tools.roofline_votes import with_measured
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import flops
@@ -66,6 +68,11 @@ class Demand(msgspec.Struct, frozen=True):
 
 def classify(view: KernelView) -> Bottleneck:
     """What bounds the kernel, from the evidence present; unknown with the reason where it does not decide."""
+    measured = measured_vote(view.evidence.counters, view.gpu, timing=view.evidence.timing)
+    return with_measured(_by_code(view), measured)
+
+
+def _by_code(view: KernelView) -> Bottleneck:
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         why = "the text alone does not decide it; the binary tier was not collected"

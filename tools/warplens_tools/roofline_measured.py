@@ -52,8 +52,9 @@ def _from_counters(counters: CounterEvidence, gpu: Gpu) -> Vote | None:
     compute, pipe = computed
     amounts = amounts_of(counters)
     roofline = None if amounts is None else roofline_of(amounts, gpu)
-    near_memory = _calibrated(roofline, memory=True)
-    near_compute = _calibrated(roofline, memory=False)
+    # Roofs calibrated on another card say nothing of this launch.
+    own = roofline if counters.gpu_name in ("", gpu.name) else None
+    near_memory, near_compute = _calibrated(own, memory=True), _calibrated(own, memory=False)
     shares = (
         max(memory / 100, near_memory.share if near_memory else 0.0),
         max(compute / 100, near_compute.share if near_compute else 0.0),

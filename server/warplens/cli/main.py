@@ -38,6 +38,11 @@ app.command(
 app.command("warplens.cli.history:app", name="history", help="Past runs, and what the rules were worth.")
 app.command("warplens.cli.search:search", name="search", help="Find a CUTLASS/CuTe symbol or example.")
 app.command("warplens.cli.index:app", name="index", help="Build and update the CUTLASS/CuTe index.")
+app.command(
+    "warplens.cli.calibrate:calibrate",
+    name="calibrate",
+    help="Measure this card's ceilings with ruler kernels.",
+)
 app.command("warplens.cli.doctor:doctor", name="doctor", help="What this machine has and what is missing.")
 app.command("warplens.cli.setup:app", name="setup", help="Bring what this machine lacks, with consent.")
 

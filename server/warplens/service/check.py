@@ -61,6 +61,13 @@ class FileCheck:
             compiled=True,
         )
 
+    def measured(
+        self, binary: BinaryEvidence | None, evidence: dict[str, KernelEvidence], tiers: tuple[str, ...]
+    ) -> Checked:
+        """What the text, the compiled unit where there is one, and measurements by qualified name say."""
+        messages = build_findings(self.path, self.text, binary.messages) if binary else ()
+        return self._checked(evidence, messages, tiers, compiled=binary is not None)
+
     def failed(self, error: WarplensError) -> Checked:
         """The source tier, and why the binary tier is missing."""
         messages: Sequence[CompilerMessage] = getattr(error, "messages", ())

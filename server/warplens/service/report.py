@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from warplens_tools.evidence import Observation, Unknown
+from warplens.service.profile_report import ProfileReport
+from warplens_tools.evidence import Observation, TimelineEvidence, Unknown
 from warplens_tools.finding import BottleneckClass, Confidence, Finding, Gain, Severity, Vote
 from warplens_tools.text import TextEdit
 
@@ -60,6 +61,8 @@ class KernelReport(msgspec.Struct, frozen=True):
     resources: ResourceReport | None
     #: Launch sites in the file that name it, 1-based lines.
     launch_lines: tuple[int, ...] = ()
+    #: What was measured of it; null where nothing was.
+    profile: ProfileReport | None = None
 
 
 class FixReport(msgspec.Struct, frozen=True):
@@ -113,6 +116,8 @@ class FileReport(msgspec.Struct, frozen=True):
     findings: tuple[FindingReport, ...]
     #: Tiers that were collected for this file.
     tiers: tuple[str, ...] = ()
+    #: What the file's program did over time; null where it was not traced.
+    timeline: TimelineEvidence | None = None
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -150,19 +150,23 @@ class Service:
                 checked.report, (Unknown(f"binary tier of {path.name}", why, remedy), *checked.unknown)
             )
         progress(f"compiling {unit.name}", None)
-        tier = BinaryTier(
+        tier = self.binary_tier(file, unit, loaded, options.arch)
+        notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
+        return check_binary(file, tier, cancel=cancel, on_partial=notify)
+
+    def binary_tier(self, file: FileCheck, unit: Path, loaded: Loaded, arch: str | None) -> BinaryTier:
+        """What the binary tier of a file is collected with; `arch` as asked for, None for the settings' own."""
+        settings = loaded.settings
+        return BinaryTier(
             unit=unit,
-            toolchain=toolchain,
+            toolchain=self.toolchain(settings),
             flags=unit_flags(unit, configured=settings.flags, root=Path(loaded.root)),
             arch=target_architecture(
-                options.arch or settings.architecture or file.gpu.arch,
-                arch_specific=file.model.needs_arch_specific,
+                arch or settings.architecture or file.gpu.arch, arch_specific=file.model.needs_arch_specific
             ),
             cache=self._binary_cache(),
             timeout=settings.compile_seconds,
         )
-        notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
-        return check_binary(file, tier, cancel=cancel, on_partial=notify)
 
     def _unit(self, path: Path, loaded: Loaded) -> Path | None:
         """The translation unit a file is compiled in: itself, or for a header one that includes it."""

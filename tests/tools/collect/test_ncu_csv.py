@@ -100,7 +100,7 @@ def test_numbers(text: str, comma: bool, expected: float | None) -> None:
 
 def test_text_without_a_table_is_refused_in_one_sentence() -> None:
     with pytest.raises(InputError, match="holds no profiled kernel"):
-        require_csv("==ERROR== nothing\n", origin="x.csv")
+        require_csv("==ERROR== nothing\n", name="x.csv")
 
 
 def test_representative_is_the_median_of_the_heaviest_shape() -> None:

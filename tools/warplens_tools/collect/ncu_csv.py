@@ -56,16 +56,16 @@ def parse_csv(text: str, *, origin: str = "ncu --csv") -> tuple[ProfiledLaunch, 
     return _with_sources(list(launches.values()), source)
 
 
-def require_csv(text: str, *, origin: str) -> tuple[ProfiledLaunch, ...]:
+def require_csv(text: str, *, name: str) -> tuple[ProfiledLaunch, ...]:
     """As `parse_csv`, for a text that the user named.
 
     Raises:
         InputError: it holds no profiled launch.
     """
-    launches = parse_csv(text, origin=origin)
+    launches = parse_csv(text)
     if not launches:
         raise InputError(
-            f"{origin} holds no profiled kernel",
+            f"{name} holds no profiled kernel",
             remedy="export it with `ncu --import REPORT --csv --page raw`",
         )
     return launches

@@ -1,0 +1,82 @@
+"""`warplens profile`: everything known of a file's kernels, measured or imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+from rich.console import Console
+
+from warplens.cli.main import EXIT_CLEAN
+from warplens.cli.profile_text import print_profile
+from warplens.service.profile import ProfileOptions, profile_file
+from warplens.service.report import Report
+from warplens.service.service import Service
+from warplens_tools.errors import InputError
+from warplens_tools.roofline_svg import roofline_svg
+
+
+def profile(
+    file: Path,
+    *,
+    kernel: str = "",
+    import_: Annotated[tuple[Path, ...], Parameter(name="--import", negative="")] = (),
+    arch: str | None = None,
+    svg: Path | None = None,
+    format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
+) -> int:
+    """Show what bounds each kernel, its roofline, stall reasons and hottest lines.
+
+    Parameters
+    ----------
+    file
+        The .cu file; its program is run under Nsight Compute and Nsight Systems unless reports are imported.
+    kernel
+        One kernel, by plain or qualified name.
+    import_
+        A report to read instead of running anything: .ncu-rep, text of `ncu --csv`, .nsys-rep, or its .sqlite.
+    arch
+        Architecture to judge against, such as sm_90.
+    svg
+        Folder to write each kernel's roofline into, as SVG.
+    format
+        Text for people, or one JSON object.
+    """
+    errors = Console(stderr=True, highlight=False)
+    options = ProfileOptions(kernel=kernel, reports=import_, arch=arch)
+
+    def said(message: str, _share: float | None = None) -> None:
+        if errors.is_terminal:
+            errors.print(f"warplens: {message} …", markup=False, style="dim")
+
+    report = profile_file(Service(Path.cwd()), file, options, progress=said)
+    if svg is not None:
+        write_drawings(report, svg)
+    if format == "json":
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    else:
+        # A pipe or a file has no width of its own; tables are not to be cut there.
+        width = None if sys.stdout.isatty() else 160
+        print_profile(Console(highlight=False, soft_wrap=True, width=width), report)
+    return EXIT_CLEAN
+
+
+def write_drawings(report: Report, folder: Path) -> None:
+    """One SVG per measured kernel.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in report.files:
+            for kernel in file.kernels:
+                if kernel.profile is not None and kernel.profile.roofline is not None:
+                    name = kernel.qualified_name.replace("::", "-").replace(" ", "-")
+                    drawing = roofline_svg(kernel.profile.roofline, title=kernel.qualified_name)
+                    (folder / f"{name}.svg").write_text(drawing, "utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write into {folder}: {error.strerror or error}") from error

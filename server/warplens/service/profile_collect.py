@@ -1,0 +1,263 @@
+"""Gathers measurements of one file's kernels: from reports that were named, or by running its program."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from warplens.service.workloads import workload_of
+from warplens.settings import Loaded
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect.match import match_launches
+from warplens_tools.collect.ncu import NcuRequest, collect_counters
+from warplens_tools.collect.ncu_csv import require_csv
+from warplens_tools.collect.ncu_report import read_report
+from warplens_tools.collect.nsys import collect_timeline, read_timeline
+from warplens_tools.collect.profile_cache import content_key, load_profile, named_files, store_profile
+from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.collect.report_gpu import report_gpu
+from warplens_tools.collect.toolchain import Toolchain, tool_version
+from warplens_tools.errors import CancelledError, InputError, MissingToolError, WarplensError
+from warplens_tools.evidence import BinaryEvidence, CounterEvidence, TimelineEvidence, Unknown
+from warplens_tools.run.build import build_program, start_command
+from warplens_tools.run.cancel import CancelToken, Progress
+from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.run.probe.visit import environment_of
+from warplens_tools.run.workload import Workload
+from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.text import SourceText
+
+#: A text export larger than this is refused: the raw page of a thousand launches has about 30 MB.
+MAX_TEXT_BYTES = 512 * 1024 * 1024
+
+
+class Gathered(msgspec.Struct):
+    """What was measured, by qualified kernel name, and on which card."""
+
+    counters: dict[str, CounterEvidence] = {}
+    #: The imported report each kernel's counters came from; absent for those collected here.
+    reports: dict[str, str] = {}
+    timeline: TimelineEvidence | None = None
+    gpu: Gpu | None = None
+    unknown: list[Unknown] = []
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """The file that is profiled, as it is now."""
+
+    path: Path
+    text: SourceText
+    model: SourceModel
+    loaded: Loaded
+    binary: BinaryEvidence | None
+    arch: str
+
+
+def import_reports(
+    paths: Sequence[Path], subject: Subject, *, toolchain: Toolchain, cancel: CancelToken | None
+) -> Gathered:
+    """Read every report and match it to the file. Of two reports of one kernel the later named counts.
+
+    Raises:
+        InputError: a report does not exist, or is none that is known.
+        MissingToolError: a report needs a tool that is not here.
+    """
+    gathered = Gathered()
+    compiled = subject.binary.kernels if subject.binary is not None else ()
+    for path in paths:
+        launches = _read(path, gathered, toolchain, cancel)
+        if not launches:
+            continue
+        found = match_launches(launches, subject.model, subject.text, report=path.name, compiled=compiled)
+        gathered.counters |= found.counters
+        gathered.reports |= dict.fromkeys(found.counters, str(path))
+        gathered.unknown += found.unknown
+        gathered.gpu = gathered.gpu or report_gpu(launches[0])
+    return gathered
+
+
+def _read(
+    path: Path, gathered: Gathered, toolchain: Toolchain, cancel: CancelToken | None
+) -> tuple[ProfiledLaunch, ...]:
+    """The launches of a report; a timeline goes into `gathered` instead."""
+    if not path.is_file():
+        raise InputError(f"there is no report {path}")
+    with path.open("rb") as file:
+        head = file.read(16)
+    if path.suffix == ".nsys-rep" or head.startswith(b"SQLite format 3"):
+        with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
+            gathered.timeline = read_timeline(path, toolchain=toolchain, workdir=Path(folder), cancel=cancel)
+        return ()
+    if path.suffix == ".ncu-rep":
+        return read_report(path, toolchain=toolchain, cancel=cancel)
+    if path.stat().st_size > MAX_TEXT_BYTES:
+        raise InputError(f"{path} is too large for a text export of Nsight Compute")
+    return require_csv(path.read_text("utf-8", errors="replace"), name=str(path))
+
+
+def run_and_collect(
+    subject: Subject,
+    kernels: Sequence[Kernel],
+    gpu: Gpu,
+    *,
+    toolchain: Toolchain,
+    progress: Progress,
+    cancel: CancelToken | None,
+) -> Gathered:
+    """Build and run the file's program under Nsight Compute, and under Nsight Systems where it is here.
+
+    What cannot be collected is said in `unknown`, never raised; only a cancellation is.
+    """
+    gathered = Gathered(gpu=gpu)
+    try:
+        workload = workload_of(subject.path, subject.model, subject.loaded)
+        with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
+            _collect(
+                _Run(subject, workload, gpu, toolchain, Path(folder)), kernels, gathered, progress, cancel
+            )
+    except CancelledError:
+        raise
+    except WarplensError as error:
+        gathered.unknown.append(Unknown(f"counters of {subject.path.name}", str(error), error.remedy))
+    return gathered
+
+
+class _Run(msgspec.Struct):
+    """One program to run; it is built when the first collector needs it."""
+
+    subject: Subject
+    workload: Workload
+    gpu: Gpu
+    toolchain: Toolchain
+    folder: Path
+    built: Path | None = None
+
+    def program(self, cancel: CancelToken | None) -> Path:
+        """The built program."""
+        if self.built is None:
+            self.built = build_program(
+                self.workload,
+                toolchain=self.toolchain,
+                arch=self.subject.arch,
+                folder=self.folder,
+                cancel=cancel,
+            )
+        return self.built
+
+    def key(self, what: bytes, cancel: CancelToken | None) -> str:
+        """The content of everything that could change what `what` collects."""
+        binary = self.subject.binary
+        sources = [Path(p) for p in binary.dependencies] if binary is not None else []
+        if self.workload.build or not sources:
+            sources = [self.program(cancel)]
+        directory = Path(self.workload.directory or self.subject.path.absolute().parent)
+        words = (*self.workload.wrapper, *self.workload.command, *self.workload.arguments)
+        parts: list[bytes | str] = [
+            what, msgspec.msgpack.encode(self.workload), self.subject.text.text, self.subject.arch,
+            binary.origin if binary is not None else "", self.gpu.uuid, self.gpu.driver,
+        ]  # fmt: skip
+        return content_key(parts, [*sources, *named_files(words, directory)])
+
+
+def _collect(
+    run: _Run, kernels: Sequence[Kernel], gathered: Gathered, progress: Progress, cancel: CancelToken | None
+) -> None:
+    for kernel in kernels:
+        with _said(f"counters of {kernel.qualified_name}", gathered):
+            launches = _counters(run, kernel, progress, cancel)
+            subject = run.subject
+            compiled = subject.binary.kernels if subject.binary is not None else ()
+            found = match_launches(
+                launches, subject.model, subject.text, report="this run", compiled=compiled
+            )
+            gathered.counters |= found.counters
+            gathered.unknown += found.unknown
+    if run.toolchain.find("nsys") is not None:
+        with _said("the timeline", gathered):
+            gathered.timeline = _timeline(run, progress, cancel)
+
+
+class _said(contextlib.AbstractContextManager[None]):  # noqa: N801
+    """Turns a failed collector into an unknown, so that it does not take the others with it."""
+
+    def __init__(self, what: str, gathered: Gathered) -> None:
+        self._what, self._gathered = what, gathered
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, WarplensError) or isinstance(error, CancelledError):
+            return False
+        self._gathered.unknown.append(Unknown(self._what, str(error), error.remedy))
+        return True
+
+
+def _counters(
+    run: _Run, kernel: Kernel, progress: Progress, cancel: CancelToken | None
+) -> tuple[ProfiledLaunch, ...]:
+    ncu = run.toolchain.find("ncu")
+    if ncu is None:
+        raise MissingToolError(run.toolchain.missing["ncu"].why, remedy=run.toolchain.missing["ncu"].remedy)
+    request = NcuRequest(kernel=kernel.name, tensor=_has_matrix_instructions(run.subject.binary, kernel))
+    key = run.key(msgspec.msgpack.encode(request) + tool_version(ncu).encode(), cancel)
+    known = load_profile(key, tuple[ProfiledLaunch, ...])
+    if known is not None:
+        return known
+    start = start_command(run.workload, run.program(cancel))
+    progress(f"profiling {kernel.name}", None)
+    with gpu_lock(run.gpu.uuid, f"profiling {kernel.name}", progress=progress, cancel=cancel):
+        launches = collect_counters(
+            start.arguments,
+            request,
+            toolchain=run.toolchain,
+            workdir=run.folder / "ncu",
+            cwd=Path(start.directory),
+            env=environment_of(start),
+            # Replay repeats the kernel once per pass; sixteen programs' time bounds the passes of this request.
+            time_limit=max(120.0, 16 * run.workload.time_limit),
+            cancel=cancel,
+        )
+    store_profile(key, launches)
+    return launches
+
+
+def _timeline(run: _Run, progress: Progress, cancel: CancelToken | None) -> TimelineEvidence:
+    nsys = run.toolchain.require("nsys")
+    key = run.key(f"timeline {tool_version(nsys)}".encode(), cancel)
+    known = load_profile(key, TimelineEvidence)
+    if known is not None:
+        return known
+    start = start_command(run.workload, run.program(cancel))
+    progress("tracing the program", None)
+    with gpu_lock(run.gpu.uuid, "tracing", progress=progress, cancel=cancel):
+        timeline = collect_timeline(
+            start.arguments,
+            toolchain=run.toolchain,
+            workdir=run.folder / "nsys",
+            cwd=Path(start.directory),
+            env=environment_of(start),
+            time_limit=max(120.0, 4 * run.workload.time_limit),
+            cancel=cancel,
+        )
+    store_profile(key, timeline)
+    return timeline
+
+
+def _has_matrix_instructions(binary: BinaryEvidence | None, kernel: Kernel) -> bool:
+    compiled = binary.kernels if binary is not None else ()
+    return any(
+        pipe_of(instruction) == "tensor"
+        for k in compiled
+        if k.qualified_name == kernel.qualified_name
+        for instruction in k.instructions
+    )
+
+
+def measured_gpu(gathered: Gathered, judged: Gpu) -> Gpu:
+    """The card whose roofs the counters stand under: the one here if it is the same, else the report's."""
+    if gathered.gpu is None or gathered.gpu.name == judged.name:
+        return judged
+    return gathered.gpu
