@@ -91,6 +91,15 @@ test('its quick fix is applied, and the finding is gone', async () => {
   const text = await editor.fileUntil('transpose.cu', (now) => /tile\[kTile\]\[kTile \+ 1\]/.test(now));
   assert.equal(text.split('\n').length, LINES);
   await editor.page.locator('.squiggly-warning').first().waitFor({ state: 'detached' });
+  // And stays gone once the kernel is compiled again.
+  await editor.page.locator('.codelens-decoration', { hasText: /occupancy \d+%/ }).waitFor();
   await editor.ready();
+  assert.equal(await editor.page.locator('.squiggly-warning').count(), 0);
   await editor.screenshot('quick-fix-applied');
+});
+
+test('the doctor says what is there and what is missing', async () => {
+  await editor.command('Warplens: Doctor');
+  await editor.webview('nvcc').waitFor();
+  await editor.screenshot('doctor');
 });
