@@ -227,7 +227,7 @@ def driver_version() -> str:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return ""
-    match = re.search(r"Kernel Module\D+(\d[\d.]+)", text)
+    match = re.search(r"Kernel Module\b.*?\s(\d+\.[\d.]+)", text)
     return match[1] if match else ""
 
 

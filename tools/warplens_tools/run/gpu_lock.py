@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import filelock
 import msgspec
-import platformdirs
 
 from warplens_tools.errors import TimeLimitError
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
@@ -28,13 +28,18 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 def lock_folder() -> Path:
-    """Where locks lie: `WARPLENS_LOCKS`, else the user's runtime folder."""
+    """Where locks lie: `WARPLENS_LOCKS`, else the user's runtime folder, else one of the temporary ones."""
     chosen = os.environ.get("WARPLENS_LOCKS")
-    return Path(chosen or platformdirs.user_runtime_dir("warplens", appauthor=False, ensure_exists=True))
+    if chosen:
+        return Path(chosen)
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "warplens" if runtime else Path(tempfile.gettempdir()) / f"warplens-{os.getuid()}"
 
 
 def holder(uuid: str) -> Holder | None:
     """Who holds the GPU's lock now, as far as it was noted; None if nobody does."""
+    if not _path(uuid).exists():
+        return None
     lock = filelock.FileLock(_path(uuid))
     with contextlib.suppress(filelock.Timeout), lock.acquire(timeout=0):
         return None
@@ -60,7 +65,7 @@ def gpu_lock(
         CancelledError: as named.
     """
     path = _path(uuid)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = filelock.FileLock(path)
     started = time.monotonic()
     while True:

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -171,6 +172,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
         std::atexit(at_exit);
     } catch (const std::exception& error) {
         probe->results.write(Record("failed").add("reason", error.what()));
+        std::fprintf(stderr, "warplens: %s\n", error.what());
         _exit(3);
     }
     return 1;

@@ -50,7 +50,7 @@ const std::map<std::string, Reader>& readers() {
         {"global", [](Job& j, auto& s) { j.globals.push_back(rest_of(s)); }},
         {"option", [](Job& j, auto& s) { std::string name; s >> name; s >> j.options[name]; }},
         {"variant",
-         [](Job& j, auto& s) { Variant v; s >> v.name >> v.scale >> v.noise; j.variants.push_back(v); }},
+         [](Job& j, auto& s) { Variant v; s >> v.scale >> v.noise; v.name = rest_of(s); j.variants.push_back(v); }},
         {"candidate", [](Job& j, auto& s) { j.candidates.emplace_back(); j.candidates.back().id = rest_of(s); }},
         {"cubin", [](Job& j, auto& s) { j.candidates.at(j.candidates.size() - 1).cubin = rest_of(s); }},
         {"entry", [](Job& j, auto& s) { j.candidates.at(j.candidates.size() - 1).entry = rest_of(s); }},

@@ -97,7 +97,7 @@ def encode_job(job: Job) -> str:
         f"parameter {p.index} {p.element} {'const' if p.constant else 'mutable'}" for p in job.parameters
     ]
     lines += [f"global {name}" for name in job.variables]
-    lines += [f"variant {v.name} {v.scale!r} {v.noise!r}" for v in job.variants]
+    lines += [f"variant {v.scale!r} {v.noise!r} {v.name}" for v in job.variants]
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
     for candidate in job.candidates:
         lines += _candidate(candidate)

@@ -1,0 +1,200 @@
+// The probe's pure parts, tested without a GPU. "probe_test job FILE" prints a job as it was read.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "compare.h"
+#include "job.h"
+#include "record.h"
+#include "stats.h"
+
+using namespace warplens;
+
+static int failures = 0;
+#define CHECK(condition)                                                    \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            std::printf("line %d: %s\n", __LINE__, #condition);             \
+            ++failures;                                                     \
+        }                                                                   \
+    } while (0)
+
+static Expected floats(const std::vector<float>& values) {
+    Expected e;
+    e.element = Element::f32;
+    e.bytes.resize(values.size() * 4);
+    std::memcpy(e.bytes.data(), values.data(), e.bytes.size());
+    e.written = std::make_shared<std::vector<std::uint8_t>>(values.size(), 1);
+    return e;
+}
+
+static Difference against(const Expected& e, const std::vector<float>& values, double length = 1) {
+    return compare(e, reinterpret_cast<const std::uint8_t*>(values.data()), {8, length});
+}
+
+static void floats_are_compared_within_their_bound() {
+    const Expected e = floats({1, -2, 1e6f, 0});
+    CHECK(against(e, {1, -2, 1e6f, 0}).right());
+    CHECK(against(e, {1.0000001f, -2, 1e6f, 0}).right());
+    CHECK(!against(e, {1.00001f, -2, 1e6f, 0}).right());
+    CHECK(against(e, {1.00001f, -2, 1e6f, 0}, 1e4).right());
+    CHECK(!against(e, {1, -2, 1e6f, 1e-30f}).right());  // nothing but zero is within a relative bound of zero
+    CHECK(against(e, {1.00001f, -2, 1e6f, 0}).first == 0);
+    CHECK(against(e, {1, -2.1f, 1e6f, 0}).first == 4);
+}
+
+static void what_the_result_was_summed_from_widens_the_bound() {
+    Expected e = floats({1e-6f});
+    CHECK(!against(e, {1.1e-6f}).right());
+    e.magnitude = {1.0f};
+    CHECK(against(e, {1.1e-6f}).right());
+    e.magnitude.clear();
+    e.spread = {1e-7f};
+    CHECK(against(e, {1.3e-6f}).right());
+    CHECK(!against(e, {1.6e-6f}).right());
+}
+
+static void nothing_passes_for_a_nan_or_infinity() {
+    const float nan = std::numeric_limits<float>::quiet_NaN(), infinite = INFINITY;
+    const Expected e = floats({1, nan, infinite});
+    CHECK(against(e, {1, nan, infinite}).right());
+    CHECK(against(e, {nan, nan, infinite}).nan == 1);
+    CHECK(against(e, {1, 0, infinite}).nan == 1);
+    CHECK(against(e, {1, nan, -infinite}).nan == 1);
+    CHECK(against(e, {1, nan, 3e38f}).nan == 1);
+}
+
+static void zeros_never_pass() {
+    Expected e = floats({1e-9f, -1e-9f, 2e-9f});
+    e.magnitude = {1, 1, 1};  // all rounding noise, so that every bound holds
+    const Difference d = against(e, {0, 0, 0});
+    CHECK(d.wrong == 0);
+    CHECK(d.scale && !d.right());
+}
+
+static void memory_the_baseline_never_writes_must_stay() {
+    const Expected e = floats({1, 2});
+    (*e.written)[1] = 0;
+    CHECK(against(e, {1, 2.0000002f}).stray == 1);
+    CHECK(against(e, {1.0000001f, 2}).right());
+}
+
+static void bytes_are_compared_as_they_are() {
+    Expected e;
+    e.element = Element::integer;
+    e.bytes = {1, 2, 3, 4};
+    e.written = std::make_shared<std::vector<std::uint8_t>>();
+    const std::uint8_t same[] = {1, 2, 3, 4}, other[] = {1, 2, 9, 4};
+    CHECK(compare(e, same, {}).right());
+    CHECK(compare(e, other, {}).wrong == 1 && compare(e, other, {}).first == 2);
+    CHECK(!compare(e, other, {}).as_floats);
+}
+
+static void floats_of_unknown_type_are_recognised() {
+    Expected e = floats({1.5f, 3.25f});
+    e.element = Element::other;
+    e.written->clear();
+    CHECK(against(e, {1.5000001f, 3.25f}).as_floats);
+    CHECK(!against(e, {1.6f, 3.25f}).as_floats);
+}
+
+static void other_widths_are_read() {
+    const std::uint16_t half = 0x3e00, tiny = 0x0001, brain = 0x3fc0;
+    CHECK(load(Element::f16, reinterpret_cast<const std::uint8_t*>(&half)) == 1.5);
+    CHECK(load(Element::f16, reinterpret_cast<const std::uint8_t*>(&tiny)) == std::ldexp(1, -24));
+    CHECK(load(Element::bf16, reinterpret_cast<const std::uint8_t*>(&brain)) == 1.5);
+}
+
+static void repeats_and_moves_are_learned() {
+    Expected e = floats({1, 2});
+    const std::vector<float> again = {1.25f, 2};
+    add_repeat(e, reinterpret_cast<const std::uint8_t*>(again.data()));
+    CHECK(e.spread[0] == 0.25f && e.spread[1] == 0 && e.repeats);
+    const float unit = static_cast<float>(input_move(Element::f32) / std::sqrt(3.0));
+    const std::vector<float> moved = {1 + 4 * unit, 2};
+    add_moved(e, reinterpret_cast<const std::uint8_t*>(moved.data()), 1);
+    CHECK(std::fabs(e.magnitude[0] - 4) < 0.01 && e.magnitude[1] == 0);
+}
+
+static void poison_is_ordinary_and_only_where_results_were() {
+    for (Element element : {Element::f32, Element::f64, Element::f16, Element::bf16}) {
+        std::vector<std::uint8_t> bytes(8000, 1), after(8000, 1);
+        std::fill(after.begin(), after.begin() + 4000, std::uint8_t{2});
+        poison(element, bytes.data(), after.data(), bytes.size(), 7);
+        const std::size_t size = element_size(element);
+        for (std::size_t at = 0; at < 4000; at += size) {
+            const double value = std::fabs(load(element, bytes.data() + at));
+            CHECK(value >= 0.25 && value < 4);
+        }
+        CHECK(std::vector<std::uint8_t>(bytes.begin() + 4000, bytes.end()) == std::vector<std::uint8_t>(4000, 1));
+    }
+}
+
+static void large_buffers_are_compared_whole() {
+    std::vector<float> values(3000001, 1.0f);
+    const Expected e = floats(values);
+    CHECK(against(e, values).right());
+    for (std::size_t at : {std::size_t{0}, std::size_t{1499999}, std::size_t{3000000}}) {
+        values[at] = 2;
+        CHECK(against(e, values).wrong == 1 && against(e, values).first == at * 4);
+        values[at] = 1;
+    }
+}
+
+static void medians_and_errors() {
+    CHECK(median({3, 1, 2}) == 2 && median({4, 1, 2, 3}) == 2.5 && std::isnan(median({})));
+    CHECK(ratio_error({1, 1, 1, 1}, {2, 2, 2, 2}) == 0);
+    CHECK(std::isinf(ratio_error({1, 1}, {1, 1})));
+    CHECK(ratio_error({1, 1.1, 0.9, 1, 1.05}, {1, 1, 1, 1, 1}) > 0.01);
+}
+
+static int print_job(const char* path) {
+    const Job job = read_job(path);
+    std::string candidates, variants, parameters;
+    for (const Candidate& c : job.candidates) {
+        Record r("candidate");
+        r.add("id", c.id).add("cubin", c.cubin).add("entry", c.entry).add("shared", double(c.shared));
+        r.extent("grid", c.grid[0], c.grid[1], c.grid[2]).extent("block", c.block[0], c.block[1], c.block[2]);
+        std::string variables;
+        for (const Global& g : c.globals)
+            variables += (variables.empty() ? "" : ",") + ("[" + quoted(g.name) + "," + quoted(g.live) + "]");
+        candidates += (candidates.empty() ? "" : ",") + r.raw("variables", "[" + variables + "]").json();
+    }
+    for (const Variant& v : job.variants)
+        variants += (variants.empty() ? "" : ",") + Record("variant").add("name", v.name).add("scale", v.scale).add("noise", v.noise).json();
+    for (const Parameter& p : job.parameters)
+        parameters += (parameters.empty() ? "" : ",") + Record("parameter").add("index", double(p.index)).add("element", double(int(p.element))).add("constant", p.constant).json();
+    Record r("job");
+    r.add("mode", job.mode).add("result", job.result).add("kernel", job.kernel).add("helpers", job.helpers);
+    r.add("launch", job.launch).add("seed", job.seed).extent("grid", job.grid[0], job.grid[1], job.grid[2]);
+    r.extent("block", job.block[0], job.block[1], job.block[2]).add("shared", std::uint64_t{job.shared});
+    r.add("options", double(job.options.size()));
+    r.raw("candidates", "[" + candidates + "]").raw("variants", "[" + variants + "]").raw("parameters", "[" + parameters + "]");
+    std::printf("%s\n", r.json().c_str());
+    return 0;
+}
+
+int main(int count, char** arguments) {
+    if (count == 3 && !std::strcmp(arguments[1], "job")) {
+        try {
+            return print_job(arguments[2]);
+        } catch (const std::exception& error) {
+            std::printf("%s\n", error.what());
+            return 1;
+        }
+    }
+    floats_are_compared_within_their_bound();
+    what_the_result_was_summed_from_widens_the_bound();
+    nothing_passes_for_a_nan_or_infinity();
+    zeros_never_pass();
+    memory_the_baseline_never_writes_must_stay();
+    bytes_are_compared_as_they_are();
+    floats_of_unknown_type_are_recognised();
+    other_widths_are_read();
+    repeats_and_moves_are_learned();
+    poison_is_ordinary_and_only_where_results_were();
+    large_buffers_are_compared_whole();
+    medians_and_errors();
+    return failures != 0;
+}
