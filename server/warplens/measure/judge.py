@@ -268,6 +268,7 @@ class Judge:
             library=library,
             helpers=helper_kernels(self._toolchain, gpu.arch, cancel=cancel),
             time_limit=self.workload.time_limit,
+            launch=self.settings.launch,
         )
         return _Opened(
             builder=builder,

@@ -20,9 +20,12 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Stop once the standard error of the median log ratio is below this: a third of the smallest gain
     #: that is called faster, so that three standard errors separate it from none.
     precision: float = 0.0015
-    #: Gains below this are called "same" whatever the interval says: no user changes code for less, and
-    #: code placement alone moves kernels by about as much.
-    smallest_gain: float = 0.005
+    #: Gains below this are called "same" whatever the interval says: the same machine code loaded twice
+    #: differs by up to half of it (where its instructions and the module lie), beyond its intervals.
+    smallest_gain: float = 0.01
+    #: Which launch of the heaviest shape is visited, from 0, where there are as many: the first ones often
+    #: work on memory that is still all zeros.
+    launch: int = 2
     #: Baseline launches before the first timing: an idle card needs some 50 ms to reach its clocks.
     warm_up_seconds: float = 0.15
     #: Runs of the baseline on equal inputs, for its own spread.

@@ -76,9 +76,9 @@ def change(timing: Timing, settings: MeasureSettings) -> Change:
 
 def overall(timings: Sequence[Timing], settings: MeasureSettings) -> tuple[Change, str]:
     """The change over all cache states, and why: faster in one may not be slower in another."""
-    changes = {timing.cache: change(timing, settings) for timing in timings}
-    words = ", ".join(f"{_said(t, changes[t.cache])}" for t in timings)
-    found = set(changes.values())
+    changes = [change(timing, settings) for timing in timings]
+    words = ", ".join(_said(timing, said) for timing, said in zip(timings, changes, strict=True))
+    found = set(changes)
     if {"faster", "slower"} <= found:
         return "same", f"faster in one cache state and slower in the other: {words}"
     if "faster" in found:

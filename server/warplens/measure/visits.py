@@ -33,10 +33,10 @@ from warplens_tools.source.model import Parameter
 #: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
 #: constants and shortcuts that hold for the program's inputs alone.
 VARIANTS = (
+    Variant("with noise", 1.0, 0.5),
+    Variant("negated", -1.0),
     Variant("scaled by 3", 3.0),
     Variant("scaled by 0.01", 0.01),
-    Variant("negated", -1.0),
-    Variant("with noise", 1.0, 0.5),
 )
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
@@ -54,6 +54,10 @@ class Place(msgspec.Struct, frozen=True):
     library: Path
     helpers: Path
     time_limit: float
+    #: Which launch of the shape, from 0; the last where there are fewer.
+    launch: int
+    #: Whether candidates are timed, or only compared.
+    timed: bool = True
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -149,6 +153,7 @@ class Visits:
             helpers=str(place.helpers),
             kernel=place.target.live,
             shape=Shape(shape.grid, shape.block, shape.shared),
+            launch=min(shape.launches - 1, place.launch),
             seed=random.SystemRandom().getrandbits(48),
             parameters=pointer_parameters(place.target.compiled.demangled, place.parameters),
             variables=place.variables,
@@ -169,6 +174,7 @@ class Visits:
                 "flush_cache": s.flush_cache,
                 "poison": self._poison,
                 "perturb": self._moves,
+                "time": place.timed,
             },
         )
 

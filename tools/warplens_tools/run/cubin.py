@@ -15,6 +15,7 @@ from warplens_tools.collect.demangle import demangle
 from warplens_tools.errors import InputError
 
 _OBJECT = 1
+_SYMBOLS, _NO_BITS = 2, 8
 #: nvcc marks names local to a unit with a hash of the unit: 8 hexadecimal digits.
 _UNIT_HASH = re.compile(r"((?:_GLOBAL__N__|_INTERNAL_|__nv_static_\d+__))[0-9a-f]{8}_")
 _UNIT_SCOPE = re.compile(r"_INTERNAL_[0-9a-f]{8}\w*::")
@@ -46,7 +47,7 @@ def variables(cubin: bytes) -> tuple[Variable, ...]:
     """
     sections = _sections(cubin)
     found = []
-    for table in (s for s in sections if s.kind == 2):
+    for table in (s for s in sections if s.kind == _SYMBOLS):
         names = sections[table.link]
         for at in range(table.offset, table.offset + table.size, 24):
             name, info, _, section, _, size = struct.unpack_from("<IBBHQQ", cubin, at)
@@ -81,12 +82,13 @@ def live_names(names: tuple[str, ...], program: bytes) -> dict[str, str]:
 def code_digest(cubin: bytes) -> str:
     """A digest of everything in a cubin that runs; equal digests are equal machine code and data."""
     digest = hashlib.sha256()
-    for section in sorted(_sections(cubin), key=lambda s: s.name):
-        if section.name.startswith(_CODE) and section.kind != 8:
-            name = _UNIT_HASH.sub(r"\g<1>00000000_", section.name)
-            digest.update(name.encode() + b"\0" + cubin[section.offset : section.offset + section.size])
-        elif section.name.startswith(_CODE):
-            digest.update(f"{section.name} {section.size}".encode())
+    for section in _sections(cubin):
+        if not section.name.startswith(_CODE):
+            continue
+        name = _UNIT_HASH.sub(r"\g<1>00000000_", section.name)
+        digest.update(f"{name} {section.size}\0".encode())
+        if section.kind != _NO_BITS:
+            digest.update(cubin[section.offset : section.offset + section.size])
     return digest.hexdigest()
 
 

@@ -44,9 +44,11 @@ def pointer_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tupl
         if not bare.endswith("*"):
             continue
         pointed = bare[:-1]
-        # a table of pointers holds no floats itself
-        element: Element = "other" if "*" in pointed else element_of(pointed)
-        found.append(JobParameter(index, element, constant=re.search(r"\bconst\b", pointed) is not None))
+        stars = pointed.count("*")
+        # one level of pointers is followed, as in a table of rows
+        element: Element = "other" if stars > 1 else element_of(pointed.replace("*", ""))
+        constant = re.search(r"\bconst\b", pointed) is not None
+        found.append(JobParameter(index, element, constant=constant, table=stars == 1))
     return tuple(found)
 
 

@@ -117,6 +117,25 @@ static void repeats_and_moves_are_learned() {
     CHECK(std::fabs(e.magnitude[0] - 4) < 0.01 && e.magnitude[1] == 0);
 }
 
+static void another_order_of_the_same_elements_is_known() {
+    Expected e = floats({1, 2, 3});
+    const std::vector<float> again = {3, 1, 2}, fourth = {3, 1, 4};
+    add_repeat(e, reinterpret_cast<const std::uint8_t*>(again.data()));
+    judge_spread(e, {8, 1});
+    CHECK(!e.repeats && e.unordered);
+    CHECK(against(e, {2, 3, 1}).right());
+    CHECK(!against(e, {2, 3, 4}).right());
+    Expected other = floats({1, 2, 3});
+    add_repeat(other, reinterpret_cast<const std::uint8_t*>(fourth.data()));
+    judge_spread(other, {8, 1});
+    CHECK(!other.repeats && !other.unordered);
+    Expected rounding = floats({1, 2, 3});
+    const std::vector<float> close = {1.0000001f, 2, 3};
+    add_repeat(rounding, reinterpret_cast<const std::uint8_t*>(close.data()));
+    judge_spread(rounding, {8, 1});
+    CHECK(rounding.repeats && !rounding.unordered);
+}
+
 static void poison_is_ordinary_and_only_where_results_were() {
     for (Element element : {Element::f32, Element::f64, Element::f16, Element::bf16}) {
         std::vector<std::uint8_t> bytes(8000, 1), after(8000, 1);
@@ -164,7 +183,7 @@ static int print_job(const char* path) {
     for (const Variant& v : job.variants)
         variants += (variants.empty() ? "" : ",") + Record("variant").add("name", v.name).add("scale", v.scale).add("noise", v.noise).json();
     for (const Parameter& p : job.parameters)
-        parameters += (parameters.empty() ? "" : ",") + Record("parameter").add("index", double(p.index)).add("element", double(int(p.element))).add("constant", p.constant).json();
+        parameters += (parameters.empty() ? "" : ",") + Record("parameter").add("index", double(p.index)).add("element", double(int(p.element))).add("constant", p.constant).add("table", p.table).json();
     Record r("job");
     r.add("mode", job.mode).add("result", job.result).add("kernel", job.kernel).add("helpers", job.helpers);
     r.add("launch", job.launch).add("seed", job.seed).extent("grid", job.grid[0], job.grid[1], job.grid[2]);
@@ -193,6 +212,7 @@ int main(int count, char** arguments) {
     floats_of_unknown_type_are_recognised();
     other_widths_are_read();
     repeats_and_moves_are_learned();
+    another_order_of_the_same_elements_is_known();
     poison_is_ordinary_and_only_where_results_were();
     large_buffers_are_compared_whole();
     medians_and_errors();

@@ -34,7 +34,8 @@ struct Expected {
     std::shared_ptr<std::vector<std::uint8_t>> written;
     std::vector<float> spread;         // per element, of repeats; empty: the repeats were bitwise equal
     std::vector<float> magnitude;      // A per element; empty: not estimated
-    bool repeats = true;               // the baseline's repeats agree (floats: finite where the first is)
+    bool repeats = true;               // the baseline's repeats agree, floats within rounding
+    bool unordered = false;            // they do not, but hold the same elements in another order
 };
 
 // L and F, the same for every stretch of a launch.
@@ -59,6 +60,8 @@ Difference compare(const Expected& expected, const std::uint8_t* got, const Tole
 
 // Adds one more run of the baseline on equal inputs.
 void add_repeat(Expected& expected, const std::uint8_t* run);
+// Decides, once magnitudes are known, whether a spread is rounding or another order of the elements.
+void judge_spread(Expected& expected, const Tolerance& tolerance);
 // Adds one run on moved inputs; `total` runs make the estimate of A.
 void add_moved(Expected& expected, const std::uint8_t* run, int total);
 // Marks the floating-point elements that differ between the contents before and after a run.

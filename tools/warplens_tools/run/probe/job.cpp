@@ -27,8 +27,10 @@ void read_extent(std::istringstream& line, unsigned (&extent)[3]) {
 
 Parameter read_parameter(std::istringstream& line) {
     Parameter p;
-    std::string element, constant;
+    std::string element, constant, table;
     line >> p.index >> element >> constant;
+    p.table = static_cast<bool>(line >> table) && table == "table";
+    line.clear(line.rdstate() & ~std::ios::failbit);
     p.element = element_of(element);
     p.constant = constant == "const";
     return p;
@@ -88,7 +90,7 @@ Job parse_job(const std::string& text) {
         } catch (const std::exception&) {
             throw std::runtime_error("cannot read the job's line: " + line);
         }
-        if (words.fail() && !words.eof()) throw std::runtime_error("cannot read the job's line: " + line);
+        if (words.fail()) throw std::runtime_error("cannot read the job's line: " + line);
     }
     if (job.mode.empty() || job.result.empty()) throw std::runtime_error("the job names no mode or result file");
     return job;

@@ -14,6 +14,7 @@ struct Parameter {
     int index = 0;
     Element element = Element::other;  // of the memory a pointer parameter leads to
     bool constant = false;             // declared pointer to const
+    bool table = false;                // a pointer to pointers to such elements
 };
 
 // An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1].

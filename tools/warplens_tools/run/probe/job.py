@@ -26,6 +26,8 @@ class JobParameter(msgspec.Struct, frozen=True):
     index: int
     element: Element
     constant: bool = False
+    #: It leads to pointers to such elements.
+    table: bool = False
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -94,7 +96,8 @@ def encode_job(job: Job) -> str:
         lines.append(f"shape {_words(*job.shape.grid, *job.shape.block, job.shape.shared)}")
     lines.append(f"launch {job.launch}")
     lines += [
-        f"parameter {p.index} {p.element} {'const' if p.constant else 'mutable'}" for p in job.parameters
+        f"parameter {p.index} {p.element} {'const' if p.constant else 'mutable'}{' table' if p.table else ''}"
+        for p in job.parameters
     ]
     lines += [f"global {name}" for name in job.variables]
     lines += [f"variant {v.scale!r} {v.noise!r} {v.name}" for v in job.variants]

@@ -11,7 +11,8 @@
 namespace warplens {
 namespace {
 
-constexpr std::size_t kLargeResult = 256u << 20;  // above it one moved input set has to do
+// Above these, two input sets beside the program's own have to do, and one.
+constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
 
 std::size_t floats_in(const std::vector<Stretch>& stretches) {
     std::size_t count = 0;
@@ -54,12 +55,29 @@ void Oracle::find_types() {
         const CUdeviceptr address = pointer_argument(baseline_, places, static_cast<std::size_t>(p.index));
         const Block* block = address ? memory_.find(address) : nullptr;
         if (!block) continue;
-        typed_.push_back({static_cast<std::size_t>(block - memory_.blocks.data()),
-                          static_cast<std::size_t>(address - block->base), p.element, p.index});
+        if (p.table) add_table(*block, address, p);
+        else add_type(*block, address, p);
     }
     std::sort(typed_.begin(), typed_.end(), [](const Typed& a, const Typed& b) {
         return std::pair(a.block, a.offset) < std::pair(b.block, b.offset);
     });
+}
+
+void Oracle::add_type(const Block& block, CUdeviceptr address, const Parameter& p) {
+    typed_.push_back({static_cast<std::size_t>(&block - memory_.blocks.data()),
+                      static_cast<std::size_t>(address - block.base), p.element, p.index});
+}
+
+// Every pointer in a table leads to elements of the table's type.
+void Oracle::add_table(const Block& block, CUdeviceptr address, const Parameter& p) {
+    Stretch table{static_cast<std::size_t>(&block - memory_.blocks.data()),
+                  static_cast<std::size_t>(address - block.base), 0, Element::other};
+    constexpr std::size_t most = 65536;
+    std::vector<CUdeviceptr> entries(std::min((block.bytes - table.offset) / sizeof(CUdeviceptr), most));
+    table.bytes = entries.size() * sizeof(CUdeviceptr);
+    memory_.read_saved(table, reinterpret_cast<std::uint8_t*>(entries.data()));
+    for (CUdeviceptr entry : entries)
+        if (const Block* there = entry ? memory_.find(entry) : nullptr) add_type(*there, entry, p);
 }
 
 // The type at an offset, and where it ends: a pointer's type holds up to the next pointer into the block, and
@@ -169,11 +187,11 @@ void Oracle::set_length(double seconds) {
 
 // Runs the baseline on a case and keeps its results; `mark` also notes what it changes.
 void Oracle::capture(Case& c, bool mark) {
-    std::vector<Bytes> before;
     prepare(c);
+    before_.resize(stretches_.size());
     for (std::size_t i = 0; mark && i < stretches_.size(); ++i) {
-        before.emplace_back(stretches_[i].bytes);
-        memory_.read(stretches_[i], before.back().data());
+        before_[i].resize(stretches_[i].bytes);
+        memory_.read(stretches_[i], before_[i].data());
     }
     run_once();
     c.after = memory_.checksums();
@@ -185,28 +203,36 @@ void Oracle::capture(Case& c, bool mark) {
         e.bytes.resize(stretches_[i].bytes);
         e.written = written_[i];
         memory_.read(stretches_[i], e.bytes.data());
-        if (mark) mark_written(*e.written, e.element, before[i].data(), e.bytes.data());
-        if (mark) changed_bytes += differing(before[i], e.bytes);
+        if (mark) mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
+        if (mark) changed_bytes += differing(before_[i], e.bytes);
         c.expected.push_back(std::move(e));
     }
     if (&c == &cases_[0]) changed_bytes_ = changed_bytes;
 }
 
+const std::uint8_t* Oracle::read_now(std::size_t stretch) {
+    scratch_.resize(std::max(scratch_.size(), stretches_[stretch].bytes));
+    memory_.read(stretches_[stretch], scratch_.data());
+    return scratch_.data();
+}
+
 void Oracle::learn_own() {
     Case& own = cases_[0];
     capture(own, true);
-    auto read = [&](std::size_t stretch) {
-        scratch_.resize(std::max(scratch_.size(), stretches_[stretch].bytes));
-        memory_.read(stretches_[stretch], scratch_.data());
-        return scratch_.data();
-    };
     for (int i = 1; i < static_cast<int>(job_.option("repeats")); ++i) {
         prepare(own);
         run_once();
         const bool same = changed(own.after, memory_.checksums()).empty();
-        for (std::size_t k = 0; !same && k < stretches_.size(); ++k) add_repeat(own.expected[k], read(k));
+        for (std::size_t k = 0; !same && k < stretches_.size(); ++k) add_repeat(own.expected[k], read_now(k));
     }
-    if (inputs_.empty() || !floats_in(stretches_) || !job_.option("perturb")) return;
+    const bool move = !inputs_.empty() && floats_in(stretches_) && job_.option("perturb") != 0;
+    if (move) learn_magnitudes();
+    for (Expected& e : own.expected)
+        if (!e.spread.empty()) judge_spread(e, tolerance_);
+}
+
+// How far results move when every input moves a little says what they were summed from.
+void Oracle::learn_magnitudes() {
     constexpr int moves = 3;
     results_.write(Record("stage").add("name", "moved inputs"));
     for (int i = 0; i < moves; ++i) {
@@ -218,7 +244,7 @@ void Oracle::learn_own() {
         dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
         run_once();
         for (std::size_t k = 0; k < stretches_.size(); ++k)
-            if (is_floating(stretches_[k].element)) add_moved(own.expected[k], read(k), moves);
+            if (is_floating(stretches_[k].element)) add_moved(cases_[0].expected[k], read_now(k), moves);
     }
 }
 
@@ -255,9 +281,7 @@ bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector
     run_once();
     bool agree = true;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        scratch_.resize(std::max(scratch_.size(), stretches_[i].bytes));
-        memory_.read(stretches_[i], scratch_.data());
-        if (compare(cases_[0].expected[i], scratch_.data(), tolerance_).right()) continue;
+        if (compare(cases_[0].expected[i], read_now(i), tolerance_).right()) continue;
         agree = false;
         poisoned[i] = false;
         memory_.write_saved(stretches_[i], original[i].data());
@@ -268,7 +292,8 @@ bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector
 void Oracle::learn_variants() {
     std::size_t bytes = 0;
     for (const Stretch& s : stretches_) bytes += s.bytes;
-    if (bytes > kLargeResult && cases_.size() > 2) cases_.resize(2);
+    const std::size_t most = bytes > kHugeResult ? 2 : bytes > kLargeResult ? 3 : cases_.size();
+    if (cases_.size() > most) cases_.resize(most);
     auto unclean = [&](const Case& c) {
         std::uint64_t count = 0;
         for (const Expected& e : c.expected) count += count_unclean(e.element, e.bytes.data(), e.bytes.size());
@@ -281,6 +306,7 @@ void Oracle::learn_variants() {
             // magnitudes and spread grow with the inputs; a variant changes their size by its scale
             const auto scale = static_cast<float>(std::max(1.0, std::fabs(c.variant.scale)));
             c.expected[k].repeats = cases_[0].expected[k].repeats;
+            c.expected[k].unordered = cases_[0].expected[k].unordered;
             c.expected[k].spread = cases_[0].expected[k].spread;
             c.expected[k].magnitude = cases_[0].expected[k].magnitude;
             for (float& value : c.expected[k].spread) value *= scale * scale;

@@ -59,6 +59,8 @@ class Oracle {
         int parameter;
     };
     void find_types();
+    void add_type(const Block& block, CUdeviceptr address, const Parameter& p);
+    void add_table(const Block& block, CUdeviceptr address, const Parameter& p);
     Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
     void find_inputs();
     double run_once();                          // seconds
@@ -66,7 +68,9 @@ class Oracle {
     void find_written();
     void add_stretches(const Chunks& chunks);
     void capture(Case& c, bool mark);
+    const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
+    void learn_magnitudes();
     void find_pure();
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     void learn_variants();
@@ -89,6 +93,7 @@ class Oracle {
     double limit_ = 0;
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     Bytes scratch_;
+    std::vector<Bytes> before_;
     std::vector<std::string> dropped_;
 };
 

@@ -68,7 +68,7 @@ class Visit {
         oracle_ = std::make_unique<Oracle>(job_, baseline_, *memory_, stream_, results_);
         trial_ = std::make_unique<Trial>(job_, baseline_, *memory_, *oracle_, stream_);
         const double learned = now();
-        const std::vector<double> samples = trial_->warm_up();
+        const auto samples = job_.option("time") ? trial_->warm_up() : std::vector<double>{};
         results_.write(oracle_->summary()
                            .add("samples", samples)
                            .add("origin", trial_->origin())
@@ -102,6 +102,15 @@ class Visit {
     }
 
    private:
+    // A module loaded afresh has no memory of what was asked of it; its twins get the program's contents.
+    std::unique_ptr<Loaded> load(const Candidate& candidate) {
+        auto loaded = std::make_unique<Loaded>(candidate, baseline_, *memory_);
+        loaded->bind();
+        memory_->restore(memory_->variables());
+        memory_->unbind();
+        return loaded;
+    }
+
     // One run per set of inputs; stops at the first that is not right.
     Outcome right(Loaded& loaded) {
         Outcome worst;
@@ -109,7 +118,6 @@ class Visit {
         for (const Case& c : oracle_->cases()) {
             memory_->unbind();
             loaded.bind();
-            memory_->restore(memory_->variables());
             oracle_->prepare(c);
             loaded.reset(stream_);
             loaded.launch().go(stream_);
@@ -127,17 +135,16 @@ class Visit {
 
     void measure(const Candidate& candidate, Record& record) {
         const double started = now();
-        auto loaded = std::make_unique<Loaded>(candidate, baseline_, *memory_);
+        auto loaded = load(candidate);
         const double ready = now();
         Outcome outcome = right(*loaded);
         const double compared = now();
         record.add("load_seconds", ready - started).add("right_seconds", compared - ready);
         std::string timings;
         for (bool flushed : {false, true}) {
-            if (!outcome.reason.empty() || (flushed && !job_.option("flush_cache"))) break;
-            // a module loaded afresh has no memory of what was asked of it
+            if (!outcome.reason.empty() || !job_.option("time") || (flushed && !job_.option("flush_cache"))) break;
             loaded.reset();
-            loaded = std::make_unique<Loaded>(candidate, baseline_, *memory_);
+            loaded = load(candidate);
             if (!oracle_->recover()) throw std::runtime_error("the snapshot was damaged");
             const Samples samples = trial_->run(loaded.get(), flushed);
             if (!samples.outcome.reason.empty()) outcome = samples.outcome;
@@ -149,7 +156,7 @@ class Visit {
                                                           .add("checked", std::uint64_t(samples.checked))
                                                           .json();
         }
-        if (outcome.reason.empty()) {
+        if (outcome.reason.empty() && job_.option("time")) {
             const Outcome after = right(*loaded);
             if (!after.reason.empty()) (outcome = after).reason += ", after timing";
         }

@@ -1,0 +1,70 @@
+"""Candidates are checked and compiled alone, with the real compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warplens.measure.builds import Builder, Built
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText, TextEdit
+
+PROGRAM = Path(__file__).parents[2] / "gpu/programs/anonymous_globals.cu"
+KERNEL = "(anonymous namespace)::reduce"
+
+
+def candidate(name: str, old: str, new: str) -> Candidate:
+    text = SourceText.read(PROGRAM)
+    start = text.text.index(old)
+    edit = TextEdit(text.span(start, start + len(old)), new)
+    return Candidate(name, str(PROGRAM), KERNEL, (edit,))
+
+
+@pytest.mark.compiler
+def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None:
+        pytest.skip("no nvcc")
+    builder = Builder(
+        Workload(str(PROGRAM), str(PROGRAM)),
+        toolchain=toolchain,
+        arch="sm_90",
+        folder=tmp_path,
+        settings=MeasureSettings(build_jobs=2),
+    )
+    baseline = builder.baseline()
+    (kernel,) = baseline.evidence.kernels
+    candidates = [
+        candidate("a comment", "float sum = 0;", "float sum = 0;  // the sum"),
+        candidate("other code", "sum += in[i] * table", "sum += 2 * in[i] * table"),
+        candidate("host code", 'std::printf("total', 'std::printf("Total'),
+        candidate("no such name", "float sum = 0;", "float sum = zero;"),
+        candidate("foreign file", "#include <cstdio>", "#include <cstdio>\n#include <stdio_ext.h>"),
+        candidate("a variable", "__device__ float total;", "__device__ float total;\n__device__ int seen;"),
+    ]
+    done: dict[str, Built | Verdict] = {}
+
+    def take(one: Built | Verdict) -> None:
+        done[one.candidate if isinstance(one, Verdict) else one.candidate.id] = one
+
+    builder.build_all(candidates, baseline, kernel, baseline.cubin, on_done=take)
+    states = {name: one.state for name, one in done.items() if isinstance(one, Verdict)}
+    assert states == {"host code": "refused", "no such name": "not_built", "foreign file": "refused"}
+    foreign = done["foreign file"]
+    assert isinstance(foreign, Verdict)
+    assert "stdio_ext.h" in foreign.reason
+    built = {name: one for name, one in done.items() if isinstance(one, Built)}
+    assert {name: one.identical for name, one in built.items()} == {
+        "a comment": True,
+        "other code": False,
+        "a variable": False,
+    }
+    live = {v.name: v.live for v in built["a variable"].job.variables}
+    assert live.pop("seen") == ""
+    assert live["table"] == "table"
+    assert all(live.values())
+    assert "6reduce" in built["other code"].job.entry

@@ -1,0 +1,59 @@
+"""Element types behind pointer parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from warplens_tools.run.elements import element_of, pointer_parameters, signature_types
+from warplens_tools.run.probe.job import JobParameter
+from warplens_tools.source.parse import parse
+from warplens_tools.text import SourceText
+
+
+@pytest.mark.parametrize(
+    ("text", "element"),
+    [
+        ("float const", "f32"),
+        ("float4", "f32"),
+        ("double2 const", "f64"),
+        ("double4_16a", "f64"),
+        ("__half", "f16"),
+        ("__half2", "f16"),
+        ("__nv_bfloat16", "bf16"),
+        ("__nv_bfloat162", "bf16"),
+        ("unsigned long long", "integer"),
+        ("std::uint8_t", "integer"),
+        ("int4", "integer"),
+        ("bool", "integer"),
+        ("Particle", "other"),
+        ("floaty", "other"),
+        ("void", "other"),
+    ],
+)
+def test_element_types(text: str, element: str) -> None:
+    assert element_of(text) == element
+
+
+def test_the_demangled_signature_counts() -> None:
+    found = pointer_parameters("void ns::k<float, 4>(float const*, int, __half*, Map<int, float>*, float**)")
+    assert found == (
+        JobParameter(0, "f32", constant=True),
+        JobParameter(2, "f16"),
+        JobParameter(3, "other"),
+        JobParameter(4, "f32", table=True),
+    )
+
+
+def test_without_a_signature_the_source_counts() -> None:
+    text = 'extern "C" __global__ void k(const double* __restrict__ in, int n, float4 *out) {}\n'
+    (kernel,) = parse(SourceText(text), "k.cu").kernels
+    assert pointer_parameters("k", kernel.parameters) == (
+        JobParameter(0, "f64", constant=True),
+        JobParameter(2, "f32"),
+    )
+
+
+def test_signatures_with_function_types_and_templates() -> None:
+    assert signature_types("k(int (*)(float, int), A<B<int>, C>)") == ["int (*)(float, int)", "A<B<int>, C>"]
+    assert signature_types("k()") == []
+    assert signature_types("k") is None

@@ -1,0 +1,63 @@
+"""One user of a GPU at a time, whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warplens_tools.errors import CancelledError, TimeLimitError
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.gpu_lock import gpu_lock, holder
+
+HOLD = """
+import sys, time
+from warplens_tools.run.gpu_lock import gpu_lock
+with gpu_lock("GPU-1", "judging scale"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLENS_LOCKS", str(tmp_path))
+
+
+def test_a_killed_holder_leaves_no_lock() -> None:
+    other = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    try:
+        assert other.stdout.readline() == "held\n"
+        held = holder("GPU-1")
+        assert held is not None
+        assert (held.pid, held.what) == (other.pid, "judging scale")
+        said: list[str] = []
+        with (
+            pytest.raises(TimeLimitError, match=rf"judging scale \(process {other.pid}\)"),
+            gpu_lock("GPU-1", "mine", timeout=0.2, progress=lambda text, _: said.append(text)),
+        ):
+            pass
+        assert said[0].startswith("waiting for the GPU, in use by judging scale")
+        with gpu_lock("GPU-2", "another card", timeout=1):
+            pass
+    finally:
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        other.stdout.close()
+    with gpu_lock("GPU-1", "mine", timeout=5):
+        mine = holder("GPU-1")
+        assert mine is not None
+        assert mine.pid == os.getpid()
+    assert holder("GPU-1") is None
+
+
+def test_waiting_can_be_cancelled() -> None:
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(CancelledError), gpu_lock("GPU-1", "mine", cancel=token):
+        pass

@@ -1,0 +1,179 @@
+"""The probe without a GPU: it builds, its pure parts hold, and jobs and records cross the border whole."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.errors import InputError, ToolFailedError
+from warplens_tools.run.probe import library
+from warplens_tools.run.probe.job import (
+    Job,
+    JobCandidate,
+    JobParameter,
+    JobVariable,
+    Shape,
+    Variant,
+    encode_job,
+)
+from warplens_tools.run.probe.records import RecordReader, ResultRecord
+
+PROBE = library.SOURCES
+PURE = ("compare.cpp", "job.cpp", "record.cpp", "stats.cpp")
+
+
+@pytest.fixture(scope="session")
+def probe_test(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The C++ tests, built without CUDA."""
+    compiler = resolve_toolchain().find("host_compiler")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    program = tmp_path_factory.mktemp("probe") / "probe_test"
+    sources = [Path(__file__).parent / "cpp/probe_test.cpp", *(PROBE / name for name in PURE)]
+    flags = ["-std=c++17", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror", f"-I{PROBE}"]
+    subprocess.run([compiler.path, *flags, *map(str, sources), "-o", str(program)], check=True)
+    return program
+
+
+@pytest.mark.compiler
+def test_the_pure_parts_hold(probe_test: Path) -> None:
+    done = subprocess.run([probe_test], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    assert done.returncode == 0
+
+
+words = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)
+lines = st.lists(words, min_size=1, max_size=3).map(" ".join)
+extents = st.tuples(*[st.integers(1, 2**31 - 1)] * 3)
+numbers = st.floats(-1e6, 1e6, allow_nan=False)
+jobs = st.builds(
+    Job,
+    mode=st.sampled_from(["survey", "visit"]),
+    result=lines,
+    parent=st.integers(0, 2**22),
+    helpers=lines,
+    kernel=words,
+    shape=st.builds(Shape, grid=extents, block=extents, shared=st.integers(0, 2**20)),
+    launch=st.integers(0, 2**40),
+    seed=st.integers(0, 2**63),
+    parameters=st.lists(
+        st.builds(
+            JobParameter,
+            index=st.integers(0, 30),
+            element=st.sampled_from(["other", "f64", "f32", "f16", "bf16", "integer"]),
+            constant=st.booleans(),
+            table=st.booleans(),
+        ),
+        max_size=4,
+    ).map(tuple),
+    variants=st.lists(st.builds(Variant, name=lines, scale=numbers, noise=numbers), max_size=3).map(tuple),
+    candidates=st.lists(
+        st.builds(
+            JobCandidate,
+            id=lines,
+            cubin=lines,
+            entry=words,
+            grid=st.none() | extents,
+            block=st.none() | extents,
+            shared=st.none() | st.integers(0, 2**20),
+            variables=st.lists(st.builds(JobVariable, name=words, live=words), max_size=2).map(tuple),
+        ),
+        max_size=3,
+    ).map(tuple),
+    options=st.dictionaries(words, numbers, max_size=3),
+)
+
+
+@pytest.mark.compiler
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(job=jobs)
+def test_a_job_is_read_as_it_was_written(probe_test: Path, tmp_path: Path, job: Job) -> None:
+    path = tmp_path / "job"
+    path.write_text(encode_job(job))
+    done = subprocess.run([probe_test, "job", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    read = json.loads(done.stdout)
+    assert job.shape is not None
+    assert (read["mode"], read["result"], read["kernel"]) == (job.mode, job.result, job.kernel)
+    assert (tuple(read["grid"]), tuple(read["block"])) == (job.shape.grid, job.shape.block)
+    assert (read["shared"], read["launch"], read["seed"]) == (job.shape.shared, job.launch, job.seed)
+    assert read["options"] == len(job.options)
+    assert [(p["index"], p["constant"], p["table"]) for p in read["parameters"]] == [
+        (p.index, p.constant, p.table) for p in job.parameters
+    ]
+    assert [v["name"] for v in read["variants"]] == [v.name for v in job.variants]
+    assert [v["scale"] for v in read["variants"]] == pytest.approx([v.scale for v in job.variants])
+    for mine, theirs in zip(job.candidates, read["candidates"], strict=True):
+        assert (theirs["id"], theirs["cubin"], theirs["entry"]) == (mine.id, mine.cubin, mine.entry)
+        assert tuple(theirs["grid"]) == (mine.grid or (0, 0, 0))
+        assert theirs["shared"] == (-1 if mine.shared is None else mine.shared)
+        live = [[v.name, "" if v.live == "-" else v.live] for v in mine.variables]
+        assert theirs["variables"] == live
+
+
+@pytest.mark.compiler
+@given(line=st.sampled_from(["nonsense 3", "launch x", "grid 1 2", "shape 1 2 3", "option a", "cubin x"]))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_bad_job_is_refused_with_its_line(probe_test: Path, tmp_path: Path, line: str) -> None:
+    path = tmp_path / "job"
+    path.write_text(f"mode visit\nresult r\n{line}\n")
+    done = subprocess.run([probe_test, "job", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert line in done.stdout
+
+
+def test_a_line_break_cannot_enter_a_job() -> None:
+    with pytest.raises(InputError, match="line break"):
+        encode_job(Job("visit", "/tmp/a\nmode survey"))
+
+
+def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    reader = RecordReader(path)
+    assert reader.read() == []
+    whole = msgspec.json.encode(ResultRecord("a", "right", "")) + b"\n"
+    path.write_bytes(whole + whole[:20])
+    assert [type(r) for r in reader.read()] == [ResultRecord]
+    with path.open("ab") as file:
+        file.write(whole[20:])
+    assert reader.read() == [ResultRecord("a", "right", "")]
+    assert len(reader.records) == 2
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_the_library_builds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path))
+    toolchain = resolve_toolchain()
+    if toolchain.find("cupti_library") is None:
+        pytest.skip("no CUPTI")
+    first = library.probe_library(toolchain)
+    stamp = first.stat().st_mtime_ns
+    assert library.probe_library(toolchain) == first
+    assert first.stat().st_mtime_ns == stamp
+    symbols = subprocess.run(["nm", "-D", first], capture_output=True, text=True, check=True).stdout
+    assert "InitializeInjection" in symbols
+    kernels = library.helper_kernels(toolchain, "sm_90")
+    assert kernels.read_bytes().startswith(b"\x7fELF")
+
+
+@pytest.mark.compiler
+def test_a_library_that_cannot_be_built_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toolchain = resolve_toolchain()
+    if toolchain.find("cupti_library") is None:
+        pytest.skip("no CUPTI")
+    monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path / "cache"))
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "broken.cpp").write_text("int x = ;\n")
+    monkeypatch.setattr(library, "SOURCES", sources)
+    with pytest.raises(ToolFailedError, match=r"the probe cannot be built: .*error") as caught:
+        library.probe_library(toolchain)
+    assert "C++17 compiler" in caught.value.remedy
