@@ -94,7 +94,7 @@ class RankingSettings(msgspec.Struct, frozen=True):
     words_beside_code: float = 0.8
     words_in_code: float = 0.35
     #: Candidates read from the full-text index.
-    candidates: int = 160
+    candidates: int = 130
     file_candidates: int = 60
     #: Least similarity (0 to 1) for a misspelt name.
     fuzzy_floor: float = 0.62

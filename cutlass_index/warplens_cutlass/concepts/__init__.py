@@ -6,6 +6,7 @@ from warplens_cutlass.concepts import (
     copying,
     fusing,
     layouts,
+    library,
     multiplying,
     numbers,
     scheduling,
@@ -23,6 +24,7 @@ CONCEPTS: tuple[Concept, ...] = (
     *scheduling.CONCEPTS,
     *fusing.CONCEPTS,
     *numbers.CONCEPTS,
+    *library.CONCEPTS,
 )
 
 __all__ = ["CONCEPTS", "Concept"]

@@ -237,7 +237,7 @@ CONCEPTS = (
             "block reduce",
             "reduce across threads",
         ),
-        symbols=("warpReduceSum", "blockReduceSum", "warp_reduce_sum_", "reduce", "Reduce", "Allreduce"),
+        symbols=("warpReduceSum", "blockReduceSum", "warp_reduce_sum_", "reduce", "Reduce"),
         examples=("cutlass/util/device_utils.h", "fmha_collective_softmax.hpp"),
         traces=(
             (r"__shfl_(?:down|xor|up)_sync|__shfl_(?:down|xor)\s*\(|shfl\.sync",),
@@ -259,7 +259,6 @@ CONCEPTS = (
         symbols=(
             "TensorReduction",
             "TensorReductionAffineContiguous",
-            "TensorReduceAffineContiguous",
             "reduce",
             "batch_reduce",
         ),

@@ -17,7 +17,7 @@ CONCEPTS = (
             "permute shared memory",
             "swizzled layout",
         ),
-        symbols=("Swizzle", "composition", "ComposedLayout", "make_swizzle_layout", "Layout_K_SW128_Atom"),
+        symbols=("Swizzle", "composition", "ComposedLayout", "Layout_K_SW128_Atom"),
         examples=("tutorial/sgemm_sm80.cu", "hopper/wgmma_sm90.cu"),
         traces=(
             (

@@ -69,7 +69,7 @@ CONCEPTS = (
     Concept(
         does="multiplies with Blackwell's tcgen05.mma",
         phrases=("tcgen05 mma", "umma", "blackwell tensor core instruction", "fifth generation tensor core"),
-        symbols=("SM100_MMA_F16BF16_SS", "SM100_MMA_TF32_SS", "UMMA", "make_tiled_mma"),
+        symbols=("SM100_MMA_F16BF16_SS", "SM100_MMA_TF32_SS", "make_tiled_mma"),
         examples=("blackwell/01_mma_sm100.cu", "blackwell/02_mma_tma_sm100.cu"),
         traces=((r"tcgen05\.mma|tcgen05\.commit|\bumma\w*",),),
         weight=1.3,
@@ -113,7 +113,6 @@ CONCEPTS = (
         symbols=(
             "StructuredSparseCompressor",
             "SM90StructuredSparseCompressor",
-            "SparseGemmCompressor",
             "reorder_meta",
             "uncompress",
         ),

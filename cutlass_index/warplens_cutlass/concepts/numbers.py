@@ -182,7 +182,7 @@ CONCEPTS = (
     Concept(
         does="computes with packed half instructions",
         phrases=("half2 arithmetic", "packed half fma", "f32x2", "packed fma"),
-        symbols=("fma", "HFMA2", "SM100_FMA"),
+        symbols=("fma"),
         traces=((r"__hfma2|__hadd2|__hmul2|fma\.rn\.f32x2|fma\.rn\.f16x2",),),
         weight=0.8,
     ),
@@ -195,7 +195,7 @@ CONCEPTS = (
             "rsqrt fast",
             "approximate reciprocal",
         ),
-        symbols=("fast_exp", "fast_rcp", "fast_log", "fast_sqrt", "fast_rsqrt"),
+        symbols=("fast_exp", "fast_log", "fast_sqrt"),
         traces=((r"ex2\.approx|__expf\s*\(|exp2f\s*\(",),),
         weight=0.5,
     ),

@@ -146,7 +146,6 @@ CONCEPTS = (
             "KernelTmaWarpSpecialized",
             "KernelTmaWarpSpecializedPingpong",
             "KernelTmaWarpSpecializedCooperative",
-            "WarpSpecializedPersistent",
             "CollectiveBuilder",
         ),
         examples=("48_hopper_warp_specialized_gemm", "49_collective_builder.cu"),

@@ -60,16 +60,17 @@ def rank_words(question: Question, reader: Reader, settings: RankingSettings) ->
         file_weights(settings),
         settings,
     )
-    return [_rank(hit, words.get(hit.id, 0.0), files.get(hit.file_id, 0.0), boosts, question, reader, settings,
+    asked = frozenset(w for term in question.terms for spelling in term.spellings for w in spelling)
+    return [_rank(hit, words.get(hit.id, 0.0), files.get(hit.file_id, 0.0), boosts, question, reader, settings, asked,
                   main=hit.id in mains) for hit in hits.values()]  # fmt: skip
 
 
 def _rank(
     hit: SymbolHit, words: float, file: float, boosts: Boosts, question: Question, reader: Reader,
-    settings: RankingSettings, *, main: bool,
+    settings: RankingSettings, asked: frozenset[str], *, main: bool,
 ) -> Ranked:  # fmt: skip
     role = settings.roles.get(hit.role, 0.8)
-    focus = 1 + settings.name_focus * (_focus(hit, question) - 0.5)
+    focus = 1 + settings.name_focus * (_focus(hit, asked) - 0.5)
     own = (1 - settings.file_share) * words * prior(hit, reader, settings) * focus
     around = settings.file_share * file * role * (1.0 if main else settings.not_main)
     extra, why = boosts.symbols.get(hit.id, (0.0, ""))
@@ -80,10 +81,9 @@ def _rank(
     return Ranked(hit, score, why, example=is_example(hit))
 
 
-def _focus(hit: SymbolHit, question: Question) -> float:
+def _focus(hit: SymbolHit, asked: frozenset[str]) -> float:
     """Share of the name's words that the question speaks of: 1 for a name that says nothing else."""
     words = split(hit.name)
-    asked = {w for term in question.terms for spelling in term.spellings for w in spelling}
     return sum(w in asked for w in words) / max(len(words), 1)
 
 
@@ -101,12 +101,12 @@ def boost_concepts(
             for hit, share in _definitions(name, reader, settings, arch):
                 boosts.symbol(hit, value * settings.concept_decay**place * share, match.concept.does)
         for place, part in enumerate(match.concept.examples):
-            rows = reader.rows(
-                "SELECT id FROM files WHERE instr(path, ?) AND main_symbol > 0 LIMIT 12", (part,)
+            files = reader.files_like(part)
+            decay = (
+                settings.concept_decay**place * settings.concept_example / (1 + 0.1 * max(len(files) - 1, 0))
             )
-            for (file_id,) in rows:
-                decay = settings.concept_decay**place * settings.concept_example / (1 + 0.1 * (len(rows) - 1))
-                boosts.file(int(str(file_id)), value * decay, f"shows how it {match.concept.does}")
+            for file_id in files:
+                boosts.file(file_id, value * decay, f"shows how it {match.concept.does}")
 
 
 def _definitions(

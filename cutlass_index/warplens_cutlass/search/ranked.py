@@ -22,7 +22,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
 def spread(ranked: Iterable[Ranked], limit: int, settings: RankingSettings) -> list[Ranked]:
     """Take the best again and again; each further result of one file or example folder counts less."""
-    pool = sorted(ranked, key=lambda r: -r.score)[: limit * 12]
+    pool = sorted(ranked, key=lambda r: -r.score)[: limit * 6]
     chosen: list[Ranked] = []
     files: dict[str, int] = {}
     folders: dict[str, int] = {}

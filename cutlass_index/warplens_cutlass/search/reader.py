@@ -53,6 +53,7 @@ class Reader:
         self.lock = threading.RLock()
         self._db = open_to_read(database)
         self._idf: dict[str, float] = {}
+        self._paths: dict[str, list[int]] = {}
         self._technical: dict[str, float] = {}
         self._uses: dict[str, int] = {}
         row = self._db.execute("SELECT count(*) FROM symbol_words").fetchone()
@@ -99,6 +100,14 @@ class Reader:
             if abs(len(term) - len(word)) < distance and (d := edit_distance(word, term)) < distance:
                 best, distance = term, d
         return best
+
+    def files_like(self, part: str) -> list[int]:
+        """Ids of files with a definition whose path holds `part`, at most twelve."""
+        found = self._paths.get(part)
+        if found is None:
+            sql = "SELECT id FROM files WHERE instr(path, ?) AND main_symbol > 0 LIMIT 12"
+            found = self._paths[part] = [row[0] for row in self._db.execute(sql, (part,))]
+        return found
 
     def symbols(self, ids: Iterable[int]) -> dict[int, SymbolHit]:
         """Symbols by id."""

@@ -8,6 +8,8 @@ from warplens_cutlass.search.question import Question, Term
 from warplens_cutlass.search.reader import Reader
 from warplens_cutlass.settings import RankingSettings
 
+#: Inverse document frequency below which a word finds too much: one definition in seven holds it.
+_COMMON = 2.1
 _SYMBOL_FIELDS = "name, path, signature, doc, body"
 _FILE_FIELDS = "path, title, doc, names, body"
 
@@ -28,12 +30,25 @@ def candidates(
     question: Question, reader: Reader, table: str, weights: Sequence[float], limit: int
 ) -> list[int]:
     """Rows of a word table that hold any word of the question, by BM25 with field weights."""
-    query = match_expression(question.terms)
+    query = match_expression(_selective(question.terms, reader))
     if not query:
         return []
+    if table == "symbol_words":
+        # Bodies mention everything; a definition that holds the words nowhere else is seldom meant.
+        query = f"{{name path signature doc}} : ({query})"
     ranks = ", ".join(f"{w:g}" for w in weights)
     sql = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY bm25({table}, {ranks}) LIMIT ?"
     return [int(str(row[0])) for row in reader.rows(sql, (query, limit))]
+
+
+def _selective(terms: Sequence[Term], reader: Reader) -> list[Term]:
+    """Terms without the spellings that half the corpus holds, while others remain: those find, these rank."""
+    kept = []
+    for term in terms:
+        rare = tuple(s for s in term.spellings if max(reader.idf(w) for w in s) >= _COMMON)
+        if rare:
+            kept.append(Term(rare, term.weight))
+    return kept if len(kept) >= 2 else list(terms)
 
 
 def match_expression(terms: Sequence[Term]) -> str:
@@ -58,33 +73,52 @@ def score_rows(
     )
     rows = reader.rows(f"SELECT rowid, {fields} FROM {table} WHERE rowid IN ({','.join(map(str, ids))})")
     best = max(weights)
+    plan = _plan(question.terms, settings)
     return {
-        int(str(row[0])): _score([f" {field} " for field in row[1:]], question.terms, weights, settings)
-        / best
-        for row in rows
+        int(str(row[0])): _score([f" {field} " for field in row[1:]], plan, weights) / best for row in rows
     }
 
 
-def _score(
-    fields: Sequence[str], terms: Sequence[Term], weights: Sequence[float], settings: RankingSettings
-) -> float:
+#: For each term: its weight, and per spelling the words to look for (with blanks around) and the factor.
+_Plan = list[tuple[float, list[tuple[tuple[str, ...], float]]]]
+
+
+def _plan(terms: Sequence[Term], settings: RankingSettings) -> _Plan:
+    return [
+        (
+            term.weight,
+            [
+                (tuple(f" {w} " for w in spelling), settings.synonym_weight if number else 1.0)
+                for number, spelling in enumerate(term.spellings)
+            ],
+        )
+        for term in terms
+    ]
+
+
+def _score(fields: Sequence[str], plan: _Plan, weights: Sequence[float]) -> float:
+    whole = "".join(fields)
     total = 0.0
-    for term in terms:
+    for weight, spellings in plan:
         value = 0.0
-        for number, spelling in enumerate(term.spellings):
-            found = _found(fields, spelling, weights)
-            value = max(value, found * (1.0 if number == 0 else settings.synonym_weight))
-        total += term.weight * value
+        for needles, factor in spellings:
+            # Plain loops: this runs some ten thousand times in one question.
+            found = 1e9
+            for needle in needles:
+                if needle not in whole:
+                    found = 0.0
+                    break
+                found = min(found, _found(fields, needle, weights))
+            value = max(value, factor * found)
+        total += weight * value
     return total
 
 
-def _found(fields: Sequence[str], spelling: tuple[str, ...], weights: Sequence[float]) -> float:
-    """The best field that holds the word, plus a little for each other; the weakest of several words."""
-    values = []
-    for word in spelling:
-        needle = f" {word} "
-        hits = [weight for field, weight in zip(fields, weights, strict=True) if needle in field]
-        if not hits:
-            return 0.0
-        values.append(max(hits) + 0.1 * (sum(hits) - max(hits)))
-    return min(values)
+def _found(fields: Sequence[str], needle: str, weights: Sequence[float]) -> float:
+    """The best field that holds a word, plus a little for each other."""
+    best = rest = 0.0
+    for field, weight in zip(fields, weights, strict=True):
+        if needle in field:
+            rest += weight
+            best = max(best, weight)
+    return best + 0.1 * (rest - best)

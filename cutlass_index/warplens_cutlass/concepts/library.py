@@ -1,0 +1,388 @@
+"""What stands around kernels: containers, iterators of CUTLASS 2.x, host helpers, launching and debugging."""
+
+from __future__ import annotations
+
+from warplens_cutlass.concepts.model import Concept
+
+CONCEPTS = (
+    Concept(
+        does="computes how many stages fit into shared memory",
+        phrases=(
+            "stage count",
+            "number of pipeline stages",
+            "how many stages fit",
+            "stages shared memory capacity",
+            "automatic stage count",
+            "stage count carveout epilogue",
+        ),
+        symbols=("StageCountAutoCarveout", "StageCountAuto", "compute_stage_count_or_override", "StageCount"),
+        examples=("49_collective_builder.cu",),
+    ),
+    Concept(
+        does="times kernels with events",
+        phrases=(
+            "time kernel",
+            "cuda event timer",
+            "measure kernel time",
+            "gpu timer",
+            "benchmark loop",
+            "elapsed time kernel",
+            "time cuda events",
+        ),
+        symbols=("GpuTimer", "GPU_Clock"),
+        traces=((r"cudaEventElapsedTime|cudaEventRecord",),),
+        weight=0.6,
+    ),
+    Concept(
+        does="parses the command line of a program",
+        phrases=("command line options", "parse command line", "parse arguments example"),
+        symbols=("CommandLine", "Options"),
+    ),
+    Concept(
+        does="checks CUDA and CUTLASS errors",
+        phrases=("error check macro", "check cuda error", "status to string", "error handling cutlass"),
+        symbols=("CUTLASS_CHECK", "Status", "CUDA_CHECK", "cutlassGetStatusString", "cuda_exception"),
+    ),
+    Concept(
+        does="holds a tensor on host and device",
+        phrases=(
+            "host device tensor",
+            "tensor both host and device",
+            "host tensor sync device",
+            "allocate device memory raii",
+            "device allocation",
+        ),
+        symbols=("HostTensor", "DeviceAllocation", "sync_device"),
+        examples=("01_cutlass_utilities", "00_basic_gemm/basic_gemm.cu"),
+    ),
+    Concept(
+        does="fills tensors with random or sequential numbers",
+        phrases=(
+            "gaussian random",
+            "random gaussian tensor",
+            "uniform random tensor",
+            "fill tensor random device",
+            "fill sequential",
+            "random numbers",
+        ),
+        symbols=(
+            "TensorFillRandomGaussian",
+            "TensorFillRandomUniform",
+            "BlockFillRandomGaussian",
+            "BlockFillSequential",
+            "BlockFillRandomUniform",
+        ),
+    ),
+    Concept(
+        does="swaps the operands so that the output is transposed",
+        phrases=(
+            "swap operands",
+            "transpose operands",
+            "swap a and b",
+            "column major output swap",
+            "exchange operands a b",
+            "swap ab",
+        ),
+        symbols=("MapArguments",),
+        examples=("55_hopper_mixed_dtype_gemm.cu",),
+    ),
+    Concept(
+        does="lays out tensor core operands in shared memory (CUTLASS 2.x)",
+        phrases=(
+            "tensor op multiplicand layout",
+            "shared memory layout tensor core operand cutlass 2",
+            "crosswise congruous layout",
+            "swizzled shared layout tensor core",
+        ),
+        symbols=(
+            "TensorOpMultiplicand",
+            "TensorOpMultiplicandCrosswise",
+            "TensorOpMultiplicandCongruous",
+            "RowMajorTensorOpMultiplicandCrosswise",
+        ),
+    ),
+    Concept(
+        does="loads tiles from global memory with predicates (CUTLASS 2.x)",
+        phrases=(
+            "predicated tile iterator",
+            "global memory iterator",
+            "tile iterator predicates",
+            "load tile predicates iterator",
+            "tile access iterator",
+        ),
+        symbols=("PredicatedTileIterator", "PredicatedTileAccessIterator", "RegularTileIterator"),
+        examples=("04_tile_iterator",),
+    ),
+    Concept(
+        does="maps threads onto a tile",
+        phrases=(
+            "thread map",
+            "threads mapped tile",
+            "map threads tile",
+            "stripmined thread map",
+            "warp raked",
+        ),
+        symbols=("PitchLinearStripminedThreadMap", "PitchLinearWarpRakedThreadMap", "OutputTileThreadMap"),
+    ),
+    Concept(
+        does="multiplies warp tiles with tensor cores (CUTLASS 2.x)",
+        phrases=("warp level gemm", "warp mma tensor op", "warp tile multiply", "warp level mma operator"),
+        symbols=("MmaTensorOp", "DefaultMmaTensorOp", "MmaSimt"),
+        examples=("tensorop_canonical.cu", "simt_canonical.cu"),
+    ),
+    Concept(
+        does="runs the block-level mainloop (CUTLASS 2.x)",
+        phrases=(
+            "threadblock mainloop",
+            "block level mma",
+            "threadblock level gemm",
+            "mma pipelined",
+            "default mma core",
+        ),
+        symbols=("MmaPipelined", "MmaMultistage", "MmaSingleStage", "DefaultMma", "DefaultMmaCore"),
+    ),
+    Concept(
+        does="stores the output tile of a block (CUTLASS 2.x epilogue)",
+        phrases=(
+            "threadblock epilogue",
+            "epilogue output tile iterator",
+            "epilogue shared memory exchange",
+            "output tile iterator",
+        ),
+        symbols=("Epilogue", "DefaultEpilogueTensorOp", "PredicatedTileIterator", "InterleavedEpilogue"),
+    ),
+    Concept(
+        does="masks scores causally",
+        phrases=("causal mask", "causal attention", "attention mask", "masking attention residual"),
+        symbols=("CausalMask", "CausalFusion", "ResidualMask", "CausalIndividualTileScheduler"),
+        examples=("77_blackwell_fmha/77_blackwell_fmha.cu", "88_hopper_fmha/88_hopper_fmha.cu"),
+        traces=(
+            (
+                r"(?i)causal|if\s*\(\s*\w*(?:col|key|kv|j)\w*\s*>\s*\w*(?:row|query|q|i)\w*\s*\)\s*\w+(?:\[[^\]]*\])*\s*=\s*-",
+            ),
+        ),
+    ),
+    Concept(
+        does="decodes one token against a key-value cache",
+        phrases=(
+            "decode attention",
+            "kv cache attention",
+            "generation attention",
+            "attention single query",
+            "decoding attention",
+        ),
+        symbols=("Sm100FmhaGenKernelWarpspecialized", "Sm100FmhaGenMainloopWarpspecialized"),
+        examples=("77_blackwell_fmha/77_blackwell_fmha_gen.cu",),
+    ),
+    Concept(
+        does="states the number of SMs to a kernel",
+        phrases=(
+            "hardware info",
+            "limit number of sms",
+            "restrict sms",
+            "sm count persistent",
+            "number of sms kernel",
+            "how many sms",
+        ),
+        symbols=("KernelHardwareInfo", "query_device_multiprocessor_count"),
+        examples=("48_hopper_warp_specialized_gemm",),
+    ),
+    Concept(
+        does="works with compile-time integers",
+        phrases=("compile time integer", "static integer", "integral constant", "constant int type"),
+        symbols=("C", "Int", "integral_constant", "is_static"),
+    ),
+    Concept(
+        does="computes with tuples of integers",
+        phrases=(
+            "int tuple",
+            "nested tuple shape",
+            "tuple algorithm",
+            "shape divide",
+            "ceil divide",
+            "size of shape",
+            "rank depth tuple",
+        ),
+        symbols=("shape_div", "ceil_div", "product", "rank", "depth", "transform_apply", "fold"),
+    ),
+    Concept(
+        does="marks pointers with their memory space",
+        phrases=("pointer memory space tag", "smem pointer type", "gmem pointer type", "pointer flag"),
+        symbols=("make_smem_ptr", "make_gmem_ptr", "smem_ptr", "make_tmem_ptr", "is_smem", "is_gmem"),
+    ),
+    Concept(
+        does="holds a fixed array of elements",
+        phrases=(
+            "fixed size array",
+            "register array",
+            "aligned array",
+            "array of elements fragment",
+            "array container",
+        ),
+        symbols=("Array", "AlignedArray", "array", "array_aligned", "AlignedBuffer"),
+    ),
+    Concept(
+        does="refers to a strided matrix or tensor (CUTLASS 2.x)",
+        phrases=(
+            "tensor ref",
+            "tensor view",
+            "pointer plus layout",
+            "strided matrix reference",
+            "leading dimension reference",
+        ),
+        symbols=("TensorRef", "TensorView", "RowMajor", "ColumnMajor"),
+    ),
+    Concept(
+        does="makes strides of packed tensors",
+        phrases=("packed stride", "make stride from shape", "cute packed stride", "stride for packed tensor"),
+        symbols=("make_cute_packed_stride",),
+        examples=("48_hopper_warp_specialized_gemm",),
+    ),
+    Concept(
+        does="prints registers or shared memory on the device",
+        phrases=("dump registers", "dump shared memory", "print fragment", "debug print device"),
+        symbols=("dump_fragment", "dump_shmem", "print_tensor"),
+        examples=("02_dump_reg_shmem",),
+    ),
+    Concept(
+        does="traces synchronisation and host calls",
+        phrases=("sync log", "trace host calls", "debug deadlock synchronization", "debug hang barrier"),
+        symbols=("synclog_print", "CUTLASS_TRACE_HOST", "synclog_setup"),
+    ),
+    Concept(
+        does="multiplies a block-sparse matrix",
+        phrases=("block sparse gemm", "blocked ell", "ell sparse", "block sparsity"),
+        symbols=("EllGemm", "DefaultEllGemm"),
+        examples=("43_ell_block_sparse_gemm",),
+    ),
+    Concept(
+        does="convolves in groups",
+        phrases=("group convolution", "grouped convolution"),
+        symbols=("DefaultConv2dGroupFprop",),
+        examples=("42_ampere_tensorop_group_conv",),
+    ),
+    Concept(
+        does="convolves volumes",
+        phrases=("conv3d", "three dimensional convolution", "3d convolution", "volumetric convolution"),
+        symbols=("Conv3dProblemSize", "DefaultConv3dFprop"),
+        examples=("ampere_3d_fprop_mainloop_fusion.cu", "76_blackwell_conv_fprop.cu"),
+    ),
+    Concept(
+        does="computes strided data gradients",
+        phrases=("strided dgrad", "strided convolution gradient input", "gradient respect input strided"),
+        symbols=("ImplicitGemmConvolutionStridedDgrad", "DefaultConv2dDgrad"),
+        examples=("34_transposed_conv2d",),
+    ),
+    Concept(
+        does="convolves inputs with few channels",
+        phrases=(
+            "few channels convolution",
+            "fixed channels convolution",
+            "first layer convolution",
+            "three channel input",
+        ),
+        symbols=(
+            "Conv2dFpropActivationTileAccessIteratorFewChannels",
+            "Conv2dFpropActivationTileAccessIteratorFixedChannels",
+        ),
+    ),
+    Concept(
+        does="broadcasts a vector or reduces in the epilogue (CUTLASS 2.x)",
+        phrases=(
+            "gemm with broadcast",
+            "gemm with reduction",
+            "epilogue broadcast reduction 2.x",
+            "drelu backward bias",
+        ),
+        symbols=(
+            "GemmUniversalWithBroadcast",
+            "DefaultGemmWithReduction",
+            "EpilogueWithBroadcast",
+            "EpilogueWithReduction",
+        ),
+    ),
+    Concept(
+        does="pads dynamic shared memory beyond 48 KB",
+        phrases=(
+            "dynamic shared memory 48 kb",
+            "opt in shared memory",
+            "max dynamic shared memory attribute",
+            "large shared memory kernel",
+        ),
+        symbols=("device_kernel", "GemmUniversalAdapter", "ClusterLauncher", "sm90_smem_capacity_bytes"),
+        traces=((r"cudaFuncAttributeMaxDynamicSharedMemorySize",),),
+        weight=0.6,
+    ),
+    Concept(
+        does="launches a kernel in clusters",
+        phrases=(
+            "launch kernel cluster",
+            "cluster launch host",
+            "cudaLaunchKernelEx cluster",
+            "preferred cluster",
+            "fallback cluster shape",
+        ),
+        symbols=("ClusterLauncher", "launch_kernel_on_cluster", "launch"),
+        examples=("hopper/wgmma_tma_sm90.cu", "73_blackwell_gemm_preferred_cluster"),
+        traces=((r"cudaLaunchKernelEx\w*|cudaLaunchConfig_t",),),
+        weight=0.9,
+    ),
+    Concept(
+        does="chooses a rounding style or saturation",
+        phrases=("rounding mode conversion", "round style", "saturate conversion", "clamp conversion"),
+        symbols=("FloatRoundStyle", "NumericConverter", "NumericConverterClamp", "Clamp"),
+    ),
+    Concept(
+        does="compares elements with the smallest or largest",
+        phrases=(
+            "maximum functor",
+            "minimum functor",
+            "nan propagating maximum",
+            "elementwise functor plus multiplies",
+        ),
+        symbols=("maximum", "minimum", "plus", "multiplies", "multiply_add", "maximum_with_nan_propagation"),
+    ),
+    Concept(
+        does="pools or pads images",
+        phrases=("pooling nhwc", "max pooling", "average pooling", "pad channels nhwc"),
+        symbols=("pooling_nhwc", "nhwc_padding"),
+    ),
+    Concept(
+        does="computes with quaternions",
+        phrases=("quaternion gemm", "quaternion convolution"),
+        symbols=("Quaternion",),
+        examples=("21_quaternion_gemm", "22_quaternion_conv"),
+    ),
+    Concept(
+        does="picks the instruction for given types and shapes",
+        phrases=(
+            "select mma atom",
+            "choose mma instruction",
+            "op selector",
+            "which mma atom for types",
+            "select wgmma instruction",
+        ),
+        symbols=("ss_op_selector", "rs_op_selector"),
+    ),
+    Concept(
+        does="describes an operation to layouts (traits)",
+        phrases=(
+            "mma traits",
+            "copy traits",
+            "thread value layout atom",
+            "thread layout of an mma atom",
+            "register layout instruction",
+        ),
+        symbols=("MMA_Traits", "Copy_Traits", "MMA_Atom", "Copy_Atom"),
+    ),
+    Concept(
+        does="profiles kernels with the CUTLASS profiler",
+        phrases=("cutlass profiler", "profile gemm sizes", "benchmark cutlass kernels"),
+        symbols=("CutlassProfiler", "GemmOperationProfiler", "OperationProfiler"),
+    ),
+    Concept(
+        does="calls generated kernels through the library",
+        phrases=("cutlass library handle", "operation table", "kernel manifest", "library instance gemm"),
+        symbols=("Handle", "Manifest", "OperationTable", "Singleton"),
+    ),
+)
