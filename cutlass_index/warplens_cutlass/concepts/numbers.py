@@ -182,7 +182,7 @@ CONCEPTS = (
     Concept(
         does="computes with packed half instructions",
         phrases=("half2 arithmetic", "packed half fma", "f32x2", "packed fma"),
-        symbols=("fma"),
+        symbols=("fma", "multiply_add"),
         traces=((r"__hfma2|__hadd2|__hmul2|fma\.rn\.f32x2|fma\.rn\.f16x2",),),
         weight=0.8,
     ),

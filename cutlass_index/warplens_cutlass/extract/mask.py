@@ -37,10 +37,40 @@ def mask(source: bytes) -> bytes:
     return source
 
 
+_DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\\n|\\.)*", re.M)
+
+
+def first_branches(source: bytes) -> bytes:
+    """`source` with conditional directives blanked, and of each `#if` ladder all but the first branch.
+
+    For texts whose branches split a statement, which no grammar can read as they stand.
+    """
+    pieces: list[bytes] = []
+    at = 0
+    kept = [True]
+    for found in _DIRECTIVE.finditer(source):
+        pieces.append(source[at : found.start()] if kept[-1] else _blank(source[at : found.start()]))
+        pieces.append(_blank(found[0]))
+        at = found.end()
+        word = found[1]
+        if word.startswith(b"if"):
+            kept.append(kept[-1])
+        elif word in (b"else", b"elif") and len(kept) > 1:
+            kept[-1] = False
+        elif word == b"endif" and len(kept) > 1:
+            kept.pop()
+    pieces.append(source[at:] if kept[-1] else _blank(source[at:]))
+    return b"".join(pieces)
+
+
+def _blank(text: bytes) -> bytes:
+    return re.sub(rb"[^\n]", b" ", text)
+
+
 def _spaces(match: re.Match[bytes]) -> bytes:
     """Blanks of the same length; a name that is just being defined, or is part of a longer one, is kept."""
     text, start = match[0], match.start()
     before = match.string[max(start - 24, 0) : start]
     if before.rstrip().endswith(b"define") or before[-1:].isalnum() or before[-1:] == b"_":
         return text
-    return re.sub(rb"[^\n]", b" ", text) if b"\n" in text else b" " * len(text)
+    return _blank(text)
