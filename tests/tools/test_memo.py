@@ -19,7 +19,7 @@ TILE = (
     "    o[threadIdx.x] = t[threadIdx.x][threadIdx.y];\n}\n"
     "__global__ void b(float *o, const float *g, int n)\n{\n"
     "    for (int i = 0; i < n; ++i) o[i * n] = g[0];\n}\n"
-    "void run(float *o) { a<<<1, dim3(32, 32)>>>(o); }\n"
+    "void run(float *o)\n{\n    int n = 32;\n    float s = 0;\n    a<<<1, dim3(n, 32)>>>(o);\n}\n"
 )
 GPU = load_architecture("sm_90")
 

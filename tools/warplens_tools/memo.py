@@ -1,6 +1,6 @@
 """Remembers the source tier's analysis of kernels that an edit elsewhere in the file did not touch.
 
-A kernel's findings follow from its own text, the file outside all kernels (constants, launches, other
+A kernel's findings follow from its own text, the file outside all kernels (constants, launches, device
 functions, declarations) and the architecture. Where these are the same again, the findings are the same,
 moved by the lines the kernel moved. Findings that point outside their kernel are worked out anew: what
 they point at may have moved by another distance.
@@ -15,10 +15,13 @@ from collections.abc import Iterable
 import msgspec
 
 from warplens_tools.finding import Finding
-from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.source.functions import find_functions
+from warplens_tools.source.model import Kernel, LaunchSite, SourceModel
+from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import SourceText, Span
 
 _CAPACITY = 2048
+_NOWHERE = Span(0, 0, 0, 0)
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -50,15 +53,36 @@ class KernelMemo:
 
 
 def context_of(text: SourceText, model: SourceModel, arch: str) -> bytes:
-    """A digest of the architecture and of the file without its kernels."""
+    """A digest of the architecture and of what kernels may rest on outside their own text.
+
+    That is the file without its kernels and without the bodies of host functions, of which only the
+    launches and the constants count.
+    """
     digest = hashlib.blake2b(arch.encode(), digest_size=16)
+    digest.update(msgspec.json.encode([_placeless(site) for site in model.launches]))
+    digest.update(msgspec.json.encode([(c.name, c.value, c.text) for c in model.constants]))
     at = 0
-    for kernel in model.kernels:
-        start = text.offset(kernel.span.line, kernel.span.column)
+    for span in sorted([*(k.span for k in model.kernels), *_host_bodies(text)]):
+        start = text.offset(span.line, span.column)
         digest.update(text.text[at : max(start, at)].encode("utf-8", "surrogatepass") + b"\0")
-        at = max(at, text.offset(kernel.span.end_line, kernel.span.end_column))
+        at = max(at, text.offset(span.end_line, span.end_column))
     digest.update(text.text[at:].encode("utf-8", "surrogatepass"))
     return digest.digest()
+
+
+def _host_bodies(text: SourceText) -> list[Span]:
+    """Bodies of functions that no kernel can call, without preprocessor lines."""
+    tree = parse_tree(text)
+    functions = (
+        f
+        for f in find_functions(tree)
+        if not f.is_device and not f.is_kernel and f.macro is None and "constexpr" not in f.header
+    )
+    return [span for span in (tree.span(f.body) for f in functions) if "#" not in text.slice(span)]
+
+
+def _placeless(site: LaunchSite) -> LaunchSite:
+    return msgspec.structs.replace(site, span=_NOWHERE, grid_span=_NOWHERE, block_span=_NOWHERE)
 
 
 def key_of(context: bytes, text: SourceText, kernel: Kernel) -> bytes:
