@@ -100,7 +100,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
     ] = ()
     exclude: Annotated[
         tuple[str, ...], Meta(description="Globs of files and folders that are not analysed.")
-    ] = ("**/node_modules/**", "**/.git/**", "**/.venv/**")
+    ] = ("**/node_modules/**",)
     code_lens: Annotated[bool, Meta(description="Show a lens over every kernel.")] = True
     hints: Hints = Hints()
     optimize: Optimize = Optimize()

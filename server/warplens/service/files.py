@@ -15,7 +15,8 @@ SUFFIXES = frozenset({".cu", ".cuh"})
 def expand(paths: Sequence[Path], exclude: Sequence[str]) -> list[Path]:
     """Files named by `paths`: a file stands for itself whatever its suffix, a folder for its `.cu` and `.cuh`.
 
-    Symbolic links are followed to files; a folder is visited once, so loops end.
+    Folders whose name begins with a dot are not searched. Symbolic links are followed to files; a folder is
+    visited once, so loops end.
 
     Raises:
         InputError: a path does not exist, or is neither file nor folder.
@@ -42,7 +43,7 @@ def _walk(folder: Path, exclude: Sequence[str]) -> Iterator[Path]:
             continue
         seen.add((info.st_dev, info.st_ino))
         here = Path(top)
-        names[:] = [n for n in sorted(names) if not excluded(here / n, exclude)]
+        names[:] = [n for n in sorted(names) if not n.startswith(".") and not excluded(here / n, exclude)]
         for name in files:
             path = here / name
             if path.suffix in SUFFIXES and path.is_file() and not excluded(path, exclude):

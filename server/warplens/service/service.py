@@ -12,6 +12,7 @@ import msgspec
 
 from warplens import __version__
 from warplens.service.check import BinaryTier, Checked, FileCheck, check_binary
+from warplens.service.cutlass_flags import cutlass_flags
 from warplens.service.files import SUFFIXES, expand
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
 from warplens.settings import Loaded, Settings, load
@@ -160,7 +161,11 @@ class Service:
         return BinaryTier(
             unit=unit,
             toolchain=self.toolchain(settings),
-            flags=unit_flags(unit, configured=settings.flags, root=Path(loaded.root)),
+            flags=unit_flags(
+                unit,
+                configured=settings.flags or cutlass_flags(unit, file.model),
+                root=Path(loaded.root),
+            ),
             arch=target_architecture(
                 arch or settings.architecture or file.gpu.arch, arch_specific=file.model.needs_arch_specific
             ),

@@ -11,7 +11,7 @@ from warplens_tools.errors import InputError
 
 
 def test_a_folder_stands_for_its_cuda_files_and_a_file_for_itself(tmp_path: Path) -> None:
-    for name in ("b.cu", "a.cuh", "c.cpp", "sub/d.cu", "node_modules/e.cu"):
+    for name in ("b.cu", "a.cuh", "c.cpp", "sub/d.cu", "node_modules/e.cu", ".cache/f.cu"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
     found = expand([tmp_path, tmp_path / "c.cpp"], ["**/node_modules/**"])
