@@ -125,11 +125,12 @@ def optimize(
 def unproven(
     problem: Problem, kernels: Sequence[str], error: MissingToolError, *, most: int = 10
 ) -> OptimizeResult:
-    """The most promising edits where nothing can be measured, with the reason."""
+    """The most promising edits where nothing can be measured, with the reason; answers to findings first."""
     found = [
         offer for kernel in kernels for offer in offers(problem.space(kernel), problem.text, problem.path)
     ]
-    found.sort(key=lambda offer: -offer.probability * math.log(max(offer.gain, 1.0)))
+    expected = {id(offer): offer.probability * math.log(max(offer.gain, 1.0)) for offer in found}
+    found.sort(key=lambda offer: (not offer.answers, -expected[id(offer)]))
     return OptimizeResult(
         version=1,
         tool=f"warplens {__version__}",

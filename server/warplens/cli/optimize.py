@@ -1,0 +1,180 @@
+"""`warplens optimize`: a faster version of a kernel with its proof, or what was tried."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warplens.agent.result import OptimizeResult, Proof
+from warplens.measure.verdict import Conditions, Interval, Timing
+from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
+from warplens.service.service import Service
+from warplens_tools.run.cancel import Progress, no_progress
+
+Switch = Parameter(negative="")
+
+
+def optimize(
+    file: Path,
+    *,
+    kernel: str = "",
+    budget: int | None = None,
+    seconds: float | None = None,
+    apply: Annotated[bool, Switch] = False,
+    resume: Annotated[bool, Switch] = False,
+    control: Annotated[bool, Switch] = False,
+    seed: int = 0,
+    arch: str = "",
+    format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
+) -> int:
+    """Search for a faster version of a kernel, and prove it right and faster on this machine's GPU.
+
+    The program that the file belongs to is built and run. Exits with 0 also when nothing faster was found.
+
+    Parameters
+    ----------
+    file
+        The file that holds the kernel.
+    kernel
+        The kernel's name, plain or qualified; the hottest by total time if left out.
+    budget
+        Candidates to judge at most; the setting if left out.
+    seconds
+        Seconds to search at most; the setting if left out.
+    apply
+        Write the proven version over the file. Nothing is written if the file changed meanwhile.
+    resume
+        Go on with the last run on the same text, program and card: no verdict is paid for twice.
+    control
+        Spend the same budget by chance as well, for comparison.
+    seed
+        Seed of the search.
+    arch
+        Architecture to compile for, such as sm_90; the card's own if left out.
+    format
+        Text for people, or one JSON object.
+    """
+    options = OptimizeOptions(
+        kernel=kernel,
+        candidates=budget,
+        seconds=seconds,
+        arch=arch,
+        seed=seed,
+        resume=resume,
+        control=control,
+    )
+    result = optimize_path(Service(Path.cwd()), file, options, progress=_progress())
+    if format == "json":
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        print_result(Console(highlight=False, soft_wrap=True), result)
+    if apply and result.proof is not None:
+        apply_result(result)
+        Console(stderr=True, highlight=False).print(f"written to {result.path}", markup=False)
+    return 0
+
+
+def print_result(console: Console, result: OptimizeResult) -> None:
+    """The diff and its proof, or the offers, and the table of what was tried."""
+    console.print(Text(result.reason, style="bold"))
+    if result.remedy:
+        console.print(Text(f"  → {result.remedy}"))
+    if result.diff:
+        console.print(Text(result.diff))
+    if result.proof is not None:
+        for line in proof_lines(result, result.proof):
+            console.print(Text(line))
+    for offer in result.offers:
+        console.print(Text(f"unproven: {offer.title} ({offer.kernel}; if it works, about {offer.gain:.2f}x)"))
+        console.print(Text(offer.diff, style="dim"))
+    if result.tried:
+        console.print(_tried_table(result))
+    if result.spent is not None:
+        spent = result.spent
+        resumed = f", {spent.resumed} of them from an earlier run" if spent.resumed else ""
+        console.print(
+            Text(
+                f"{spent.candidates} candidates{resumed} in {spent.seconds:.1f} s; stopped by {spent.stopped}"
+            )
+        )
+    if result.control is not None:
+        best = _factor(result.control.speedup) if result.control.speedup is not None else "nothing faster"
+        console.print(Text(f"control by chance, {result.control.tried} candidates: {best}"))
+    for unknown in result.unknown:
+        console.print(Text(f"not known: {unknown.what}: {unknown.why}"))
+
+
+def proof_lines(result: OptimizeResult, proof: Proof) -> list[str]:
+    """The proof in words: times, the program's gain, what changed, under which conditions."""
+    lines = [_timing_line(timing) for timing in proof.verdict.timings]
+    share = result.baseline.share if result.baseline is not None else None
+    if share is not None:
+        lines.append(f"the kernel is {share:.0%} of the program's kernel time")
+    if proof.program is not None:
+        before, after = proof.program.baseline_seconds.median, proof.program.candidate_seconds.median
+        lines.append(f"whole program {before:.3f} s → {after:.3f} s: {_factor(proof.program.speedup)}")
+    if proof.answers:
+        lines.append(f"answers {', '.join(proof.answers)}")
+    lines += [
+        f"{change.metric} {change.before:g} → {change.after:g}{' ' + change.unit if change.unit else ''}"
+        for change in proof.changes
+        if change.before != change.after and change.metric != "kernel time"
+    ]
+    if proof.caveat:
+        lines.append(f"results may change: {proof.caveat}")
+    conditions = proof.verdict.conditions or result.conditions
+    return [*lines, _conditions_line(conditions)] if conditions is not None else lines
+
+
+def _timing_line(timing: Timing) -> str:
+    before, after = timing.baseline_ns.median / 1e3, timing.candidate_ns.median / 1e3
+    cache = "cache as in the program" if timing.cache == "program" else "L2 flushed"
+    return (
+        f"{before:.2f} µs → {after:.2f} µs: {_factor(timing.speedup)}; "
+        f"noise {timing.noise:.2%}, {timing.rounds} rounds, {cache}"
+    )
+
+
+def _factor(speedup: Interval) -> str:
+    return f"{speedup.median:.3f}x (95 %: {speedup.low:.3f} to {speedup.high:.3f})"
+
+
+def _conditions_line(conditions: Conditions) -> str:
+    parts = [conditions.gpu, f"driver {conditions.driver}", f"CUDA {conditions.cuda}"]
+    if conditions.sm_clock_mhz is not None:
+        parts.append(f"SM {conditions.sm_clock_mhz:.0f} MHz")
+    if conditions.memory_clock_mhz is not None:
+        parts.append(f"memory {conditions.memory_clock_mhz:.0f} MHz")
+    if conditions.throttling:
+        parts.append(f"throttled: {', '.join(conditions.throttling)}")
+    return ", ".join(parts)
+
+
+def _tried_table(result: OptimizeResult) -> Table:
+    table = Table("", "step", "on", "verdict", "speedup", box=None, pad_edge=False)
+    for row in result.tried:
+        speedup = f"{row.speedup.median:.3f}" if row.speedup is not None else ""
+        verdict = row.state.replace("_", " ") + (f": {row.reason}" if row.reason and not speedup else "")
+        table.add_row(row.id, Text(row.title), row.parent, Text(verdict), speedup)
+    return table
+
+
+def _progress() -> Progress:
+    """Lines on stderr where a person watches."""
+    if not sys.stderr.isatty():
+        return no_progress
+    console = Console(stderr=True, highlight=False)
+
+    def show(message: str, share: float | None = None) -> None:
+        done = f"{share:4.0%} " if share is not None else ""
+        console.print(f"{done}{message}", style="dim", markup=False)
+
+    return show

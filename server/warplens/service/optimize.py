@@ -1,0 +1,357 @@
+"""`optimize` for a file: gathers what the search needs, runs it, and writes its result where that is asked for."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path, PurePath
+
+import msgspec
+
+from warplens.agent.actions import KernelSpace
+from warplens.agent.edits import text_hash
+from warplens.agent.optimize import JudgeSession, Problem, optimize, unproven
+from warplens.agent.priors import Cause
+from warplens.agent.prove import prove
+from warplens.agent.result import OptimizeResult
+from warplens.agent.settings import Budget
+from warplens.measure.judge import Judge
+from warplens.measure.verdict import Candidate
+from warplens.service.report import FileReport, FixReport
+from warplens.service.service import CheckOptions, Service
+from warplens.settings import Loaded, Program, load
+from warplens.store.database import data_folder, open_store
+from warplens.store.rates import hit_rates, record_decision
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.load import load_gpu
+from warplens_tools.collect.flags import unit_flags
+from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.rewrite.base import Rewrite
+from warplens_tools.rewrite.registry import REWRITES
+from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.run.workload import Workload
+from warplens_tools.source.model import SourceModel
+from warplens_tools.source.parse import parse
+from warplens_tools.text import SourceText
+
+#: Opens a judge for a workload, a kernel ("" for the hottest) and an architecture ("" for the card's own).
+OpenJudge = Callable[[Workload, str, str], AbstractContextManager[JudgeSession]]
+
+
+class OptimizeOptions(msgspec.Struct, frozen=True):
+    """What to make faster and how much to spend; None means the setting."""
+
+    #: Plain or qualified name; "" for the hottest by total time.
+    kernel: str = ""
+    candidates: int | None = None
+    seconds: float | None = None
+    arch: str = ""
+    seed: int = 0
+    #: Go on with the last run of the same text, workload, card and seed.
+    resume: bool = False
+    #: Spend the same budget by chance as well.
+    control: bool = False
+
+
+class FileInputs(msgspec.Struct, frozen=True):
+    """What is known of a file before anything runs."""
+
+    #: Absolute.
+    path: Path
+    #: The translation unit it is compiled in; itself for a `.cu`.
+    unit: Path
+    loaded: Loaded
+    gpu: Gpu
+    rewrites: Sequence[Rewrite]
+    #: Gives the file's findings, of the tiers that can be had.
+    report: Callable[[], FileReport]
+
+
+def open_judge(workload: Workload, kernel: str, arch: str) -> AbstractContextManager[JudgeSession]:
+    """The judge of this machine's GPU."""
+    return Judge(workload, kernel=kernel, arch=arch)
+
+
+def optimize_file(
+    inputs: FileInputs,
+    options: OptimizeOptions,
+    *,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+    judge: OpenJudge = open_judge,
+) -> OptimizeResult:
+    """Search for a faster version of one kernel; unproven offers where nothing can be measured.
+
+    Raises:
+        InputError: the file, the kernel's name or the settings cannot be used, or the program fails or
+            never launches the kernel.
+        CompileError: the program does not build.
+        CancelledError: `cancel` was triggered.
+    """
+    text = SourceText.read(inputs.path)
+    model = parse(text, str(inputs.path))
+    kernels = _kernels(model, options.kernel, inputs.path)
+    progress(f"reading {inputs.path.name}", None)
+    workload = workload_of(inputs)
+    causes = causes_of(inputs.report())
+    with open_store(data_folder(os.environ)) as store:
+        rates = hit_rates(store)
+
+        def space(kernel: str) -> KernelSpace:
+            return KernelSpace(
+                text,
+                path=str(inputs.path),
+                kernel=kernel,
+                limits=inputs.gpu.limits,
+                rewrites=inputs.rewrites,
+                causes=causes,
+                rates=rates,
+            )
+
+        problem = Problem(
+            text=text,
+            path=str(inputs.path),
+            space=space,
+            workload=msgspec.json.encode(workload).decode(),
+            budget=_budget(options, inputs.loaded),
+            seed=options.seed,
+            resume=options.resume,
+            control=options.control,
+        )
+        try:
+            _need_main(inputs, model)
+            named = kernels[0] if options.kernel else ""
+            with judge(workload, named, options.arch) as session:
+                return optimize(problem, session, store, progress=progress, cancel=cancel)
+        except MissingToolError as error:
+            return unproven(problem, kernels, error)
+
+
+def optimize_path(
+    service: Service,
+    path: Path,
+    options: OptimizeOptions,
+    *,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+    judge: OpenJudge = open_judge,
+) -> OptimizeResult:
+    """`optimize_file` with what the workspace's service knows of the file. Raises the same."""
+    inputs = inputs_of(service, path, options.arch, progress=progress, cancel=cancel)
+    return optimize_file(inputs, options, progress=progress, cancel=cancel, judge=judge)
+
+
+def inputs_of(
+    service: Service,
+    path: Path,
+    arch: str = "",
+    *,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+) -> FileInputs:
+    """What the workspace's service knows of a file.
+
+    Raises:
+        InputError: the settings or the architecture cannot be used.
+    """
+    path = path.absolute()
+    loaded = load(path, root=service.root if path.is_relative_to(service.root) else None)
+
+    def report() -> FileReport:
+        options = CheckOptions(arch=arch or None)
+        return service.check_file(path, options, progress=progress, cancel=cancel).files[0]
+
+    return FileInputs(
+        path=path,
+        unit=path,
+        loaded=loaded,
+        gpu=load_gpu(arch or loaded.settings.architecture or None),
+        rewrites=REWRITES,
+        report=report,
+    )
+
+
+def prove_fix(
+    inputs: FileInputs,
+    kernel: str,
+    fix: FixReport,
+    *,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+    judge: OpenJudge = open_judge,
+) -> OptimizeResult:
+    """Judge one edit, confirm it if it is faster.
+
+    Raises:
+        MissingToolError: there is no GPU, driver, compiler or CUPTI.
+        As `optimize_file` otherwise.
+    """
+    text = SourceText.read(inputs.path)
+    model = parse(text, str(inputs.path))
+    (name,) = _kernels(model, kernel, inputs.path)[:1]
+    _need_main(inputs, model)
+    after = text.apply(list(fix.edits))
+    codes = [f.code for f in inputs.report().findings if f.kernel == name and fix in f.fixes]
+    candidate = Candidate(
+        id="c1",
+        path=str(inputs.path),
+        kernel=name,
+        edits=fix.edits,
+        parent="baseline",
+        origin=f"rewrite:{fix.rewrite}",
+        title=fix.title,
+        text_hash=text_hash(after),
+        answers=tuple(dict.fromkeys(codes)),
+    )
+    with open_store(data_folder(os.environ)) as store, judge(workload_of(inputs), name, "") as session:
+        return prove(
+            text,
+            candidate,
+            session,
+            store,
+            caveat=fix.caveat,
+            limits=inputs.gpu.limits,
+            progress=progress,
+            cancel=cancel,
+        )
+
+
+def apply_result(result: OptimizeResult) -> None:
+    """Write a proven version over the file it was made from, whole or not at all, and remember that.
+
+    Raises:
+        InputError: there is nothing proven to write, or the file changed since, or cannot be written.
+    """
+    path = Path(result.path).resolve()
+    if result.proof is None or not result.edits:
+        raise InputError("there is no proven version to apply")
+    before = SourceText.read(path)
+    if text_hash(before) != result.baseline_hash:
+        raise InputError(
+            f"{path.name} changed since the measurement", remedy="run warplens optimize on it again"
+        )
+    _replace(path, before.apply(list(result.edits)).encode())
+    with open_store(data_folder(os.environ)) as store:
+        for rule in result.proof.rules:
+            for finding in result.proof.answers or ("",):
+                record_decision(
+                    store,
+                    path=str(path),
+                    kernel=result.kernel,
+                    rule=rule,
+                    finding=finding,
+                    accepted=True,
+                    run=result.run,
+                )
+
+
+def workload_of(inputs: FileInputs) -> Workload:
+    """How the program that launches the file's kernels is built and run: the first `program` that matches.
+
+    Raises:
+        InputError: a command in the settings or the compile database cannot be read.
+    """
+    settings, root = inputs.loaded.settings, inputs.loaded.root
+    program = next((p for p in settings.program if _matches(inputs, p)), Program(source=""))
+    flags = unit_flags(inputs.unit, configured=settings.flags, root=Path(root))
+    directory = Path(root, program.directory) if program.directory else inputs.path.parent
+    return Workload(
+        source=str(inputs.path),
+        unit=str(inputs.unit),
+        build=_words(program.build, root),
+        flags=flags.arguments,
+        command=_words(program.command, root),
+        arguments=program.arguments,
+        wrapper=program.wrapper,
+        directory=str(directory),
+        environment=program.environment,
+        time_limit=program.time_limit,
+    )
+
+
+def causes_of(report: FileReport) -> tuple[Cause, ...]:
+    """A file's findings as the search reads them."""
+    return tuple(
+        Cause(
+            code=finding.code,
+            slug=finding.slug,
+            kernel=finding.kernel,
+            confidence=finding.confidence,
+            gain=finding.gain,
+            rewrites=tuple(dict.fromkeys(fix.rewrite for fix in finding.fixes)),
+        )
+        for finding in report.findings
+    )
+
+
+def _matches(inputs: FileInputs, program: Program) -> bool:
+    for path in (inputs.path, inputs.unit):
+        if path.is_relative_to(inputs.loaded.root):
+            relative = PurePath(path.relative_to(inputs.loaded.root))
+            if relative.match(program.source) or str(relative) == program.source:
+                return True
+    return False
+
+
+def _words(command: str, root: str) -> tuple[str, ...]:
+    try:
+        return tuple(word.replace("{root}", root) for word in shlex.split(command))
+    except ValueError as error:
+        raise InputError(
+            f"the command `{command}` does not parse: {error}", remedy="see docs/settings.md"
+        ) from error
+
+
+def _kernels(model: SourceModel, name: str, path: Path) -> list[str]:
+    names = [kernel.qualified_name for kernel in model.kernels]
+    if not names:
+        raise InputError(f"{path.name} defines no kernel")
+    if not name:
+        return names
+    kernel = model.kernel(name)
+    if kernel is None:
+        raise InputError(f"{path.name} has no kernel {name}", remedy=f"it has {', '.join(names)}")
+    return [kernel.qualified_name]
+
+
+def _need_main(inputs: FileInputs, model: SourceModel) -> None:
+    configured = any(_matches(inputs, p) and (p.build or p.command) for p in inputs.loaded.settings.program)
+    unit = model if inputs.unit == inputs.path else parse(SourceText.read(inputs.unit), str(inputs.unit))
+    if not configured and not unit.has_main:
+        raise InputError(
+            f"{inputs.unit.name} has no main, so it cannot be run as a program",
+            remedy="say in warplens.toml how the program is built and started: [[program]] source, build, command",
+        )
+
+
+def _budget(options: OptimizeOptions, loaded: Loaded) -> Budget:
+    configured = loaded.settings.optimize
+    candidates = configured.candidates if options.candidates is None else options.candidates
+    seconds = configured.seconds if options.seconds is None else options.seconds
+    if candidates < 1 or not seconds > 0:
+        raise InputError("the budget needs at least one candidate and some time")
+    return Budget(candidates=candidates, seconds=seconds)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write beside the file and rename over it, so that no reader ever sees half."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.chmod(mode)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

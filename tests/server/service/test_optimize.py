@@ -1,0 +1,229 @@
+"""The service around the search: workload, refusals, no GPU, applying, one fix proven."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu
+
+from warplens.agent.optimize import JudgeSession
+from warplens.agent.result import OptimizeResult
+from warplens.service.optimize import (
+    FileInputs,
+    OpenJudge,
+    OptimizeOptions,
+    apply_result,
+    causes_of,
+    inputs_of,
+    optimize_file,
+    prove_fix,
+    workload_of,
+)
+from warplens.service.report import FileReport, FindingReport, FixReport
+from warplens.service.service import Service
+from warplens.settings import load
+from warplens.store.database import data_folder, open_store
+from warplens.store.rates import hit_rates
+from warplens_tools.arch.load import load_architecture
+from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.finding import Gain
+from warplens_tools.rewrite.registry import REWRITES
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText, Span, TextEdit
+
+BLOCK_128 = FixReport("Use 128 threads", "block-size", (TextEdit(Span(1, 15, 1, 18), "128"),), "", "unproven")
+FINDING = FindingReport(
+    code="WL113",
+    slug="occupancy-block-size",
+    kernel="scale",
+    line=2,
+    column=1,
+    end_line=2,
+    end_column=5,
+    severity="warning",
+    confidence="high",
+    message="",
+    guidance="",
+    gain=Gain(1.3, 1.0, 1.5),
+    evidence=(),
+    fixes=(BLOCK_128,),
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WARPLENS_HOME", str(tmp_path / "home"))
+    path = tmp_path / "work" / "scale.cu"
+    path.parent.mkdir()
+    path.write_text(CODE)
+    return path
+
+
+def inputs(path: Path) -> FileInputs:
+    return FileInputs(
+        path=path,
+        unit=path,
+        loaded=load(path, root=path.parent),
+        gpu=load_architecture("sm_90"),
+        rewrites=REWRITES,
+        report=lambda: FileReport(str(path), (), (FINDING,)),
+    )
+
+
+def opened(judge: ComputedJudge) -> OpenJudge:
+    @contextmanager
+    def session(workload: Workload, kernel: str, arch: str) -> Iterator[JudgeSession]:
+        assert Path(workload.source).is_absolute() and kernel in ("", "scale") and not arch
+        yield judge
+
+    def open_it(workload: Workload, kernel: str, arch: str) -> AbstractContextManager[JudgeSession]:
+        return session(workload, kernel, arch)
+
+    return open_it
+
+
+def found(path: Path, **options: object) -> OptimizeResult:
+    judge = opened(ComputedJudge(SourceText(path.read_text())))
+    chosen = OptimizeOptions(candidates=40, **options)  # type: ignore[arg-type]
+    return optimize_file(inputs(path), chosen, judge=judge)
+
+
+def test_a_faster_version_is_found_and_applied_whole(file: Path) -> None:
+    file.chmod(0o640)
+    result = found(file, kernel="scale")
+    assert result.outcome == "faster"
+    apply_result(result)
+    assert "#define BLOCK 128" in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert [p.name for p in file.parent.iterdir()] == ["scale.cu"]
+    with open_store(data_folder({"WARPLENS_HOME": str(file.parents[1] / "home")})) as store:
+        accepted = {r.subject: r.accepted for r in hit_rates(store) if r.kind == "rule"}
+    assert accepted["parameter:block"] == 1
+
+
+def test_byte_order_mark_and_line_endings_survive(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + CODE.replace("\n", "\r\n").encode())
+    text = SourceText.read(file)
+    judge = ComputedJudge(text)
+    apply_result(optimize_file(inputs(file), OptimizeOptions(candidates=40), judge=opened(judge)))
+    data = file.read_bytes()
+    assert data.startswith(b"\xef\xbb\xbf#define BLOCK 128\r\n")
+    assert data.count(b"\n") == data.count(b"\r\n") == CODE.count("\n")
+
+
+def test_a_file_that_changed_meanwhile_is_not_overwritten(file: Path) -> None:
+    result = found(file)
+    file.write_text(CODE + "// mine\n")
+    with pytest.raises(InputError, match="changed since") as caught:
+        apply_result(result)
+    assert caught.value.remedy
+    assert file.read_text() == CODE + "// mine\n"
+
+
+def test_a_link_is_written_through(file: Path) -> None:
+    link = file.parent / "link.cu"
+    link.symlink_to(file)
+    apply_result(found(link))
+    assert link.is_symlink() and "BLOCK 128" in file.read_text()
+
+
+def test_nothing_unproven_is_applied(file: Path) -> None:
+    result = optimize_file(inputs(file), OptimizeOptions(), judge=opened(NoGpu(SourceText(CODE))))
+    assert result.outcome == "unproven" and result.offers[0].answers == ("WL113",)
+    with pytest.raises(InputError, match="no proven version"):
+        apply_result(result)
+    assert file.read_text() == CODE
+
+
+def test_an_unknown_kernel_is_refused_with_those_there_are(file: Path) -> None:
+    with pytest.raises(InputError, match="no kernel shrink") as caught:
+        found(file, kernel="shrink")
+    assert "scale" in caught.value.remedy
+
+
+def test_a_file_without_kernels_is_refused(file: Path) -> None:
+    file.write_text("int main() { return 0; }\n")
+    with pytest.raises(InputError, match="defines no kernel"):
+        found(file)
+
+
+def test_a_file_without_main_needs_a_program(file: Path) -> None:
+    file.write_text(CODE.replace("int main()", "int start()"))
+    with pytest.raises(InputError, match="no main") as caught:
+        found(file)
+    assert "[[program]]" in caught.value.remedy
+    (file.parent / "warplens.toml").write_text('[[program]]\nsource = "*.cu"\nbuild = "make {output}"\n')
+    assert found(file).outcome == "faster"
+
+
+@pytest.mark.parametrize("options", [{"seconds": 0.0}, {"seconds": -1.0}])
+def test_a_budget_of_nothing_is_refused(file: Path, options: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="budget"):
+        found(file, **options)
+
+
+def test_the_workload_is_the_programs_of_the_settings(file: Path) -> None:
+    (file.parent / "warplens.toml").write_text(
+        """[[program]]
+source = "other.cu"
+build = "false"
+[[program]]
+source = "*.cu"
+build = "make -C {root} 'a b' OUT={output}"
+arguments = ["--size", "9"]
+directory = "data"
+environment = { A = "1" }
+time-limit = 5
+"""
+    )
+    workload = workload_of(inputs(file))
+    root = str(file.parent)
+    assert workload.build == ("make", "-C", root, "a b", "OUT={output}")
+    assert workload.arguments == ("--size", "9")
+    assert (workload.directory, workload.time_limit) == (f"{root}/data", 5)
+    assert workload.environment == {"A": "1"}
+
+
+def test_a_command_that_does_not_parse_is_said_so(file: Path) -> None:
+    (file.parent / "warplens.toml").write_text('[[program]]\nsource = "*.cu"\nbuild = "make \'"\n')
+    with pytest.raises(InputError, match="does not parse"):
+        workload_of(inputs(file))
+
+
+def test_findings_become_causes() -> None:
+    (cause,) = causes_of(FileReport("k.cu", (), (FINDING,)))
+    assert (cause.code, cause.kernel, cause.rewrites) == ("WL113", "scale", ("block-size",))
+
+
+def test_what_the_service_knows_of_a_file(file: Path) -> None:
+    known = inputs_of(Service(file.parent), file)
+    assert known.path == known.unit == file
+    assert known.gpu.limits.warp_size == 32
+    assert {rewrite.slug for rewrite in known.rewrites} >= {"pad-shared-tile", "restrict-const"}
+
+
+def test_one_fix_is_judged_confirmed_and_credited(file: Path) -> None:
+    judge = ComputedJudge(SourceText(CODE))
+    result = prove_fix(inputs(file), "scale", BLOCK_128, judge=opened(judge))
+    assert result.outcome == "faster" and result.edits == BLOCK_128.edits
+    assert result.proof is not None and result.proof.answers == ("WL113",)
+    assert judge.confirmed == ["c1"]
+    with open_store(data_folder({"WARPLENS_HOME": str(file.parents[1] / "home")})) as store:
+        assert {(r.subject, r.hits) for r in hit_rates(store)} == {("block-size", 1), ("WL113", 1)}
+
+
+def test_a_fix_that_does_not_help_is_said_so(file: Path) -> None:
+    worse = msgspec.structs.replace(BLOCK_128, edits=(TextEdit(Span(1, 15, 1, 18), "32"),))
+    result = prove_fix(inputs(file), "scale", worse, judge=opened(ComputedJudge(SourceText(CODE))))
+    assert result.outcome == "nothing" and result.proof is None
+    assert "slower" in result.reason
+
+
+def test_a_fix_cannot_be_proven_without_a_gpu(file: Path) -> None:
+    with pytest.raises(MissingToolError):
+        prove_fix(inputs(file), "scale", BLOCK_128, judge=opened(NoGpu(SourceText(CODE))))
