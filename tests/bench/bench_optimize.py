@@ -40,7 +40,7 @@ def main() -> int:
         sys.stdout.flush()
     if options.json:
         head = {
-            "command": " ".join([COMMAND, *sys.argv[1:]]),
+            "command": f"{COMMAND} --candidates {options.candidates} --seconds {options.seconds:g}",
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         }
@@ -80,6 +80,8 @@ def measure(program: Path, candidates: int, seconds: float) -> dict[str, Any]:
         return {**row, "error": done.stderr.strip()[-2000:]}
     answer = json.loads(done.stdout)
     answer["path"] = program.name
+    # The answer's diff names the file as it lies on this machine; the record names it in the repository.
+    answer["diff"] = answer["diff"].replace(str(program).lstrip("/"), f"examples/optimize/{program.name}")
     return {**row, **answer}
 
 
