@@ -80,8 +80,6 @@ def measure(program: Path, candidates: int, seconds: float) -> dict[str, Any]:
         return {**row, "error": done.stderr.strip()[-2000:]}
     answer = json.loads(done.stdout)
     answer["path"] = program.name
-    # The answer's diff names the file as it lies on this machine; the record names it in the repository.
-    answer["diff"] = answer["diff"].replace(str(program).lstrip("/"), f"examples/optimize/{program.name}")
     return {**row, **answer}
 
 

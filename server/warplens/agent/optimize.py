@@ -62,6 +62,8 @@ class Problem(msgspec.Struct, frozen=True):
 
     text: SourceText
     path: str
+    #: The file as diffs name it, see `OptimizeResult.name`.
+    name: str
     #: Steps for the kernel of that qualified name.
     space: Callable[[str], KernelSpace]
     #: What the program's build and start depend on, as text: verdicts are shared only where it is equal.
@@ -106,6 +108,7 @@ def optimize(
         outcome=outcome,
         reason=nothing_found(found.nodes),
         baseline_hash=text_hash(problem.text),
+        name=problem.name,
         baseline=baseline.timing,
         conditions=baseline.conditions,
         tried=tried(found.nodes),
@@ -127,7 +130,7 @@ def unproven(
 ) -> OptimizeResult:
     """The most promising edits where nothing can be measured, with the reason; answers to findings first."""
     found = [
-        offer for kernel in kernels for offer in offers(problem.space(kernel), problem.text, problem.path)
+        offer for kernel in kernels for offer in offers(problem.space(kernel), problem.text, problem.name)
     ]
     expected = {id(offer): offer.probability * math.log(max(offer.gain, 1.0)) for offer in found}
     found.sort(key=lambda offer: (not offer.answers, -expected[id(offer)]))
@@ -140,6 +143,7 @@ def unproven(
         reason=str(error),
         remedy=error.remedy,
         baseline_hash=text_hash(problem.text),
+        name=problem.name,
         offers=tuple(found[:most]),
         seed=problem.seed,
     )

@@ -76,7 +76,7 @@ def proven_by(
         result,
         outcome="faster",
         reason=f"{result.kernel} is {gain}: {win.title}",
-        diff=unified_diff(text, text.apply(list(candidate.edits)), path=result.path.lstrip("/")),
+        diff=unified_diff(text, text.apply(list(candidate.edits)), path=result.name),
         edits=candidate.edits,
         proof=Proof(
             verdict=confirmation.verdict,
@@ -115,7 +115,7 @@ def control_of(nodes: Sequence[Node]) -> Control:
     )
 
 
-def offers(space: KernelSpace, text: SourceText, path: str) -> Iterator[Offer]:
+def offers(space: KernelSpace, text: SourceText, name: str) -> Iterator[Offer]:
     """Single steps as offers, unproven."""
     for proposal in space.steps(text):
         after, move = text.apply(list(proposal.edits)), proposal.move
@@ -123,7 +123,7 @@ def offers(space: KernelSpace, text: SourceText, path: str) -> Iterator[Offer]:
             kernel=space.kernel,
             title=move.title,
             rule=move.rule,
-            diff=unified_diff(text, after, path=path.lstrip("/")),
+            diff=unified_diff(text, after, path=name),
             edits=proposal.edits,
             answers=move.answers,
             gain=move.gain,

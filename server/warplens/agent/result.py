@@ -106,6 +106,8 @@ class OptimizeResult(msgspec.Struct, frozen=True):
     baseline_hash: str
     #: What to do where nothing could be measured; "" if nothing.
     remedy: str = ""
+    #: The file as the diff's header names it: relative to the workspace, so that `patch -p1` finds it there.
+    name: str = ""
     diff: str = ""
     edits: tuple[TextEdit, ...] = ()
     proof: Proof | None = None

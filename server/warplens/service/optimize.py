@@ -23,7 +23,7 @@ from warplens.measure.judge import Judge
 from warplens.measure.verdict import Candidate
 from warplens.service.report import FileReport, FixReport
 from warplens.service.service import CheckOptions, Service
-from warplens.settings import Loaded, Program, load
+from warplens.settings import Loaded, Program
 from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates, record_decision
 from warplens_tools.arch.gpu import Gpu
@@ -115,6 +115,7 @@ def optimize_file(
         problem = Problem(
             text=text,
             path=str(inputs.path),
+            name=_shown(inputs),
             space=space,
             workload=msgspec.json.encode(workload).decode(),
             budget=_budget(options, inputs.loaded),
@@ -159,7 +160,13 @@ def inputs_of(
         InputError: the settings or the architecture cannot be used.
     """
     path = path.absolute()
-    loaded = load(path, root=service.root if path.is_relative_to(service.root) else None)
+    loaded = service.settings_for(path)
+    unit = service.unit(path, loaded)
+    if unit is None:
+        raise InputError(
+            f"no .cu file of the workspace includes {path.name}, so nothing launches its kernels",
+            remedy="optimize it from a workspace that holds the program, or list a unit in compile_commands.json",
+        )
 
     def report() -> FileReport:
         options = CheckOptions(arch=arch or None)
@@ -167,7 +174,7 @@ def inputs_of(
 
     return FileInputs(
         path=path,
-        unit=path,
+        unit=unit,
         loaded=loaded,
         gpu=load_gpu(arch or loaded.settings.architecture or None),
         rewrites=REWRITES,
@@ -213,6 +220,7 @@ def prove_fix(
             candidate,
             session,
             store,
+            name=_shown(inputs),
             caveat=fix.caveat,
             limits=inputs.gpu.limits,
             progress=progress,
@@ -295,6 +303,11 @@ def _matches(inputs: FileInputs, program: Program) -> bool:
             if relative.match(program.source) or str(relative) == program.source:
                 return True
     return False
+
+
+def _shown(inputs: FileInputs) -> str:
+    path, root = inputs.path, inputs.loaded.root
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
 def _words(command: str, root: str) -> tuple[str, ...]:

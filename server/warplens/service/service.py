@@ -142,7 +142,7 @@ class Service:
             return _with_reason(file.source(), path, options, settings)
         if on_partial is not None:
             on_partial(file.source().report)
-        unit = self._unit(path.absolute(), loaded)
+        unit = self.unit(path.absolute(), loaded)
         if unit is None:
             why = "no .cu file of the workspace includes it"
             remedy = "check a unit that includes it, or list one in compile_commands.json"
@@ -173,7 +173,7 @@ class Service:
             timeout=settings.compile_seconds,
         )
 
-    def _unit(self, path: Path, loaded: Loaded) -> Path | None:
+    def unit(self, path: Path, loaded: Loaded) -> Path | None:
         """The translation unit a file is compiled in: itself, or for a header one that includes it."""
         if path.suffix not in {".cuh", ".h", ".hpp", ".hh"}:
             return path

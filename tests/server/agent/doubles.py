@@ -121,4 +121,4 @@ def problem(
         return KernelSpace(text, path=path, kernel=kernel, limits=LIMITS, causes=causes)
 
     defaults: dict[str, object] = {"budget": Budget(candidates=24, seconds=60, batch=4)}
-    return Problem(text=text, path=path, space=space, workload="nvcc", **(defaults | fields))  # type: ignore[arg-type]
+    return Problem(text=text, path=path, name="k.cu", space=space, workload="nvcc", **(defaults | fields))  # type: ignore[arg-type]

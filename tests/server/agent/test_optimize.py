@@ -46,6 +46,7 @@ def run(store: sqlite3.Connection, **fields: object) -> tuple[OptimizeResult, Co
 def test_the_best_version_is_found_confirmed_and_shown_with_its_proof(store: sqlite3.Connection) -> None:
     result, judge = run(store)
     assert result.outcome == "faster"
+    assert result.diff.startswith("--- a/k.cu\n+++ b/k.cu\n")
     assert "+#define BLOCK 128" in result.diff and "+#pragma unroll 4" in result.diff
     assert SourceText(CODE).apply(list(result.edits)).text.count("\n") == CODE.count("\n")
     assert result.proof is not None and result.proof.verdict.state == "faster"

@@ -227,3 +227,20 @@ def test_a_fix_that_does_not_help_is_said_so(file: Path) -> None:
 def test_a_fix_cannot_be_proven_without_a_gpu(file: Path) -> None:
     with pytest.raises(MissingToolError):
         prove_fix(inputs(file), "scale", BLOCK_128, judge=opened(NoGpu(SourceText(CODE))))
+
+
+def test_a_header_is_measured_through_the_program_that_includes_it(file: Path) -> None:
+    kernel, main = CODE.split("int main()")
+    header = file.with_suffix(".cuh")
+    header.write_text(kernel)
+    file.write_text(f'#include "scale.cuh"\nint main(){main}')
+    known = inputs_of(Service(file.parent), header)
+    assert (known.path, known.unit) == (header, file)
+    assert workload_of(known).unit == str(file)
+
+
+def test_a_header_that_nothing_includes_is_refused(file: Path) -> None:
+    header = file.with_name("alone.cuh")
+    header.write_text(CODE)
+    with pytest.raises(InputError, match=r"no .cu file .* includes alone.cuh"):
+        inputs_of(Service(file.parent), header)
