@@ -82,6 +82,7 @@ ONE: dict[str, tuple[str, str, str, str, str | None]] = {
     "out[static_cast<int>(threadIdx.x) + (int)blockIdx.x] = 0;": (
         "out", "global", "float", "w", "blockIdx.x + threadIdx.x",
     ),
+    "out[(size_t)(n + 1) * m + (int64_t)(2)] = 0;": ("out", "global", "float", "w", "2 + m + m * n"),
     "out[min(n, 4)] = 0;": ("out", "global", "float", "w", "(n min 4)"),
 }  # fmt: skip
 

@@ -140,6 +140,8 @@ class FormReader:
         if function is None or listed is None:
             return None
         name, arguments = self.tree.code_of(function), listed.named_children
+        if function.type == "parenthesized_expression":
+            name = name[1:-1].strip()  # `(size_t)(e)`: the grammar takes a named type for a callee.
         cast = re.fullmatch(
             r"static_cast\s*<(.*)>|((?:unsigned|int|size_t|uint32_t|int64_t)\b)", name, re.DOTALL
         )

@@ -20,13 +20,6 @@ _SCOPE_TYPES = frozenset({
     "for_statement", "function_definition", "template_declaration", "lambda_expression", "case_statement",
     "if_statement", "enumerator_list", "while_statement", "for_range_loop",
 })  # fmt: skip
-_DECLARATIONS = """
-(declaration) @declaration
-(field_declaration) @declaration
-(enumerator) @enumerator
-(parameter_declaration declarator: (_) @parameter)
-(optional_parameter_declaration declarator: (_) @parameter)
-"""
 #: Calls that cannot change an `int` passed by name.
 _BY_VALUE = re.compile(
     r"(?:cuda\w*|cublas\w*|printf|fprintf|malloc|calloc|sizeof|dim3|if|while|switch|return|free|memset|memcpy"
@@ -60,9 +53,9 @@ class Binding(msgspec.Struct, frozen=True):
 
 def find_bindings(tree: SourceTree) -> list[Binding]:
     """Every declaration of the text that could give a name a meaning in an expression."""
-    captured = tree.captures(_DECLARATIONS)
+    captured = tree.nodes
     found: list[Binding] = []
-    for node in captured.get("declaration", []):
+    for node in (*captured.get("declaration", ()), *captured.get("field", ())):
         found += _declared(tree, node)
     for node in captured.get("enumerator", []):
         found.append(_enumerator(tree, node))

@@ -24,12 +24,14 @@ _HEADER_WORDS = re.compile(
 )
 
 
-def balance(code: str) -> tuple[bytes, tuple[int, ...]]:
+def balance(code: str, *, thorough: bool = False) -> tuple[bytes, tuple[int, ...]]:
     """`code` with balanced brackets, and the offsets at which it had to be changed.
+
+    Code with as many closing as opening brackets is taken for balanced, unless `thorough`.
 
     Braces still open at the end are closed after it, so the result may be longer than `code`.
     """
-    if all(code.count(a) == code.count(b) for a, b in ("()", "[]", "{}")):
+    if not thorough and all(code.count(a) == code.count(b) for a, b in ("()", "[]", "{}")):
         return code.encode("ascii"), ()
     balanced = _Balanced(code)
     return bytes(balanced.buffer), tuple(balanced.repairs)

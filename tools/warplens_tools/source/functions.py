@@ -38,7 +38,7 @@ class Function(msgspec.Struct, frozen=True):
 
 def find_functions(tree: SourceTree) -> list[Function]:
     """Every function definition with a name and a body, in file order."""
-    nodes = tree.captures("(function_definition) @function").get("function", [])
+    nodes = tree.nodes.get("function", [])
     return [f for f in (read_function(tree, node) for node in nodes) if f]
 
 

@@ -14,7 +14,7 @@ from warplens_tools.source.model import ArrayDeclaration, Kernel, LaunchBounds
 from warplens_tools.source.tree import SourceTree
 from warplens_tools.text import Span
 
-_CALLED_NAME = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^;{}()]*>\s*)?\(")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _BOUNDS_TEXT = re.compile(r"__launch_bounds__\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 
 
@@ -112,7 +112,7 @@ def _bounds(constants: Constants, parts: list[str], at: int, span: Span) -> Laun
 def read_arrays(tree: SourceTree, constants: Constants, body: Node) -> tuple[ArrayDeclaration, ...]:
     """The shared and local arrays declared in a body, in order."""
     found: list[ArrayDeclaration] = []
-    for node in tree.captures("(declaration declarator: (_)) @declaration", body).get("declaration", []):
+    for node in tree.nodes_in("declaration", body):
         found += _declared_arrays(tree, constants, node)
     return tuple(found)
 
@@ -187,5 +187,8 @@ def _extent(tree: SourceTree, constants: Constants, extent: Node | None, initial
 
 
 def _calls(tree: SourceTree, body: Node, names: frozenset[str]) -> tuple[str, ...]:
-    found = _CALLED_NAME.findall(tree.code_of(body))
-    return tuple(dict.fromkeys(name for name in found if name in names))
+    code = tree.code_of(body)
+    present = sorted(names.intersection(_WORD.findall(code)))
+    if not present:
+        return ()
+    return tuple(dict.fromkeys(re.findall(rf"\b({'|'.join(present)})\s*[(<]", code)))

@@ -42,7 +42,7 @@ def find_launches(tree: SourceTree, constants: Constants, kernels: frozenset[str
     context = _Context(tree, constants, kernels)
     launch_macros = {n for n, m in tree.macros.by_name.items() if "<<<" in m.body and tree.macros.get(n)}
     found: list[LaunchSite] = []
-    for node in tree.captures("(kernel_call_syntax) @launch").get("launch", []):
+    for node in tree.nodes.get("launch", []):
         if node.parent is not None:
             found.append(_chevron(context, node, node.parent))
     pattern = "(call_expression function: [(identifier) (template_function) (qualified_identifier)] @callee)"
@@ -235,11 +235,7 @@ def _through_macro(context: _Context, name: str, call: Node) -> list[LaunchSite]
     inner = parse_expansion(f"void f() {{ {expansion}; }}", tree.macros, lambda _start, _end: span)
     constants = Constants(inner, outer=(context.constants, call.start_byte))
     below = _Context(inner, constants, context.kernels)
-    sites = [
-        _chevron(below, n, n.parent)
-        for n in inner.captures("(kernel_call_syntax) @launch").get("launch", [])
-        if n.parent is not None
-    ]
+    sites = [_chevron(below, n, n.parent) for n in inner.nodes.get("launch", []) if n.parent is not None]
     host, depth = _host_function(tree, call), _loop_depth(call)
     return [_moved(tree, call, s, host, depth) for s in sites]
 

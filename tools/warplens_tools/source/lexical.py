@@ -10,17 +10,16 @@ import re
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _NOT_NEWLINE = re.compile(r"[^\n]")
 
-# A pp-number comes first so that the quote of 1'000'000 opens no character literal.
+# Each alternative begins with a plain character, which lets the search skip what begins none. A quote
+# behind a hexadecimal digit separates digits, as in 1'000, and opens no character literal;
+# one that closes nowhere is taken out, since the grammar would look for its end.
 _LITERALS = re.compile(
-    r"""
-      (?P<number>\b\d(?:'?\w|\.)*)
-    | (?P<line>//(?:\\[ \t]*\n|[^\n])*)
-    | (?P<block>/\*.*?(?:\*/|\Z))
-    | (?P<raw>\bR"(?P<delimiter>[^()\\\s"]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z))
-    | (?P<string>"(?:\\[^\n]|\\[ \t]*\n|[^"\\\n])*(?:"|(?=\n)|\Z))
-    | (?P<char>'(?:\\[^\n]|[^'\\\n]){1,12}')
-    """,
-    re.VERBOSE | re.DOTALL,
+    r"//(?:\\[ \t]*\n|[^\n])*"
+    r"|/\*[\s\S]*?(?:\*/|\Z)"
+    r"|R\"(?<!\wR\")([^()\\\s\"]{0,16})\([\s\S]*?(?:\)\1\"|\Z)"
+    r"|\"(?:\\[^\n]|\\[ \t]*\n|[^\"\\\n])*(?:\"|(?=\n)|\Z)"
+    r"|'(?<![0-9a-fA-F]')(?:\\[^\n]|[^'\\\n]){1,12}'"
+    r"|'(?<![0-9a-fA-F]')"
 )
 
 
@@ -55,8 +54,6 @@ def without_comments(ascii_text: str, *, keep_strings: bool = False) -> str:
 
 def _blank_literal(match: re.Match[str]) -> str:
     text = match[0]
-    if text[0].isdigit():
-        return text
     if text[0] == "R":
         return '""' + " " * (len(text) - 2)
     if text[0] == "/":

@@ -252,7 +252,10 @@ def find_uses(code: str, table: MacroTable) -> list[MacroUse]:
         **dict.fromkeys((*KNOWN_SPECIFIERS, *_PLAIN_SPECIFIERS, *_CALLED_SPECIFIERS), "specifier"),
         **kinds,
     }
-    pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, known)) + r")\b")
+    present = [re.escape(name) for name in known if name in code]
+    if not present:
+        return []
+    pattern = re.compile(rf"\b(?:{'|'.join(present)})\b")
     uses, at = [], 0
     for found in pattern.finditer(code):
         if found.start() < at:

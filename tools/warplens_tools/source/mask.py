@@ -19,8 +19,8 @@ from warplens_tools.source.lexical import blank, to_ascii, without_comments
 from warplens_tools.source.macros import MacroTable, MacroUse, find_uses
 
 _GAPS = re.compile(
-    r"(?P<typename>\btypename(?=\s+(?:::)?\w+\s*(?:<|::)))"
-    r"|(?<!\])\]\s*(?P<space>(?:__host__|__device__)(?:\s+(?:__host__|__device__))*)(?=\s*[({])"
+    r"(?P<typename>typename(?<!\wtypename)(?=\s+(?:::)?\w+\s*(?:<|::)))"
+    r"|\](?<!\]\])\s*(?P<space>(?:__host__|__device__)(?:\s+(?:__host__|__device__))*)(?=\s*[({])"
     r"|(?P<continued>\\(?=[ \t]*\n))"
 )
 

@@ -12,7 +12,6 @@ from warplens_tools.source.functions import find_functions, plain_name, scope_na
 from warplens_tools.source.model import Kernel, Parameter
 from warplens_tools.source.tree import SourceTree
 
-_DECLARED = "[(declaration) (field_declaration)] @declaration"
 _INSTANTIATED = "(template_instantiation) @instantiation"
 
 
@@ -29,7 +28,7 @@ def other_signatures(tree: SourceTree, kernel: Kernel) -> Signatures:
     """Forward declarations of `kernel` with the same parameter types, and whether its types are fixed."""
     found: list[tuple[Parameter, ...]] = []
     wanted = [_types(p) for p in kernel.parameters]
-    for node in tree.captures(_DECLARED).get("declaration", []):
+    for node in (*tree.nodes.get("declaration", ()), *tree.nodes.get("field", ())):
         parameters = _declared(tree, node, kernel)
         if parameters is not None and [_types(p) for p in parameters] == wanted:
             found.append(parameters)

@@ -9,14 +9,13 @@ import bisect
 import functools
 from collections.abc import Callable, Iterator, Mapping
 
-import tree_sitter_cuda
-from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
+import msgspec
+from tree_sitter import Node, Query, QueryCursor, Tree
 
 from warplens_tools.source.macros import MacroTable, MacroUse
 from warplens_tools.source.mask import Masked, mask
+from warplens_tools.source.recovery import LANGUAGE, parse_code
 from warplens_tools.text import SourceText, Span
-
-LANGUAGE = Language(tree_sitter_cuda.language())
 
 
 @functools.cache
@@ -72,6 +71,18 @@ class SourceTree:
         found = QueryCursor(query(pattern)).captures(node or self.root)
         return {name: sorted(nodes, key=_order) for name, nodes in found.items()}
 
+    @functools.cached_property
+    def nodes(self) -> dict[str, list[Node]]:
+        """The nodes that most readers start from, in text order, found in one walk of the tree."""
+        return self.captures(_COMMON)
+
+    def nodes_in(self, name: str, node: Node) -> list[Node]:
+        """Those of `nodes` that stand inside `node`."""
+        every = self.nodes.get(name, [])
+        low = bisect.bisect_left(every, node.start_byte, key=_start)
+        high = bisect.bisect_left(every, node.end_byte, key=_start)
+        return every[low:high]
+
     def uses(self, start: int, end: int) -> list[MacroUse]:
         """The macros taken out of the text that begin in [start, end)."""
         low = bisect.bisect_left(self._use_starts, start)
@@ -104,6 +115,21 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(current.children))
 
 
+_COMMON = """
+(function_definition) @function
+(declaration) @declaration
+(field_declaration) @field
+(enumerator) @enumerator
+(parameter_declaration declarator: (_) @parameter)
+(optional_parameter_declaration declarator: (_) @parameter)
+(kernel_call_syntax) @launch
+"""
+
+
+def _start(node: Node) -> int:
+    return node.start_byte
+
+
 def _order(node: Node) -> tuple[int, int]:
     return node.start_byte, -node.end_byte
 
@@ -118,11 +144,16 @@ def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> So
 
 def parse_expansion(text: str, macros: MacroTable, place: Place) -> SourceTree:
     """Parse a macro's expansion under the macros of the file that it stands in, at `place`."""
-    masked = mask(text, {}, macros)
-    return SourceTree(SourceText(text), masked, Parser(LANGUAGE).parse(masked.code), place)
+    return _parsed(SourceText(text), mask(text, {}, macros), place)
 
 
 @functools.lru_cache(maxsize=8)
 def _cached(text: str, encoding: str, defines: tuple[tuple[str, str], ...]) -> SourceTree:
-    masked = mask(text, dict(defines))
-    return SourceTree(SourceText(text, encoding=encoding), masked, Parser(LANGUAGE).parse(masked.code))
+    return _parsed(SourceText(text, encoding=encoding), mask(text, dict(defines)), None)
+
+
+def _parsed(text: SourceText, masked: Masked, place: Place | None) -> SourceTree:
+    code, tree, blanked = parse_code(masked.code)
+    if blanked:
+        masked = msgspec.structs.replace(masked, code=code, repairs=(*masked.repairs, *blanked))
+    return SourceTree(text, masked, tree, place)
