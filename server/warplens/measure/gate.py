@@ -58,7 +58,8 @@ def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, s
         return "unproven", "no launch of it could be timed", ()
     if heard.opened.opaque:
         return "unproven", f"the program writes {heard.opened.opaque[0]}, which is not compared", timings
-    if heard.baseline.changed_bytes == 0:
+    # A launch that repeats an earlier one changes nothing; its poisoned outputs were compared all the same.
+    if heard.baseline.changed_bytes == 0 and heard.baseline.pure_bytes == 0:
         return "unproven", "the kernel changes no memory that could be compared", timings
     bound = least_ns(heard.baseline.changed_bytes, gpu)
     fastest = min(t.candidate_ns.median for t in timings)

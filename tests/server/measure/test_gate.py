@@ -83,11 +83,16 @@ def change(one: Heard, **changes: object) -> Heard:
 
 def test_what_cannot_be_compared_is_unproven() -> None:
     right = heard("affine-visit")["geometry"]
-    assert verdict(change(right, baseline__changed_bytes=0)).state == "unproven"
+    assert verdict(change(right, baseline__changed_bytes=0, baseline__pure_bytes=0)).state == "unproven"
     assert verdict(change(right, opened__opaque=("a surface",))).reason.startswith(
         "the program writes a surface"
     )
     assert verdict(change(right, result__timings=())).state == "unproven"
+
+
+def test_results_that_an_earlier_launch_left_the_same_were_compared_by_poison() -> None:
+    right = heard("affine-visit")["geometry"]
+    assert verdict(change(right, baseline__changed_bytes=0)).state == verdict(right).state
 
 
 def test_faster_than_the_cache_takes_the_results_is_not_believed() -> None:
