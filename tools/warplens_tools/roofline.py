@@ -26,7 +26,7 @@ from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import flops
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.traffic import Traffic, dram_bytes_per_clock, global_traffic
+from warplens_tools.traffic import Traffic, dram_bytes_per_clock, floor_of, global_traffic
 
 #: A resource must need this many times the clocks of the next class to decide the vote; between that and
 #: 1 both are near their roofs and the class is mixed. Nsight Compute's speed-of-light rule calls units
@@ -35,9 +35,12 @@ CLEAR_LEAD = 1.25
 #: Resident warps per scheduler below which a stall can hardly be hidden: with dependent arithmetic of
 #: four clocks' latency ("CUDA C++ Programming Guide", "Multiprocessor Level") one warp fills a quarter.
 FEW_WARPS_PER_SCHEDULER = 1.0
+_MEMORY = ("lsu", "l1 lines", "l2")
 _COMPUTE = ("fp64", "fp32", "fp16", "int", "alu", "sfu", "tensor", "issue")
 _NAMES = {
     "dram": "device memory",
+    "l2": "the L2 cache",
+    "l1 lines": "the L1's line look-ups",
     "lsu": "the L1 and shared-memory path",
     "issue": "instruction issue",
     "alu": "integer and logic instructions",
@@ -58,7 +61,7 @@ class Demand(msgspec.Struct, frozen=True):
 
     def top(self, dram: float) -> tuple[str, float, str, float]:
         """Busiest resource and its clocks, then the busiest of the other class and its clocks."""
-        memory = {"dram": dram, "lsu": self.pipes.get("lsu", 0.0)}
+        memory = {"dram": dram} | {name: self.pipes.get(name, 0.0) for name in _MEMORY}
         compute = {pipe: self.pipes.get(pipe, 0.0) for pipe in _COMPUTE}
         m, c = max(memory, key=lambda k: memory[k]), max(compute, key=lambda k: compute[k])
         if memory[m] >= compute[c]:
@@ -100,6 +103,7 @@ def demand_of(view: KernelView, compiled: CompiledKernel) -> Demand:
     per_clock = dram_bytes_per_clock(view.gpu)
     pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
     pipes["lsu"] = pipes.get("lsu", 0.0) + extra_passes(view, compiled, weight, conflicts(view))
+    pipes |= {name: clocks for name, clocks in floor_of(traffic, view.gpu).items() if name in _MEMORY}
     work = sum(flops(x) * w for x, w in zip(compiled.instructions, weight, strict=True)) * 32.0
     return Demand(
         pipes=pipes,
@@ -173,9 +177,8 @@ def _too_little_work(view: KernelView, compiled: CompiledKernel) -> Vote | None:
 def _observations(view: KernelView, demand: Demand) -> tuple[Observation, ...]:
     binary = view.evidence.binary
     origin = binary.origin if binary is not None else ""
-    busy = sorted(((v, k) for k, v in demand.pipes.items() if k in (*_COMPUTE, "lsu") and v), reverse=True)[
-        :3
-    ]
+    units = (*_COMPUTE, *_MEMORY)
+    busy = sorted(((v, k) for k, v in demand.pipes.items() if k in units and v), reverse=True)[:3]
     total = max([demand.dram_upper, *(v for v, _ in busy)], default=0.0)
     if not total:
         return ()

@@ -71,7 +71,7 @@ ONE: dict[str, tuple[str, str, str, str, str | None]] = {
     "float x = v[m].w;": ("v", "global", "float4", "r", "m"),
     "args.data[n] = 1;": ("args.data", "unknown", "", "w", None),
     "out[args.n] = 1;": ("out", "global", "float", "w", "args.n"),
-    "float x = table[n];": ("table", "unknown", "", "r", None),
+    "float x = table[n];": ("table", "constant", "float", "r", "n"),
     "out[0] = weight(2);": ("out", "global", "float", "w", "0"),
     "swap_in(out[1], 2);": ("out", "global", "float", "rw", "1"),
     "swap_in(args.n, out[1]);": ("out", "global", "float", "r", "1"),

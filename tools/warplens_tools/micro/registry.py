@@ -13,11 +13,16 @@ from warplens_tools.micro import (
     aliasing_reload,
     double_in_float_kernel,
     local_memory_array,
+    misaligned_access,
     occupancy_block_size,
     occupancy_registers,
     occupancy_shared_memory,
+    per_thread_chunks,
     register_spills,
     shared_bank_conflicts,
+    strided_field_access,
+    uncoalesced_global_read,
+    uncoalesced_global_write,
     wgmma_serialized,
 )
 from warplens_tools.micro.base import MicroTool
@@ -25,6 +30,11 @@ from warplens_tools.micro.base import MicroTool
 log = logging.getLogger(__name__)
 
 TOOLS: tuple[MicroTool, ...] = (
+    misaligned_access.TOOL,
+    per_thread_chunks.TOOL,
+    strided_field_access.TOOL,
+    uncoalesced_global_read.TOOL,
+    uncoalesced_global_write.TOOL,
     shared_bank_conflicts.TOOL,
     register_spills.TOOL,
     local_memory_array.TOOL,

@@ -138,7 +138,7 @@ def _declared_arrays(tree: SourceTree, constants: Constants, node: Node) -> list
 
 
 _SPECIFIER = re.compile(
-    r"\b(?:__shared__|extern|static|const|constexpr|volatile|alignas|__align__|register|typename|struct)\b"
+    r"\b(?:__shared__|__constant__|__device__|extern|static|const|constexpr|volatile|alignas|__align__|register|typename|struct)\b"
 )
 
 
@@ -150,13 +150,34 @@ def _with_uses(tree: SourceTree, start: int) -> int:
     return start
 
 
+def file_array(
+    tree: SourceTree, constants: Constants, declaration: Node, name: str
+) -> ArrayDeclaration | None:
+    """The `__constant__` or `__device__` array that a declaration at file scope gives `name`."""
+    declarators = declaration.children_by_field_name("declarator")
+    if not declarators:
+        return None
+    first = declarators[0].start_byte
+    words = set(re.findall(r"\w+", tree.words(_with_uses(tree, declaration.start_byte), first)))
+    if not words & {"__constant__", "__device__"}:
+        return None
+    code = tree.code_of(declaration)[: first - declaration.start_byte]
+    base = " ".join(_SPECIFIER.sub(" ", code).split())
+    space: _ArraySpace = "constant" if "__constant__" in words else "global"
+    found = (_array(tree, constants, declaration, d, base, space, False) for d in declarators)
+    return next((a for a in found if a is not None and a.name == name), None)
+
+
+_ArraySpace = Literal["shared", "local", "constant", "global"]
+
+
 def _array(
     tree: SourceTree,
     constants: Constants,
     node: Node,
     declarator: Node,
     base: str,
-    space: Literal["shared", "local"],
+    space: _ArraySpace,
     dynamic: bool,
 ) -> ArrayDeclaration | None:
     initial = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None

@@ -29,11 +29,11 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class ArrayDeclaration(msgspec.Struct, frozen=True):
-    """An array declared in a kernel body."""
+    """An array declared in a kernel body, or a `__constant__` or `__device__` array of the file."""
 
     name: str
     element_type: str
-    space: Literal["shared", "local"]
+    space: Literal["shared", "local", "constant", "global"]
     #: Extents as written, outermost first; empty for `extern __shared__ T name[]`.
     extents: tuple[str, ...]
     #: The extents as integers, each None where it does not follow from constants.

@@ -13,9 +13,10 @@ from warplens_tools.source.affine import FormReader
 from warplens_tools.source.bindings import Binding
 from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.forms import Form
+from warplens_tools.source.kernels import file_array
 from warplens_tools.source.model import ArrayDeclaration, Kernel, Parameter
 
-Space = Literal["global", "shared", "local", "unknown"]
+Space = Literal["global", "shared", "local", "constant", "unknown"]
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -75,7 +76,18 @@ class PointerReader:
             parameter = self.parameters[name]
             offset = forms.ZERO if self.reader.set_once(binding) else None
             return Pointer(name, "global", parameter.element_type, offset, (), parameter)
+        if binding.kind == "array" and not self._is_parameter(binding):
+            return None
+        if binding.kind == "array":
+            return self._of_file(binding)
         return self._local(binding)
+
+    def _of_file(self, binding: Binding) -> Pointer | None:
+        """A `__constant__` or `__device__` array at file scope."""
+        node = self.tree.root.descendant_for_byte_range(*binding.declaration)
+        constants = self.reader.kernel.constants
+        found = file_array(self.tree, constants, node, binding.name) if node is not None else None
+        return self._array(found) if found is not None else None
 
     def _is_parameter(self, binding: Binding) -> bool:
         return binding.start < self.reader.kernel.function.body.start_byte

@@ -1,0 +1,217 @@
+"""Examines the findings on programs with a known cause, on their repaired twins, and on tuned controls.
+
+    python tests/planted/evaluate.py [--tier source|binary] [--arch sm_90] [--json FILE] [NAME …]
+
+A program marks the line of its cause with `// expect: slug`, and the kernel with `// class: …` on the line
+before it. `NAME.fixed.cu` is the same program with the cause removed. What is asked of each tier:
+
+    top-1, top-3   the cause is the first, or one of the first three, in its kernel's list
+    line           the finding stands within two lines of the mark
+    class          the kernel's class is the marked one
+    twins          the finding is gone from the repaired program
+    controls       no finding of severity warning or above
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from warplens.service.report import FileReport, FindingReport
+from warplens.service.service import CheckOptions, Service
+from warplens_tools.evidence import Tier
+
+HERE = Path(__file__).parent
+_EXPECT = re.compile(r"//\s*expect:\s*([\w-]+)")
+_CLASS = re.compile(r"//\s*class:\s*(\w+)")
+LINES_APART = 2
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """What one planted program says of itself."""
+
+    slug: str
+    line: int
+    bound: str
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What was found of one planted program and its twin."""
+
+    program: str
+    slug: str
+    kernel: str
+    #: 1 is first; None where the cause was not found.
+    rank: int | None
+    #: Lines between the finding and the mark; None where it was not found.
+    lines_apart: int | None
+    bound: str
+    expected_bound: str
+    gain: float | None
+    #: Slugs of the kernel's findings, best first.
+    found: tuple[str, ...]
+    #: Slugs of severity warning and above in the twin, and whether the cause is gone from it.
+    twin: tuple[str, ...]
+    twin_clean: bool
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """What was said about one control."""
+
+    program: str
+    warnings: tuple[str, ...]
+    information: tuple[str, ...]
+
+
+class Score(msgspec.Struct, frozen=True):
+    """One tier's examination."""
+
+    tier: str
+    arch: str
+    outcomes: tuple[Outcome, ...]
+    controls: tuple[Alarm, ...]
+
+    def share(self, *, within: int) -> float:
+        """Share of the programs whose cause is among the first `within` findings."""
+        return _share([o.rank is not None and o.rank <= within for o in self.outcomes])
+
+    @property
+    def line(self) -> float:
+        """Share of the programs whose cause was found within two lines of its mark."""
+        return _share([o.lines_apart is not None and o.lines_apart <= LINES_APART for o in self.outcomes])
+
+    @property
+    def bound(self) -> float:
+        """Share of the programs whose class is the marked one."""
+        return _share([o.bound == o.expected_bound for o in self.outcomes])
+
+    @property
+    def twins(self) -> float:
+        """Share of the twins from which the finding is gone."""
+        return _share([o.twin_clean for o in self.outcomes])
+
+    @property
+    def silent(self) -> float:
+        """Share of the controls without a warning."""
+        return _share([not c.warnings for c in self.controls])
+
+
+def planted(names: Sequence[str] = ()) -> list[Path]:
+    """The planted programs, by name; all where none is named."""
+    every = sorted(p for p in HERE.glob("*.cu") if not p.name.endswith(".fixed.cu"))
+    return [p for p in every if not names or p.stem in names]
+
+
+def controls(names: Sequence[str] = ()) -> list[Path]:
+    """The tuned programs."""
+    return [p for p in sorted((HERE / "controls").glob("*.cu")) if not names or p.stem in names]
+
+
+def twin_of(path: Path) -> Path:
+    """The repaired program of a planted one."""
+    return path.with_name(f"{path.stem}.fixed.cu")
+
+
+def mark_of(path: Path) -> Mark:
+    """The one mark of a planted program."""
+    lines = path.read_text("utf-8").splitlines()
+    ((line, slug),) = [(n, s) for n, text in enumerate(lines, 1) for s in _EXPECT.findall(text)]
+    bound = next(b for text in lines for b in _CLASS.findall(text))
+    return Mark(slug, line, bound)
+
+
+def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
+    """Check every program, twin and control at a tier."""
+    programs, tuned = planted(names), controls(names)
+    paths = [*programs, *map(twin_of, programs), *tuned]
+    report = Service(HERE).check(paths, CheckOptions(tier=tier, arch=arch))
+    by_name = {Path(file.path).name: file for file in report.files}
+    outcomes = tuple(_outcome(p, by_name[p.name], by_name[twin_of(p).name]) for p in programs)
+    return Score(tier, arch, outcomes, tuple(_alarm(p, by_name[p.name]) for p in tuned))
+
+
+def _outcome(path: Path, file: FileReport, twin: FileReport) -> Outcome:
+    mark = mark_of(path)
+    kernel = next(k for k in file.kernels if k.line <= mark.line <= k.end_line)
+    listed = [f for f in file.findings if f.kernel == kernel.qualified_name]
+    rank = next((n for n, f in enumerate(listed, 1) if f.slug == mark.slug), None)
+    hit = listed[rank - 1] if rank is not None else None
+    still = {f.slug for f in twin.findings}
+    return Outcome(
+        program=path.stem,
+        slug=mark.slug,
+        kernel=kernel.qualified_name,
+        rank=rank,
+        lines_apart=abs(hit.line - mark.line) if hit is not None else None,
+        bound=kernel.bottleneck.bound,
+        expected_bound=mark.bound,
+        gain=hit.gain.estimate if hit is not None and hit.gain is not None else None,
+        found=tuple(f.slug for f in listed),
+        twin=_loud(twin.findings),
+        twin_clean=mark.slug not in still,
+    )
+
+
+def _alarm(path: Path, file: FileReport) -> Alarm:
+    loud = _loud(file.findings)
+    quiet = tuple(f.slug for f in file.findings if f.severity in ("information", "hint"))
+    return Alarm(path.stem, loud, quiet)
+
+
+def _loud(findings: Sequence[FindingReport]) -> tuple[str, ...]:
+    return tuple(f.slug for f in findings if f.severity in ("warning", "error"))
+
+
+def _share(held: Sequence[bool]) -> float:
+    return sum(held) / len(held) if held else 0.0
+
+
+def table(score: Score) -> str:
+    """The examination as text: a line per program, then the shares."""
+    rows = [
+        f"{o.program:22} {o.slug:27} rank {o.rank or '-'!s:2} line {_or_dash(o.lines_apart):3} "
+        f"{o.bound:8}{'' if o.bound == o.expected_bound else '!':1} gain {_or_dash(o.gain):6} "
+        f"{'' if o.twin_clean else 'TWIN '}{' '.join(o.found)} | {' '.join(o.twin)}"
+        for o in score.outcomes
+    ]
+    rows += [
+        f"control {c.program:22} {' '.join(c.warnings) or 'silent'} ({' '.join(c.information)})"
+        for c in score.controls
+    ]
+    shares = {
+        "top-1": score.share(within=1), "top-3": score.share(within=3), "line": score.line,
+        "class": score.bound, "twins": score.twins, "controls": score.silent,
+    }  # fmt: skip
+    said = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    rows.append(f"{score.tier} on {score.arch}, {len(score.outcomes)} programs: {said}")
+    return "\n".join(rows)
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Examine and print; see the module's text."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--tier", default="binary", choices=("source", "binary"))
+    parser.add_argument("--arch", default="sm_90")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(arguments)
+    score = examine(options.names, options.tier, options.arch)
+    sys.stdout.write(table(score) + "\n")
+    if options.json is not None:
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(score), indent=1) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

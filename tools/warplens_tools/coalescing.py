@@ -1,0 +1,314 @@
+"""Sectors and cache lines that one warp access of global memory touches, from its address per lane.
+
+Global memory is moved in sectors of 32 bytes, four to a cache line; the L1 looks up one line per clock
+("CUDA C++ Best Practices Guide", "Coalesced Access to Global Memory"). An access whose lanes leave a part
+of each sector unused moves that part for nothing, unless another access, a later iteration, or another
+warp uses it while the sector is still in a cache: `rest` says which.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from warplens_tools.arch.gpu import Limits
+from warplens_tools.banks import warp_lanes
+from warplens_tools.launches import block_extents
+from warplens_tools.micro.base import KernelView
+from warplens_tools.source.accesses import ArrayAccess, accesses
+from warplens_tools.source.arguments import argument_values
+from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.forms import Form, Symbol
+from warplens_tools.source.records import element_bytes, member_place, records
+from warplens_tools.source.tree import SourceTree, parse_tree
+
+#: Who uses the bytes of the touched sectors that the lanes themselves leave: nobody, other accesses of the
+#: same elements, a later iteration of a loop, another warp of the block, another block.
+Rest = Literal["nobody", "fields", "loop", "block", "grid"]
+
+#: Where the block is not known, a warp runs along x: true of every block at least a warp wide.
+_ROW_BLOCK = (256, 1, 1)
+#: What stands for an integer that is the same for all lanes and not known: large, and a multiple of a cache
+#: line, so that an access counts as aligned and a stride as long unless the file says otherwise. Where the
+#: second setting gives another answer, there is none.
+_PROBES: tuple[dict[str, int], ...] = (
+    {"parameter": 4096, "loop": 0, "block": 1, "grid size": 1024},
+    {"parameter": 12288, "loop": 32, "block": 5, "grid size": 2048},
+)
+#: Factor within which the two settings must agree; a row that is not a multiple of a line costs one sector more.
+_AGREE = 1.3
+
+
+class WarpAccess(msgspec.Struct, frozen=True):
+    """One global access of the source as a full warp makes it. Sizes in bytes."""
+
+    access: ArrayAccess
+    #: Bytes that the lanes want, every byte once.
+    wanted: int
+    sectors: int
+    #: Sectors that hold the wanted bytes if they lay side by side.
+    least: int
+    lines: int
+    #: Distance between neighbouring lanes; None where it is not the same for all.
+    stride: int | None
+    rest: Rest
+    #: Sectors that must come from device memory for this request, what others use of them subtracted.
+    dram_sectors: float
+    #: Whether the first byte stands where a sector begins.
+    aligned: bool
+    #: Bytes of one element of the array, and how many of them the kernel uses.
+    element: int
+    used: int
+
+    @property
+    def overfetch(self) -> float:
+        """Sectors moved over sectors needed; 1.0 is perfect."""
+        return self.sectors / self.least
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """An access with its byte ranges in an element."""
+
+    access: ArrayAccess
+    element: int
+    ranges: tuple[tuple[int, int], ...]
+
+
+def warp_accesses(view: KernelView) -> list[WarpAccess]:
+    """The global accesses of the kernel whose addresses are known well enough, in text order."""
+    block = block_extents(view.kernel, view.model)
+    known = argument_values(parse_tree(view.text), view.model, view.kernel)
+    return list(_warp_accesses(_Key(view), block, tuple(sorted(known.items()))))
+
+
+class _Key:
+    """A view as a cache key: what the answer depends on."""
+
+    def __init__(self, view: KernelView) -> None:
+        self.view = view
+        self.key = (view.text.text, view.kernel, view.gpu.limits.sector_bytes)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.key == other.key
+
+
+@functools.lru_cache(maxsize=32)
+def _warp_accesses(
+    key: _Key, block: tuple[int, int, int] | None, known: tuple[tuple[str, int], ...]
+) -> tuple[WarpAccess, ...]:
+    view = key.view
+    tree = parse_tree(view.text)
+    found = accesses(tree, view.kernel, block or UNKNOWN_DIM3)
+    places = [p for a in found if a.space == "global" and (p := _place(tree, view, a)) is not None]
+    lanes = _Lanes(block or _ROW_BLOCK, dict(known), view.gpu.limits)
+    return tuple(w for p in places if (w := lanes.warp_access(p, places)) is not None)
+
+
+def _place(tree: SourceTree, view: KernelView, access: ArrayAccess) -> _Place | None:
+    element = element_bytes(tree, access.element_type)
+    if access.index is None or element is None:
+        return None
+    if access.member:
+        place = member_place(tree, access.element_type, access.member)
+        return _Place(access, element, (place,)) if place is not None else None
+    return _Place(access, element, _used_ranges(tree, view, access) or ((0, element),))
+
+
+def _used_ranges(tree: SourceTree, view: KernelView, access: ArrayAccess) -> tuple[tuple[int, int], ...]:
+    """Members that the kernel uses of `Particle p = particles[i];`: the compiler loads no others."""
+    record = records(tree).get(access.element_type)
+    if record is None or (access.writes and not access.reads):
+        return ()
+    before = view.text.line_text(access.span.line)[: access.span.column - 1]
+    bound = re.search(r"[\s&](\w+)\s*[={(]\s*\Z", before)
+    if bound is None:
+        return ()
+    uses = re.findall(rf"\b{bound[1]}\b(\s*\.\s*\w+)?", view.text.slice(view.kernel.body))
+    members = {u.replace(" ", "").strip() for u in uses[1:]}
+    if "" in members or not members:
+        return ()
+    places = [member_place(tree, access.element_type, m) for m in sorted(members)]
+    return tuple(sorted(p for p in places if p is not None)) if all(places) else ()
+
+
+class _Lanes:
+    """Evaluates index forms for the lanes of a warp."""
+
+    def __init__(self, block: tuple[int, int, int], known: Mapping[str, int], limits: Limits) -> None:
+        self.block, self.known, self.limits = block, known, limits
+        self.first = warp_lanes(block, limits.warp_size)
+
+    def warp_access(self, place: _Place, every: Sequence[_Place]) -> WarpAccess | None:
+        """The access; None where an address is unknown or hangs on what is unknown."""
+        index = place.access.index
+        if index is None:
+            return None
+        shapes = [self._shape(place, probe) for probe in _PROBES]
+        if any(s is None for s in shapes):
+            return None
+        counts = sorted((len(s.sectors), s) for s in shapes if s is not None)
+        if counts[-1][0] > _AGREE * counts[0][0]:
+            return None
+        return self._described(place, counts[0][1], every)
+
+    def _shape(self, place: _Place, probe: Mapping[str, int]) -> _Shape | None:
+        starts = self._elements(place, self._values(place.access.index, probe), self.first)
+        return _shape(starts, place.ranges, self.limits) if starts is not None else None
+
+    def _described(self, place: _Place, shape: _Shape, every: Sequence[_Place]) -> WarpAccess:
+        least = max(1, math.ceil(shape.wanted / self.limits.sector_bytes))
+        used = sum(size for _, size in place.ranges)
+        rest: Rest = "nobody"
+        dram = float(len(shape.sectors))
+        if len(shape.sectors) > least:
+            siblings = self._siblings(place, every)
+            union = _merged(p.ranges for p in siblings) if len(siblings) > 1 else place.ranges
+            rest = self._rest(place, shape, siblings)
+            if rest in ("nobody", "fields"):
+                dram = self._shared_sectors(siblings)
+            else:
+                dram = shape.wanted / self.limits.sector_bytes
+            used = max(used, sum(size for _, size in union))
+        return WarpAccess(
+            access=place.access,
+            wanted=shape.wanted,
+            sectors=len(shape.sectors),
+            least=least,
+            lines=len({s * self.limits.sector_bytes // self.limits.cache_line_bytes for s in shape.sectors}),
+            stride=_stride(shape.starts),
+            rest=rest,
+            dram_sectors=min(dram, len(shape.sectors)),
+            aligned=shape.first % self.limits.sector_bytes == 0,
+            element=place.element,
+            used=min(used, place.element),
+        )
+
+    def _siblings(self, place: _Place, every: Sequence[_Place]) -> list[_Place]:
+        """Accesses of the same array in the same loops whose index differs by a constant, itself included."""
+        mine = place.access
+        return [
+            p
+            for p in every
+            if p.access.name == mine.name
+            and p.element == place.element
+            and [x.offset for x in p.access.loops] == [x.offset for x in mine.loops]
+            and _without_constant(p.access.index) == _without_constant(mine.index)
+        ]
+
+    def _shared_sectors(self, siblings: Sequence[_Place]) -> float:
+        """This access's share of the sectors that it and its siblings touch together."""
+        touched: set[int] = set()
+        for sibling in siblings:
+            shape = self._shape(sibling, _PROBES[0])
+            touched |= set(shape.sectors) if shape is not None else set()
+        return len(touched) / max(1, len(siblings))
+
+    def _rest(self, place: _Place, shape: _Shape, siblings: Sequence[_Place]) -> Rest:
+        """Who uses what is left of the sectors."""
+        index = place.access.index
+        values = self._values(index, _PROBES[0])
+        loops = {loop.counter or f"{loop.variable}@{loop.offset}" for loop in place.access.loops}
+        steps: list[tuple[Rest, Iterable[str]]] = [
+            ("loop", sorted(loops)),
+            ("grid", ("blockIdx.x", "blockIdx.y", "blockIdx.z")),
+        ]
+        if self._next_warp_shares(place, values, shape):
+            return "block"
+        for rest, names in steps:
+            for name in names:
+                if name in values and self._moves_inside(place, values, name):
+                    return rest
+        covered = _merged(p.ranges for p in siblings)
+        whole = sum(size for _, size in covered) >= place.element and place.element > shape.width
+        return "fields" if whole else "nobody"
+
+    def _next_warp_shares(self, place: _Place, values: Mapping[str, int], shape: _Shape) -> bool:
+        x, y, z = self.block
+        size = self.limits.warp_size
+        lanes = [(n % x, n // x % y, n // (x * y)) for n in range(size, min(2 * size, x * y * z))]
+        starts = self._elements(place, values, lanes) if lanes else None
+        if starts is None:
+            return False
+        other = _shape(starts, place.ranges, self.limits)
+        return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
+
+    def _moves_inside(self, place: _Place, values: Mapping[str, int], name: str) -> bool:
+        """Whether the next value of a symbol moves lanes by less than a sector."""
+        lane = self.first[:1]
+        here = self._elements(place, values, lane)
+        there = self._elements(place, {**values, name: values[name] + 1}, lane)
+        moved = abs(there[0] - here[0]) if here and there else 0
+        return 0 < moved < self.limits.sector_bytes
+
+    def _values(self, index: Form | None, probe: Mapping[str, int]) -> dict[str, int]:
+        return {s.name: self._value(s, probe) for s in (index.symbols if index else ()) if s.kind in _PLAIN}
+
+    def _value(self, symbol: Symbol, probe: Mapping[str, int]) -> int:
+        if symbol.kind == "block size":
+            return self.block["xyz".index(symbol.name[-1])]
+        if symbol.name in self.known:
+            return self.known[symbol.name]
+        return probe[symbol.kind]
+
+    def _elements(
+        self, place: _Place, values: Mapping[str, int], lanes: Sequence[tuple[int, int, int]]
+    ) -> list[int] | None:
+        """Byte address of each lane's element, from the array's start."""
+        index = place.access.index
+        found = []
+        for x, y, z in lanes:
+            threads = {"threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z}
+            at = index.evaluate({**values, **threads}) if index is not None else None
+            if at is None:
+                return None
+            found.append(at * place.element)
+        return found
+
+
+_PLAIN = frozenset({"block", "block size", "grid size", "parameter", "loop"})
+
+
+class _Shape(msgspec.Struct, frozen=True, order=True):
+    """What the lanes of one warp touch."""
+
+    starts: tuple[int, ...]
+    sectors: tuple[int, ...]
+    wanted: int
+    first: int
+    #: Bytes of one lane.
+    width: int
+
+
+def _shape(starts: Sequence[int], ranges: Sequence[tuple[int, int]], limits: Limits) -> _Shape:
+    spans = {(s + offset, s + offset + size) for s in starts for offset, size in ranges}
+    sector = limits.sector_bytes
+    sectors = {n for low, high in spans for n in range(low // sector, (high - 1) // sector + 1)}
+    wanted, end = 0, -(2**62)
+    for low, high in sorted(spans):
+        wanted += max(0, high - max(low, end))
+        end = max(end, high)
+    first = min(low for low, _ in spans)
+    width = sum(size for _, size in ranges)
+    return _Shape(tuple(starts), tuple(sorted(sectors)), wanted, first, width)
+
+
+def _stride(starts: Sequence[int]) -> int | None:
+    steps = {b - a for a, b in itertools.pairwise(starts)}
+    return steps.pop() if len(steps) == 1 else None
+
+
+def _without_constant(form: Form | None) -> tuple[object, ...]:
+    return tuple(t for t in form.terms if t[0]) if form is not None else ()
+
+
+def _merged(groups: Iterable[Iterable[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted({r for group in groups for r in group}))

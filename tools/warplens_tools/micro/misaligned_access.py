@@ -1,0 +1,104 @@
+"""misaligned-access
+
+**What.** The lanes of a warp are side by side, but the first does not stand where a sector begins: the
+rows of a matrix have an odd pitch, or a header shifts the data by a few elements.
+
+**Why it costs.** Each run of neighbouring elements straddles one sector more than it fills: 5 instead of 4
+for 32 floats, 2 instead of 1 for 32 bytes, and two cache lines instead of one.
+
+**Wrong**
+
+```cuda
+const int pitch = 1001;                        // rows begin anywhere in a sector
+out[y * pitch + x] = 2.0f * in[y * pitch + x];
+```
+
+**Right**
+
+```cuda
+const int pitch = 1024;                        // rows begin on a cache line (cudaMallocPitch)
+out[y * pitch + x] = 2.0f * in[y * pitch + x];
+```
+
+**Evidence.** Byte addresses of the lanes, with the offsets and pitches that the file fixes.
+
+**Threshold.** A quarter more sectors than the wanted bytes fill, on more than half of what the kernel
+moves, and no access of the same array that is aligned (a stencil's neighbours are not a fault). What the
+file does not fix counts as aligned.
+
+**References.** CUDA C++ Best Practices Guide, "A Sequential but Misaligned Access Pattern"; CUDA C++
+Programming Guide, "Device Memory Accesses" (two-dimensional arrays).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from warplens_tools.coalescing import WarpAccess, warp_accesses
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.gain import make_gain
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.overfetch import REPORTED, is_compiled, observations, sector_gain
+from warplens_tools.sass.attribution import TRIPS_PER_LEVEL
+
+_EXCESS = 1.25
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the first misaligned access of the deepest loop."""
+    every = [w for w in warp_accesses(view) if is_compiled(view, w)]
+    found = [w for w in every if _is_misaligned(w) and not _has_aligned_sibling(w, every)]
+    if not found or 2 * _sectors(found) <= _sectors(every):
+        return
+    worst = max(found, key=lambda w: (len(w.access.loops), w.overfetch))
+    text, name = view.text.slice(worst.access.span), worst.access.name
+    gain = _gain(view, found)
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.access.span,
+        severity="warning" if gain is not None else "information",
+        confidence="medium",
+        message=(
+            f"{text} does not begin where a sector begins: each request takes {worst.sectors} sectors instead of "
+            f"{worst.least}."
+        ),
+        guidance=(
+            f"Pad the rows of {name} to a multiple of 32 elements (cudaMallocPitch), or shift its start so that the "
+            "first element a warp reads stands on a 128-byte boundary."
+        ),
+        evidence=observations(view, worst),
+        gain=gain,
+    )
+
+
+def _is_misaligned(warp: WarpAccess) -> bool:
+    long = warp.wanted >= 32
+    return long and not warp.aligned and _EXCESS <= warp.overfetch <= REPORTED and warp.sectors > warp.least
+
+
+def _has_aligned_sibling(warp: WarpAccess, every: Sequence[WarpAccess]) -> bool:
+    return any(w.aligned and w.access.name == warp.access.name for w in every)
+
+
+def _sectors(found: Sequence[WarpAccess]) -> float:
+    return sum(w.sectors * TRIPS_PER_LEVEL ** len(w.access.loops) for w in found)
+
+
+def _gain(view: KernelView, found: Sequence[WarpAccess]) -> Gain | None:
+    """At most the excess of sectors; little of it where the L1 still holds what a neighbour fetched."""
+    bound = sector_gain(view, found)
+    if bound is None:
+        return None
+    return make_gain(bound.estimate, 1.0, max(w.overfetch for w in found))
+
+
+TOOL = MicroTool(
+    code="WL105",
+    slug="misaligned-access",
+    title="Rows do not begin where a sector begins",
+    tiers=("source", "binary"),
+    relevant=("memory", "latency"),
+    check=check,
+)

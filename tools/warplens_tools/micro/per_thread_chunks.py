@@ -1,0 +1,74 @@
+"""per-thread-chunks
+
+**What.** Each thread walks through its own contiguous stretch of an array, as a CPU thread would.
+
+**Why it costs.** In every iteration the lanes of a warp are a whole stretch apart: 32 cache lines are
+looked up for 32 elements. What is left of each line must wait in the L1 for the next iterations, and with
+a line per resident thread the L1 is full before they come.
+
+**Wrong**
+
+```cuda
+int first = (blockIdx.x * blockDim.x + threadIdx.x) * per_thread;
+for (int i = first; i < first + per_thread; ++i) sum += x[i];
+```
+
+**Right**
+
+```cuda
+for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
+```
+
+**Evidence.** The index for every lane of a warp, and its growth from one iteration to the next: inside a
+sector along the loop, whole stretches apart along the lanes.
+
+**Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1.
+
+**References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; M. Harris, "CUDA Pro Tip:
+Write Flexible Kernels with Grid-Stride Loops", NVIDIA Technical Blog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.overfetch import sector_finding, uncoalesced
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the access that wastes most."""
+    found = uncoalesced(view, "chunk")
+    if not found:
+        return
+    worst = found[0]
+    text, name = view.text.slice(worst.access.span), worst.access.name
+    loop = worst.access.loops[-1]
+    finding = sector_finding(
+        view,
+        TOOL,
+        found,
+        message=(
+            f"Each thread walks its own stretch of {name} in the loop of line {loop.span.line}: {text} takes "
+            f"{worst.sectors} sectors a request where {worst.least} would do."
+        ),
+        guidance=(
+            f"Deal the elements of {name} out in turn (a grid-stride loop: start at the thread's global index, step "
+            "by the number of threads), so that the lanes of a warp read neighbours in every iteration; where a "
+            "thread needs its stretch in order, stage it through shared memory."
+        ),
+        index_query="",
+    )
+    if finding is not None:
+        yield finding
+
+
+TOOL = MicroTool(
+    code="WL104",
+    slug="per-thread-chunks",
+    title="Each thread walks its own stretch of an array",
+    tiers=("source", "binary"),
+    relevant=("memory", "latency"),
+    check=check,
+)

@@ -1,0 +1,173 @@
+"""Why a warp's global accesses move more than its lanes want, and what it would be worth to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from warplens_tools.coalescing import WarpAccess, warp_accesses
+from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
+from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.launches import block_extents
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, kernel_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.pipes import space_of
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.text import Span
+from warplens_tools.traffic import dram_floor
+
+#: "field": one of the fields of each record. "chunk": each thread walks its own stretch. "read" and
+#: "write": neighbouring lanes are far apart for another reason.
+Cause = Literal["field", "chunk", "read", "write"]
+
+#: Sectors over the sectors needed from which an access is uncoalesced. Nsight Compute's rule speaks at any
+#: excess; 2 leaves out what is one sector too many for lack of alignment (misaligned-access).
+REPORTED = 2.0
+#: Expected gain below which a finding would only distract: an access in cold code, or served by a cache.
+WORTH = 1.1
+#: Bytes between lanes up to which a constant stride counts as a record laid out by hand.
+_RECORD_BYTES = 128
+_SECTOR_BYTES = 32
+
+
+def cause_of(warp: WarpAccess) -> Cause | None:
+    """Why the access is uncoalesced; None where it is not."""
+    access = warp.access
+    if warp.overfetch < REPORTED or access.atomic:
+        return None
+    if _is_chunk(warp):
+        # A stretch inside one sector is fetched once and used at once.
+        return "chunk" if warp.stride is None or abs(warp.stride) > _SECTOR_BYTES else None
+    if _is_field(warp):
+        # Where every field is used, the same sectors serve the next access from L1.
+        return "field" if warp.dram_sectors * _SECTOR_BYTES >= REPORTED * warp.wanted else None
+    return "write" if access.writes and not access.reads else "read"
+
+
+def _is_chunk(warp: WarpAccess) -> bool:
+    """Each lane goes through neighbouring elements, from a start of its own."""
+    index, loops = warp.access.index, warp.access.loops
+    if warp.rest != "loop" or index is None or not loops:
+        return False
+    inner = loops[-1]
+    starts_apart = inner.first is not None and not inner.first.uniform
+    return starts_apart or bool(index.coefficient("threadIdx.x"))
+
+
+def _is_field(warp: WarpAccess) -> bool:
+    if warp.rest not in ("nobody", "fields") or warp.stride is None:
+        return False
+    index = warp.access.index
+    by_hand = index is not None and bool(index.coefficient("threadIdx.x"))
+    apart = abs(warp.stride)
+    if apart == warp.element:
+        return warp.used < warp.element
+    return by_hand and apart <= _RECORD_BYTES
+
+
+def uncoalesced(view: KernelView, cause: Cause) -> list[WarpAccess]:
+    """The accesses with that cause that the compiled code still has, most wasteful first."""
+    found = [w for w in warp_accesses(view) if cause_of(w) == cause and is_compiled(view, w)]
+    return sorted(found, key=lambda w: (-waste(w), w.access.span))
+
+
+def waste(warp: WarpAccess) -> float:
+    """Sectors moved for nothing, with deeper loops before shallower ones."""
+    return (warp.sectors - warp.least) * TRIPS_PER_LEVEL ** len(warp.access.loops)
+
+
+def is_compiled(view: KernelView, warp: WarpAccess) -> bool:
+    """Whether SASS, where it is at hand, has global accesses on the line: the compiler may have removed them."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return True
+    line = warp.access.span.line
+    return any(
+        space_of(x) == "global" and kernel_line(x, view.model.path, view.kernel) == line
+        for x in compiled.instructions
+    )
+
+
+def sector_gain(view: KernelView, found: Iterable[WarpAccess]) -> Gain | None:
+    """Throughput bounds as the accesses are, over the bounds if they were coalesced."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return None
+    weight = weights(analyse(compiled.instructions))
+    pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
+    before = pipes | dram_floor(compiled, weight, view)
+    ratio = bound_ratio(before, pipes | dram_floor(compiled, weight, view, _spans(found)))
+    return make_gain(ratio, 1.0, max(ratio, *(w.overfetch for w in found)))
+
+
+def _spans(found: Iterable[WarpAccess]) -> frozenset[Span]:
+    return frozenset(w.access.span for w in found)
+
+
+def sector_finding(
+    view: KernelView,
+    tool: MicroTool,
+    found: Sequence[WarpAccess],
+    message: str,
+    guidance: str,
+    index_query: str = "",
+) -> Finding | None:
+    """The finding on the first of `found`; None where removing the cause would not show."""
+    gain = sector_gain(view, found)
+    if gain is not None and gain.estimate < WORTH:
+        return None
+    worst = found[0]
+    known = block_extents(view.kernel, view.model) is not None
+    confidence: Confidence = "medium" if gain is None or not known else "high"
+    severity: Severity = "information" if gain is None else "warning"
+    others = [w for w in found[1:] if w.access.span.line != worst.access.span.line][:4]
+    return Finding(
+        code=tool.code,
+        slug=tool.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.access.span,
+        severity=severity,
+        confidence=confidence,
+        message=message,
+        guidance=guidance,
+        evidence=observations(view, worst),
+        gain=gain,
+        related=tuple(RelatedSpan(w.access.span, f"{w.sectors} sectors a request here too") for w in others),
+        index_query=index_query,
+    )
+
+
+def observations(view: KernelView, worst: WarpAccess) -> tuple[Observation, ...]:
+    """Sectors per request from the addresses, and the instructions that SASS has on the line."""
+    limits = view.gpu.limits
+    seen = [
+        Observation(
+            "source", "tree-sitter", "sectors per request", float(worst.sectors), "", float(worst.least),
+            f"sectors of {limits.sector_bytes} bytes that hold the {worst.wanted} bytes a warp wants",
+        )
+    ]  # fmt: skip
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is not None and binary is not None and compiled.instructions:
+        count = len(global_indices_on(view, compiled, worst.access.span.line))
+        seen.append(
+            Observation("binary", binary.origin, "global accesses on the line", float(count), "instructions")
+        )
+    return tuple(seen)
+
+
+def global_indices_on(view: KernelView, compiled: CompiledKernel, line: int) -> list[int]:
+    """Indices of the global-memory instructions that a line became."""
+    return [
+        i
+        for i, x in enumerate(compiled.instructions)
+        if space_of(x) == "global" and kernel_line(x, view.model.path, view.kernel) == line
+    ]
+
+
+def lane_words(warp: WarpAccess) -> str:
+    """How far apart neighbouring lanes are, in words."""
+    if warp.stride is None:
+        return "neighbouring lanes are not side by side"
+    return f"neighbouring lanes are {abs(warp.stride)} bytes apart"
