@@ -242,3 +242,22 @@ async def test_the_doctor_answers_with_a_page(client: Client, tmp_path: Path) ->
     assert "| nvcc |" in page["markdown"] and "| GPU |" in page["markdown"]
     assert not client.shown
     await unharmed(client)
+
+
+@pytest.mark.compiler
+async def test_optimize_without_a_gpu_offers_an_unproven_edit_and_says_why(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    path = tmp_path / "transpose.cu"
+    shutil.copy(EXAMPLES / "transpose.cu", path)
+    uri = path.as_uri()
+    await client.begin(tmp_path, command=REAL, options={"accepts": [protocol.PROPOSAL]})
+    await opened(client, uri, path.read_text())
+    params = types.ExecuteCommandParams(protocol.OPTIMIZE, [{"uri": uri, "kernel": "transpose"}])
+    proposal: Any = await client.workspace_execute_command_async(params)
+    assert proposal["state"] == "unproven" and proposal["title"].endswith("(unproven)")
+    assert "Not measured" in proposal["proof"] and proposal["newText"] != path.read_text()
+    assert ("proposal", proposal) in client.custom
+    await unharmed(client)

@@ -1,16 +1,15 @@
-"""The seam to the search and the judge: what *Optimize* and *Fix and prove* ask, and what they get."""
+"""What *Optimize* and *Fix and prove* ask of the search and the judge. Called on a worker thread."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from warplens.lsp.proposals import Offer
 from warplens.service.report import FixReport
 from warplens.service.service import Service
-from warplens_tools.errors import MissingToolError
 from warplens_tools.run.cancel import CancelToken, Progress
 
 
@@ -23,13 +22,13 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class Judging(Protocol):
-    """Judges edits of one workspace folder's files. Called on a worker thread."""
+    """Judges edits of one workspace folder's files."""
 
     def optimize(self, path: Path, search: Search, *, progress: Progress, cancel: CancelToken) -> Offer:
         """Search for a faster version; the state says whether one was proven.
 
         Raises:
-            MissingToolError: there is no GPU, driver, compiler or CUPTI.
+            MissingToolError: there is no GPU, driver, compiler or CUPTI, and no edit to offer unproven.
             WarplensError: the workload itself cannot be measured, or `cancel` was triggered.
         """
 
@@ -39,20 +38,34 @@ class Judging(Protocol):
         """Judge one edit.
 
         Raises:
-            as `optimize`.
+            MissingToolError: nothing can be measured here.
+            WarplensError: as `optimize`.
         """
 
 
-class NoJudging:
-    """Stands in where nothing can be measured; the edits are then offered unproven, with this reason."""
+class ServiceJudging:
+    """The search and the judge of the service.
+
+    They are imported with the first use: a session that only looks at kernels never pays for them.
+    """
 
     def __init__(self, service: Service) -> None:
-        self.service = service
+        self._service = service
 
-    def optimize(self, *_: Any, **__: Any) -> Offer:
-        """Say why not."""
-        raise MissingToolError("this build of Warplens does not measure kernels from the editor")
+    def optimize(self, path: Path, search: Search, *, progress: Progress, cancel: CancelToken) -> Offer:
+        """See `Judging`."""
+        from warplens.lsp.proof import offer_of
+        from warplens.service.optimize import OptimizeOptions, optimize_path
 
-    def prove(self, *_: Any, **__: Any) -> Offer:
-        """Say why not."""
-        raise MissingToolError("this build of Warplens does not measure kernels from the editor")
+        options = OptimizeOptions(kernel=search.kernel, candidates=search.budget, seconds=search.seconds)
+        return offer_of(optimize_path(self._service, path, options, progress=progress, cancel=cancel))
+
+    def prove(
+        self, path: Path, kernel: str, fix: FixReport, *, progress: Progress, cancel: CancelToken
+    ) -> Offer:
+        """See `Judging`."""
+        from warplens.lsp.proof import offer_of_fix
+        from warplens.service.optimize import inputs_of, prove_fix
+
+        inputs = inputs_of(self._service, path, progress=progress, cancel=cancel)
+        return offer_of_fix(prove_fix(inputs, kernel, fix, progress=progress, cancel=cancel), fix)

@@ -19,7 +19,7 @@ def kernel_page(view: View, kernel: KernelReport) -> str:
     parts = [
         f"### `{kernel.qualified_name}`: {words.bound(kernel)}{stale}",
         f"{bottleneck.reason} (confidence {bottleneck.confidence})" if bottleneck.reason else "",
-        evidence_table(bottleneck.evidence),
+        evidencetable(bottleneck.evidence),
         _resources(kernel.resources) if kernel.resources is not None else "",
         "" if kernel.launch_lines else "No launch of this kernel in this file, so its block size is unknown.",
         *(finding_section(f) for f in view.findings_of(kernel)),
@@ -36,12 +36,12 @@ def finding_section(finding: FindingReport) -> str:
         finding.message,
         finding.guidance,
         words.gain(finding.gain) if finding.gain is not None else "",
-        evidence_table(finding.evidence),
+        evidencetable(finding.evidence),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def evidence_table(evidence: Sequence[Observation]) -> str:
+def evidencetable(evidence: Sequence[Observation]) -> str:
     """What was seen, against what, by which tool; "" where nothing was."""
     rows = [
         (
@@ -54,13 +54,13 @@ def evidence_table(evidence: Sequence[Observation]) -> str:
         )
         for o in evidence
     ]
-    return _table(("metric", "value", "threshold", "seen by"), rows) if rows else ""
+    return table(("metric", "value", "threshold", "seen by"), rows) if rows else ""
 
 
 def unknown_list(unknown: Iterable[Unknown]) -> str:
     """What could not be established, and what would."""
     lines = [
-        f"- {_flat(u.what)}: {_flat(u.why)}" + (f" *{_flat(u.remedy)}*" if u.remedy else "") for u in unknown
+        f"- {flat(u.what)}: {flat(u.why)}" + (f" *{flat(u.remedy)}*" if u.remedy else "") for u in unknown
     ]
     return "**Not known**\n\n" + "\n".join(lines) if lines else ""
 
@@ -71,7 +71,7 @@ def diagnosis(checks: Iterable[Check]) -> str:
         (check.name, check.status, check.text, "; ".join(filter(None, (check.takes_away, check.remedy))))
         for check in checks
     ]
-    return _table(("what", "state", "found", "what it takes away, and what to do"), rows)
+    return table(("what", "state", "found", "what it takes away, and what to do"), rows)
 
 
 def _concerning(view: View, kernel: KernelReport) -> list[Unknown]:
@@ -93,15 +93,16 @@ def _resources(resources: ResourceReport) -> str:
     ]
     note = words.occupancy(resources)
     head = f"Compiled for {resources.arch}{words.of_instantiation(resources)}"
-    parts = [head, _table(("resource", "value"), rows) if rows else "", note[:1].upper() + note[1:]]
+    parts = [head, table(("resource", "value"), rows) if rows else "", note[:1].upper() + note[1:]]
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(_flat(cell) for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(flat(cell) for cell in line) + " |" for line in lines)
 
 
-def _flat(cell: str) -> str:
+def flat(cell: str) -> str:
     """A cell's text on one line, with nothing that would end the cell."""
     return " ".join(cell.split()).replace("|", "\\|")

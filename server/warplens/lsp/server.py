@@ -25,7 +25,7 @@ from warplens.lsp import convert, protocol
 from warplens.lsp.analysis import Analysis
 from warplens.lsp.features import FEATURES
 from warplens.lsp.jobs import Jobs
-from warplens.lsp.judging import Judging, NoJudging
+from warplens.lsp.judging import Judging, ServiceJudging
 from warplens.lsp.proposals import Proposals
 from warplens.lsp.protocol import StatusState
 from warplens.lsp.session import Session
@@ -88,7 +88,7 @@ class WarplensServer(LanguageServer):
     def __init__(
         self,
         make_service: Callable[[Path], Service] = Service,
-        make_judging: Callable[[Service], Judging] = NoJudging,
+        make_judging: Callable[[Service], Judging] = ServiceJudging,
     ) -> None:
         super().__init__(
             "warplens",
@@ -196,7 +196,7 @@ def main() -> None:
 
 
 def serve(
-    make_service: Callable[[Path], Service], make_judging: Callable[[Service], Judging] = NoJudging
+    make_service: Callable[[Path], Service], make_judging: Callable[[Service], Judging] = ServiceJudging
 ) -> None:
     """As `main`, with services made by `make_service`; exits 0 after an orderly shutdown, else 1."""
     logging.basicConfig(

@@ -149,8 +149,6 @@ class SampleJudging:
 
     def optimize(self, path: Path, search: Search, *, progress: Progress, cancel: CancelToken) -> Offer:
         text = SourceText.read(path)
-        if "// no GPU" in text.text:
-            raise MissingToolError("there is no CUDA GPU in this machine", remedy="run it where there is one")
         progress("judging 1 of 2", 0.5)
         match = _SLEEP.search(text.text)
         seconds = match[1] if match else "0"
@@ -164,6 +162,8 @@ class SampleJudging:
     def prove(
         self, path: Path, kernel: str, fix: FixReport, *, progress: Progress, cancel: CancelToken
     ) -> Offer:
+        if "// no GPU" in SourceText.read(path).text:
+            raise MissingToolError("there is no CUDA GPU in this machine", remedy="run it where there is one")
         offer = self.optimize(path, Search(kernel), progress=progress, cancel=cancel)
         return Offer(kernel, f"{fix.title}: slower", "slower", fix.edits, offer.proof)
 
