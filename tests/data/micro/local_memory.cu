@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(1024, 2) too_many_values(float *out, const flo
 
 void launch(int *bins, const unsigned char *bytes, float *out, const float *in, int n)
 {
-    histogram_per_thread<<<64, 256>>>(bins, bytes, n);
+    histogram_per_thread<<<264, 256>>>(bins, bytes, n);
     unrolled_window<<<n / 256, 256>>>(out, in, n);
     too_many_values<<<n / 1024, 1024>>>(out, in, n);
 }

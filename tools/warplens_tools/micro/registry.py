@@ -12,6 +12,8 @@ from importlib.metadata import entry_points
 from warplens_tools.micro import (
     aliasing_reload,
     double_in_float_kernel,
+    grid_too_small,
+    integer_division,
     local_memory_array,
     misaligned_access,
     occupancy_block_size,
@@ -19,10 +21,12 @@ from warplens_tools.micro import (
     occupancy_shared_memory,
     per_thread_chunks,
     register_spills,
+    sfu_bound,
     shared_bank_conflicts,
     strided_field_access,
     uncoalesced_global_read,
     uncoalesced_global_write,
+    wave_quantization,
     wgmma_serialized,
 )
 from warplens_tools.micro.base import MicroTool
@@ -44,6 +48,10 @@ TOOLS: tuple[MicroTool, ...] = (
     occupancy_block_size.TOOL,
     double_in_float_kernel.TOOL,
     wgmma_serialized.TOOL,
+    grid_too_small.TOOL,
+    wave_quantization.TOOL,
+    integer_division.TOOL,
+    sfu_bound.TOOL,
 )
 
 

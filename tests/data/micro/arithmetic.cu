@@ -1,0 +1,47 @@
+// Divisions by run-time values and special functions that bound a kernel, and those that hide behind memory.
+__global__ void walk(unsigned *__restrict__ counts, int width, int cells, int steps)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= cells) return;
+    unsigned total = 0, cell = i;
+    for (int step = 0; step < steps; ++step) {
+        total += cell % width;  // expect: integer-division
+        cell += 977u * step + 1u;
+    }
+    counts[i] = total;
+}
+
+__global__ void walk_constant(unsigned *__restrict__ counts, int cells, int steps)
+{
+    constexpr unsigned width = 1000;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= cells) return;
+    unsigned total = 0, cell = i;
+    for (int step = 0; step < steps; ++step) {
+        total += cell % width;
+        cell += 977u * step + 1u;
+    }
+    counts[i] = total;
+}
+
+__global__ void gather_rows(float *__restrict__ out, const float *__restrict__ in, int width, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i] * (float)(i % width);
+}
+
+__global__ void wave_sum(float *__restrict__ out, const float *__restrict__ rate, int n, int samples)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float k = rate[i], sum = 0.0f;
+    for (int s = 0; s < samples; ++s)
+        sum += __sinf(k * s) * __cosf(k * s) * __logf(k + s);  // expect: sfu-bound
+    out[i] = sum;
+}
+
+__global__ void normalise(float *__restrict__ out, const float *__restrict__ in, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = __expf(in[i]);
+}

@@ -1,0 +1,49 @@
+// Grids that leave SMs idle, for the whole kernel or in the last wave, and ones that do not.
+__global__ void few_blocks(float *__restrict__ out, const float *__restrict__ in, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        float x = in[i];
+        for (int k = 0; k < 100; ++k) x = x * x + 0.1f;
+        out[i] = x;
+    }
+}
+
+__global__ void uneven(float *__restrict__ out, const float *__restrict__ in, int rounds)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = in[i];
+    for (int k = 0; k < rounds; ++k) x = x * x + 0.1f;
+    out[i] = x;
+}
+
+__global__ void even(float *__restrict__ out, const float *__restrict__ in, int rounds)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = in[i];
+    for (int k = 0; k < rounds; ++k) x = x * x + 0.1f;
+    out[i] = x;
+}
+
+__global__ void partial_sums(float *__restrict__ partial, const float *__restrict__ in, int n)
+{
+    float sum = 0.0f;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += in[i];
+    atomicAdd(&partial[blockIdx.x], sum);
+}
+
+__global__ void total(float *__restrict__ out, const float *__restrict__ partial, int count)
+{
+    float sum = 0.0f;
+    for (int i = threadIdx.x; i < count; i += blockDim.x) sum += partial[i];
+    atomicAdd(out, sum);
+}
+
+void launch(float *out, const float *in, float *partial, int n)
+{
+    few_blocks<<<16, 256>>>(out, in, n);  // expect: grid-too-small
+    uneven<<<150, 1024>>>(out, in, n);  // expect: wave-quantization
+    even<<<1320, 1024>>>(out, in, n);
+    const int blocks = 1056;
+    partial_sums<<<blocks, 256>>>(partial, in, n);
+    total<<<1, 256>>>(out, partial, blocks);
+}

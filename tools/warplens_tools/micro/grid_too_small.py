@@ -1,0 +1,105 @@
+"""grid-too-small
+
+**What.** The launch has fewer blocks than the GPU has SMs, or fewer warps than it has schedulers.
+
+**Why it costs.** A block runs on one SM. SMs without a block do nothing for the whole kernel, and a
+scheduler with a single warp waits whenever that warp waits.
+
+**Wrong**
+
+```cuda
+integrate<<<8, 256>>>(state, n);            // 8 of 132 SMs work, each on n / 8 elements
+```
+
+**Right**
+
+```cuda
+integrate<<<(n + 255) / 256, 256>>>(state, n);
+```
+
+**Evidence.** Grid and block of every launch, measured or fixed by the file's constants, against the SMs and
+schedulers of the GPU; a loop in the kernel, so that there is work to spread.
+
+**Threshold.** Fewer blocks than SMs, or at most one warp per scheduler. The second stage of a reduction (one
+block that takes the number of blocks of another launch) is left alone.
+
+**References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
+"Maximize Utilization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.gain import make_gain
+from warplens_tools.geometry import (
+    SCHEDULERS,
+    Geometry,
+    geometry,
+    idle_ratio,
+    runs_long,
+    shape_observations,
+)
+from warplens_tools.micro.base import KernelView, MicroTool
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on its largest launch."""
+    shape = geometry(view)
+    sms = view.gpu.multiprocessors
+    if shape is None or (shape.blocks >= sms and shape.warps > SCHEDULERS * sms):
+        return
+    if not runs_long(view) or _is_second_stage(view, shape):
+        return
+    site = shape.site
+    measured = shape.tier != "source"
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=site.grid_span if site is not None else view.kernel.name_span,
+        severity="warning",
+        confidence="high" if measured or view.evidence.compiled else "medium",
+        message=_message(view, shape),
+        guidance=(
+            "Launch a block for every part of the work: derive the grid from the number of elements, or give "
+            "each block a smaller part and combine the parts afterwards."
+        ),
+        evidence=shape_observations(view, shape),
+        gain=_gain(view, shape),
+    )
+
+
+def _message(view: KernelView, shape: Geometry) -> str:
+    sms = view.gpu.multiprocessors
+    launch = f"{view.kernel.name} is launched with {shape.blocks} blocks of {shape.threads} threads"
+    if shape.blocks < sms:
+        return f"{launch}: {sms - shape.blocks} of the {sms} SMs of {view.gpu.name} have nothing to do."
+    return f"{launch}: {shape.warps} warps for {SCHEDULERS * sms} schedulers leave none to switch to."
+
+
+def _is_second_stage(view: KernelView, shape: Geometry) -> bool:
+    """One block that is told the grid of another launch combines that launch's partial results."""
+    if shape.blocks != 1 or shape.site is None:
+        return False
+    grids = {s.grid.strip() for s in view.model.launches if s.kernel_name != shape.site.kernel_name}
+    return bool(grids & {argument.strip() for argument in shape.site.arguments})
+
+
+def _gain(view: KernelView, shape: Geometry) -> Gain | None:
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return None
+    most = max(4.0 * SCHEDULERS * view.gpu.multiprocessors / shape.warps, 1.0)
+    return make_gain(min(idle_ratio(view, compiled, shape), most), 1.0, most)
+
+
+TOOL = MicroTool(
+    code="WL204",
+    slug="grid-too-small",
+    title="The grid leaves SMs or schedulers without work",
+    tiers=("source", "binary", "timing", "counters"),
+    relevant=("latency", "memory", "compute"),
+    check=check,
+)

@@ -1,0 +1,131 @@
+"""sfu-bound
+
+**What.** Special functions (exponential, logarithm, sine, reciprocal, square root) and conversions need the
+special-function unit longer than anything else in the kernel.
+
+**Why it costs.** The unit takes 16 lanes a clock per SM, an eighth of the multiply-add rate on recent
+GPUs; while it is full the other pipes wait.
+
+**Wrong**
+
+```cuda
+for (int s = 0; s < samples; ++s)
+    sum += __expf(-k * dt * s);            // one exponential per sample
+```
+
+**Right**
+
+```cuda
+float factor = __expf(-k * dt), value = 1.0f;
+for (int s = 0; s < samples; ++s) {
+    sum += value;
+    value *= factor;                       // one multiply per sample
+}
+```
+
+**Evidence.** `MUFU`, `F2I`, `I2F`, `F2F` and their like in SASS, weighed by their loops, against the clocks of
+every other pipe and of memory.
+
+**Threshold.** A tenth more clocks than the next resource, every unknown access counted as DRAM traffic;
+conversions of integer divisions are reported as integer-division.
+
+**References.** CUDA C++ Programming Guide, "Arithmetic Instructions" (throughput table); CUDA C++ Best Practices
+Guide, "Math Libraries".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warplens_tools.evidence import CompiledKernel, Instruction, Observation
+from warplens_tools.finding import Finding
+from warplens_tools.gain import removal_gain
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.double_in_float_kernel import is_double
+from warplens_tools.micro.integer_division import is_reciprocal
+from warplens_tools.removal import cautious_floor
+from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.sass.throughput import pipe_cycles
+
+#: Clocks of the special-function unit over those of the next resource: the margin that Nsight Compute asks
+#: of a leading unit (10 %).
+LEAD = 1.1
+_CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the line whose special functions weigh most."""
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is None or binary is None or not compiled.instructions:
+        return
+    flow = analyse(compiled.instructions)
+    weight = weights(flow)
+    floor = cautious_floor(view, compiled, weight)
+    clocks = pipe_cycles(compiled.instructions, weight, view.gpu) | floor
+    rest = max(v for k, v in clocks.items() if k != "sfu")
+    indices = special_indices(view, compiled)
+    share = sum(weight[i] for i in indices)
+    every = sum(w for x, w in zip(compiled.instructions, weight, strict=True) if pipe_of(x) == "sfu")
+    if not indices or clocks.get("sfu", 0.0) * share / every < LEAD * rest:
+        return
+    line = hottest_line(compiled, flow, indices, view.model.path, view.kernel)
+    named = ", ".join(dict.fromkeys(_CALL.findall(view.text.line_text(line)))) if line else ""
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="high",
+        message=(
+            f"{named or _kinds(compiled, indices)} keep the special-function unit of {view.kernel.name} busy "
+            f"{clocks['sfu'] / rest:.1f} times as long as any other resource."
+        ),
+        guidance=(
+            "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
+            "by a recurrence, combine exponentials (exp(a) * exp(b) = exp(a + b)), or compute a part as a "
+            "polynomial on the multiply-add pipe."
+        ),
+        evidence=(
+            Observation("binary", binary.origin, "special-function instructions", float(len(indices))),
+            Observation(
+                "binary", binary.origin, "special-function clocks over the next resource",
+                round(clocks["sfu"] / rest, 2), "", LEAD, "a leading unit",
+            ),
+        ),
+        gain=removal_gain(compiled.instructions, weight, indices, view.gpu, floor),
+    )  # fmt: skip
+
+
+def special_indices(view: KernelView, compiled: CompiledKernel) -> list[int]:
+    """Instructions of the special-function unit that belong to no integer division and to no double arithmetic."""
+    lines = {kernel_line(x, view.model.path, view.kernel) for x in compiled.instructions if is_reciprocal(x)}
+    return [
+        i
+        for i, x in enumerate(compiled.instructions)
+        if pipe_of(x) == "sfu"
+        and not is_double(x)
+        and kernel_line(x, view.model.path, view.kernel) not in lines
+    ]
+
+
+def _kinds(compiled: CompiledKernel, indices: list[int]) -> str:
+    """The opcodes as printed, where the line calls no function by name."""
+    return ", ".join(dict.fromkeys(_printed(compiled.instructions[i]) for i in indices))
+
+
+def _printed(instruction: Instruction) -> str:
+    return ".".join((instruction.opcode, *instruction.modifiers[:1]))
+
+
+TOOL = MicroTool(
+    code="WL302",
+    slug="sfu-bound",
+    title="Special functions bound the kernel",
+    tiers=("binary",),
+    relevant=("compute",),
+    check=check,
+)

@@ -1,0 +1,19 @@
+"""Clocks that stay when a cause is removed, taken on the safe side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplens_tools.evidence import CompiledKernel
+from warplens_tools.micro.base import KernelView
+from warplens_tools.traffic import dram_bytes_per_clock, global_traffic
+
+
+def cautious_floor(view: KernelView, compiled: CompiledKernel, weight: Sequence[float]) -> dict[str, float]:
+    """Clocks of an SM's share of the DRAM roof per warp, as {"dram": clocks}.
+
+    Where the source does not tell whether an access repeats, it counts as one that does not: a cause in the
+    arithmetic is then claimed only if it outweighs even that.
+    """
+    traffic = global_traffic(compiled, weight, view)
+    return {"dram": (traffic.lower if traffic.known else traffic.upper) / dram_bytes_per_clock(view.gpu)}
