@@ -38,6 +38,8 @@ class Mark(msgspec.Struct, frozen=True):
     slug: str
     line: int
     bound: str
+    #: The line of the class mark: the kernel is the next one. The cause may stand in the host's code.
+    above: int
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -121,8 +123,8 @@ def mark_of(path: Path) -> Mark:
     """The one mark of a planted program."""
     lines = path.read_text("utf-8").splitlines()
     ((line, slug),) = [(n, s) for n, text in enumerate(lines, 1) for s in _EXPECT.findall(text)]
-    bound = next(b for text in lines for b in _CLASS.findall(text))
-    return Mark(slug, line, bound)
+    above, bound = next((n, b) for n, text in enumerate(lines, 1) for b in _CLASS.findall(text))
+    return Mark(slug, line, bound, above)
 
 
 def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
@@ -137,7 +139,7 @@ def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
 
 def _outcome(path: Path, file: FileReport, twin: FileReport) -> Outcome:
     mark = mark_of(path)
-    kernel = next(k for k in file.kernels if k.line <= mark.line <= k.end_line)
+    kernel = next(k for k in file.kernels if k.line > mark.above)
     listed = [f for f in file.findings if f.kernel == kernel.qualified_name]
     rank = next((n for n, f in enumerate(listed, 1) if f.slug == mark.slug), None)
     hit = listed[rank - 1] if rank is not None else None
