@@ -86,7 +86,9 @@ class Debounce:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
+        #: The shorter of the last two runs: one slow run may be the machine's doing.
         self._took: dict[str, float] = {}
+        self._last: dict[str, float] = {}
 
     def request(self, key: str, *, at_once: bool = False) -> None:
         """Ask for a run; a later request before the pause is over starts the pause anew."""
@@ -107,6 +109,7 @@ class Debounce:
             timer.cancel()
         self._again.discard(key)
         self._took.pop(key, None)
+        self._last.pop(key, None)
 
     def _start(self, key: str) -> None:
         self._timers.pop(key, None)
@@ -117,7 +120,9 @@ class Debounce:
         try:
             await self._work(key)
         finally:
-            self._took[key] = time.monotonic() - started
+            took = time.monotonic() - started
+            self._took[key] = min(took, self._last.get(key, took))
+            self._last[key] = took
             del self._running[key]
             if key in self._again:
                 self._again.discard(key)

@@ -205,6 +205,7 @@ def serve(
     server = WarplensServer(make_service, make_judging)
     # The protocol's thousand classes live as long as the process: a collection need not look at them again.
     gc.freeze()
+    gc.enable()
     try:
         server.start_io()
     finally:

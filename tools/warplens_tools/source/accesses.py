@@ -63,7 +63,7 @@ def accesses(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tu
     return _accesses(tree, kernel.span, kernel, block)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def _accesses(tree: SourceTree, span: Span, kernel: Kernel, block: Dim3) -> tuple[ArrayAccess, ...]:
     del span
     expanded = kernel_tree(tree, kernel)

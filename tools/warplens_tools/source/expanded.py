@@ -44,7 +44,7 @@ def kernel_tree(tree: SourceTree, kernel: Kernel) -> KernelTree | None:
     return _kernel_tree(tree, kernel.span, kernel.name)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def _kernel_tree(tree: SourceTree, span: Span, name: str) -> KernelTree | None:
     start = tree.text.offset(span.line, span.column)
     end = tree.text.offset(span.end_line, span.end_column)

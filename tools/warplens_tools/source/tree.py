@@ -147,7 +147,7 @@ def parse_expansion(text: str, macros: MacroTable, place: Place) -> SourceTree:
     return _parsed(SourceText(text), mask(text, {}, macros), place)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=4)
 def _cached(text: str, encoding: str, defines: tuple[tuple[str, str], ...]) -> SourceTree:
     return _parsed(SourceText(text, encoding=encoding), mask(text, dict(defines)), None)
 
