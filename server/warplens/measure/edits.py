@@ -21,6 +21,8 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[^\n]*(?:\\\n[^\n]*)*", re.MULTILIN
 #: Directives that only choose among the text that is there.
 _HARMLESS = {"if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error", "warning"}
 _DIMENSIONS = re.compile(r"\bdim3\s+\w+\s*(?:\([^;{}]*\)|\{[^;{}]*\}|=\s*[^;{}]*)\s*;")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_NUMBER_OF = r"(?<![\w.]){}\s*=\s*(\d+)[uU]?\s*(?=[;,])"
 _DEVICE_VARIABLE = re.compile(r"__(?:device|constant|managed)__")
 #: Integer expressions over names: no calls but of what makes a size.
 _SIZE = re.compile(r"[\w\s+\-*/%()<>&|^~?:,.{}=;!]*")
@@ -74,6 +76,7 @@ def _parts(tree: SourceTree, model: SourceModel) -> _Parts:
         span = constant.span
         constants[constant.name] = constant.text
         cut.append((text.offset(span.line, span.column), text.offset(span.end_line, span.end_column), " "))
+    cut += [(start, end, " @size ") for start, end in _host_sizes(text, model)]
     host, kept = _cut(text.text, cut)
     sizes += [piece for mark, piece in kept if mark == " @size "]
     host = _stripped(host)
@@ -85,6 +88,28 @@ def _parts(tree: SourceTree, model: SourceModel) -> _Parts:
         includes=tuple(f"<{i.target}>" if i.system else f'"{i.target}"' for i in model.includes),
         constants=constants,
     )
+
+
+def _host_sizes(text: SourceText, model: SourceModel) -> list[tuple[int, int]]:
+    """Dynamic shared sizes of launches, and plain numbers given to variables that a block is made of."""
+    code = without_comments(to_ascii(text.text))
+    spans: list[tuple[int, int]] = []
+    names: set[str] = set()
+    for launch in model.launches:
+        after = text.offset(launch.block_span.end_line, launch.block_span.end_column)
+        end = text.offset(launch.span.end_line, launch.span.end_column)
+        at = (
+            code.find(launch.shared, after, max(code.find(">>>", after, end), after)) if launch.shared else -1
+        )
+        if at >= 0:
+            spans.append((at, at + len(launch.shared)))
+        names |= set(_NAME.findall(launch.block))
+    for dimension in _DIMENSIONS.finditer(code):
+        declared, *used = _NAME.findall(dimension[0].removeprefix("dim3"))
+        names |= set(used) if declared in names else set()
+    for name in names:
+        spans += [match.span(1) for match in re.finditer(_NUMBER_OF.format(name), code)]
+    return spans
 
 
 def _device_spans(tree: SourceTree) -> list[tuple[int, int]]:

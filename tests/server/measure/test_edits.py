@@ -36,6 +36,42 @@ int main() {
 }
 """
 
+#: As in the CUDA samples: plain variables hold the block.
+SAMPLE = """\
+__global__ void scale(float* x, int n) {
+    extern __shared__ float s[];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = s[threadIdx.x];
+}
+int main() {
+    int n = 1024;
+    int threadsPerBlock = 256, width = 32u;
+    int blocksPerGrid = (n + threadsPerBlock - 1) / threadsPerBlock;
+    dim3 block(width, 4);
+    scale<<<blocksPerGrid, threadsPerBlock, 256 * sizeof(float)>>>(nullptr, n);
+    scale<<<n / 32, block>>>(nullptr, n);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        ("threadsPerBlock = 256", "threadsPerBlock = 128", ""),
+        ("width = 32u", "width = 64u", ""),
+        ("256 * sizeof(float)", "128 * sizeof(float)", ""),
+        ("256 * sizeof(float)", "system(0)", "more than sizes"),
+        ("threadsPerBlock = 256", "threadsPerBlock = read()", "host code"),
+        ("int n = 1024", "int n = 512", "host code"),
+        ("(n + threadsPerBlock - 1) / threadsPerBlock;", "1;", "host code"),
+    ],
+)
+def test_plain_variables_that_hold_a_block_are_sizes(old: str, new: str, refused: str) -> None:
+    assert old in SAMPLE
+    answer = judge(SAMPLE, SAMPLE.replace(old, new))
+    assert refused in answer
+    assert bool(answer) == bool(refused)
+
 
 def judge(before: str, after: str, kernel: str = "scale") -> str:
     return why_not_allowed(SourceText(before), SourceText(after), kernel, "/k.cu")
