@@ -51,10 +51,6 @@ class KernelSpace:
         self._baseline = self._file(baseline)
 
     def propose(self, text: SourceText) -> list[Proposal]:
-        """The steps whose launch geometry follows from the text, so that a judge can launch them."""
-        return [p for p in self.steps(text) if self.geometry(text.apply(list(p.edits))).known]
-
-    def steps(self, text: SourceText) -> list[Proposal]:
         """All steps that lead to a file which still parses and fits the card."""
         file = self._file(text)
         kernel = file.model.kernel(self.kernel)

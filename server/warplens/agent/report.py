@@ -117,7 +117,7 @@ def control_of(nodes: Sequence[Node]) -> Control:
 
 def offers(space: KernelSpace, text: SourceText, name: str) -> Iterator[Offer]:
     """Single steps as offers, unproven."""
-    for proposal in space.steps(text):
+    for proposal in space.propose(text):
         after, move = text.apply(list(proposal.edits)), proposal.move
         yield Offer(
             kernel=space.kernel,

@@ -150,6 +150,7 @@ class Versions:
             grid=geometry.grid,
             block=geometry.block,
             dynamic_shared_bytes=geometry.dynamic_shared_bytes,
+            asks_program=not geometry.known,
         )
         return self.add(Ask(candidate, proposal.move))
 

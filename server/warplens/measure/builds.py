@@ -136,8 +136,7 @@ class Builder:
         strange = _foreign(unit.evidence, baseline.evidence, self._toolchain)
         if strange:
             return Verdict(candidate.id, "refused", f"the edit makes the compiler read {strange}")
-        twin = unit_free_name(target.mangled)
-        compiled = next((k for k in unit.evidence.kernels if unit_free_name(k.mangled) == twin), None)
+        compiled = _counterpart(target, unit.evidence.kernels)
         if compiled is None:
             return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")
         return Built(
@@ -172,6 +171,14 @@ class Builder:
         return Unit(evidence, cubin, code_digest(cubin))
 
 
+def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> CompiledKernel | None:
+    """The judged kernel in an edited unit; where its template arguments changed, its only instantiation."""
+    twin = unit_free_name(target.mangled)
+    same = [k for k in kernels if unit_free_name(k.mangled) == twin]
+    family = same or [k for k in kernels if k.qualified_name == target.qualified_name]
+    return family[0] if len(family) == 1 or same else None
+
+
 def _loadable(flags: CompileFlags) -> CompileFlags:
     """Without relocatable device code, whose cubin could not be loaded by itself."""
     relocatable = ("-rdc=true", "--relocatable-device-code=true", "-dc")
@@ -180,7 +187,8 @@ def _loadable(flags: CompileFlags) -> CompileFlags:
 
 
 def _same_geometry(candidate: Candidate) -> bool:
-    return (candidate.grid, candidate.block, candidate.dynamic_shared_bytes) == (None, None, None)
+    geometry = (candidate.grid, candidate.block, candidate.dynamic_shared_bytes)
+    return not candidate.asks_program and geometry == (None, None, None)
 
 
 def _foreign(after: BinaryEvidence, before: BinaryEvidence, toolchain: Toolchain) -> str:

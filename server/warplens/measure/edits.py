@@ -22,6 +22,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[^\n]*(?:\\\n[^\n]*)*", re.MULTILIN
 _HARMLESS = {"if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error", "warning"}
 _DIMENSIONS = re.compile(r"\bdim3\s+\w+\s*(?:\([^;{}]*\)|\{[^;{}]*\}|=\s*[^;{}]*)\s*;")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _NUMBER_OF = r"(?<![\w.]){}\s*=\s*(\d+)[uU]?\s*(?=[;,])"
 _DEVICE_VARIABLE = re.compile(r"__(?:device|constant|managed)__")
 #: Integer expressions over names: no calls but of what makes a size.
@@ -62,6 +63,13 @@ def why_not_allowed(before: SourceText, after: SourceText, kernel: str, path: st
     )
 
 
+def sizes_of(text: SourceText, path: str) -> tuple[object, ...]:
+    """What of a text decides its launch geometries, within what a candidate may change."""
+    tree = parse_tree(text)
+    parts = _parts(tree, model_of(tree, path))
+    return (parts.sizes, tuple(sorted(parts.constants.items())))
+
+
 def _parts(tree: SourceTree, model: SourceModel) -> _Parts:
     text = tree.text
     device = _device_spans(tree)
@@ -91,7 +99,7 @@ def _parts(tree: SourceTree, model: SourceModel) -> _Parts:
 
 
 def _host_sizes(text: SourceText, model: SourceModel) -> list[tuple[int, int]]:
-    """Dynamic shared sizes of launches, and plain numbers given to variables that a block is made of."""
+    """Numbers in launches' template arguments, dynamic shared sizes, numbers that make up a block."""
     code = without_comments(to_ascii(text.text))
     spans: list[tuple[int, int]] = []
     names: set[str] = set()
@@ -103,6 +111,10 @@ def _host_sizes(text: SourceText, model: SourceModel) -> list[tuple[int, int]]:
         )
         if at >= 0:
             spans.append((at, at + len(launch.shared)))
+        start = text.offset(launch.span.line, launch.span.column)
+        opening = max(code.find("<<<", start, end), start)
+        arguments = code.find("<", start, opening)
+        spans += [m.span() for m in _INTEGER.finditer(code, arguments, opening)] if arguments >= 0 else []
         names |= set(_NAME.findall(launch.block))
     for dimension in _DIMENSIONS.finditer(code):
         declared, *used = _NAME.findall(dimension[0].removeprefix("dim3"))

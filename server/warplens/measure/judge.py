@@ -24,6 +24,7 @@ from warplens.measure.builds import Builder, Built, Unit
 from warplens.measure.conditions import Watch
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
 from warplens.measure.gate import verdict_of
+from warplens.measure.geometry import Geometries
 from warplens.measure.program import ProgramRun, require_success, run_program
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.survey import survey
@@ -74,6 +75,7 @@ class _Opened(msgspec.Struct, frozen=True):
     program: Path
     place: Place
     baseline: Baseline
+    geometries: Geometries
 
 
 class Judge:
@@ -278,6 +280,14 @@ class Judge:
             program=program,
             place=place,
             baseline=_baseline(target, kernels, alone, conditions, self.settings),
+            geometries=Geometries(
+                self.workload,
+                toolchain=self._toolchain,
+                arch=arch,
+                library=library,
+                folder=self._folder,
+                settings=self.settings,
+            ),
         )
 
     def _build(
@@ -302,8 +312,27 @@ class Judge:
             cancel=cancel,
             on_done=take,
         )
+        built = self._placed(built, tell, cancel)
         order = {c.id: index for index, c in enumerate(candidates)}
         return sorted(built, key=lambda b: order[b.candidate.id])
+
+    def _placed(
+        self, built: list[Built], tell: Callable[[Verdict], None], cancel: CancelToken | None
+    ) -> list[Built]:
+        """The candidates with the geometry that their rebuilt programs launch with."""
+        if not any(b.candidate.asks_program for b in built):
+            return built
+        opened, placed = self._known(), list[Built]()
+        with self._card("reading launch geometry", no_progress, cancel):
+            for one in built:
+                done: Built | Verdict = one
+                if one.candidate.asks_program:
+                    done = opened.geometries.place(one, opened.builder.edited(one.candidate), cancel)
+                if isinstance(done, Verdict):
+                    tell(done)
+                else:
+                    placed.append(done)
+        return placed
 
     def _visit(
         self,

@@ -44,6 +44,8 @@ class Candidate(msgspec.Struct, frozen=True):
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     dynamic_shared_bytes: int | None = None
+    #: Host code computes a new geometry from what the text does not fix: the rebuilt program is asked.
+    asks_program: bool = False
 
 
 class Interval(msgspec.Struct, frozen=True):

@@ -89,7 +89,7 @@ def test_chains_of_steps_stay_legal_and_parse(data: st.DataObject, snippet: Snip
     space = KernelSpace(baseline, path="k.cu", kernel=kernel, limits=LIMITS)
     text = baseline
     for _ in range(3):
-        proposals = space.steps(text)
+        proposals = space.propose(text)
         if not proposals:
             break
         text = text.apply(list(data.draw(st.sampled_from(proposals)).edits))
@@ -215,7 +215,7 @@ def test_every_first_step_compiles(snippet: Snippet, tmp_path: Path) -> None:
     baseline = SourceText(snippet.code.replace("count_blocks(n)", "n / 256 + 1"))
     kernel = parse(baseline, "k.cu").kernels[0].qualified_name
     space = KernelSpace(baseline, path="k.cu", kernel=kernel, limits=LIMITS)
-    for index, proposal in enumerate([None, *space.steps(baseline)[::6]]):
+    for index, proposal in enumerate([None, *space.propose(baseline)[::6]]):
         text = baseline if proposal is None else baseline.apply(list(proposal.edits))
         file = tmp_path / f"k{index}.cu"
         file.write_text(text.text)

@@ -43,6 +43,7 @@ __global__ void scale(float* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] = s[threadIdx.x];
 }
+template <class T, int DEPTH> __global__ void walk(T* x) { x[threadIdx.x] = DEPTH; }
 int main() {
     int n = 1024;
     int threadsPerBlock = 256, width = 32u;
@@ -50,6 +51,7 @@ int main() {
     dim3 block(width, 4);
     scale<<<blocksPerGrid, threadsPerBlock, 256 * sizeof(float)>>>(nullptr, n);
     scale<<<n / 32, block>>>(nullptr, n);
+    walk<float, 4><<<n / 32, 32>>>(nullptr);
 }
 """
 
@@ -59,6 +61,8 @@ int main() {
     [
         ("threadsPerBlock = 256", "threadsPerBlock = 128", ""),
         ("width = 32u", "width = 64u", ""),
+        ("walk<float, 4>", "walk<float, 8>", ""),
+        ("walk<float, 4>", "walk<double, 4>", "host code"),
         ("256 * sizeof(float)", "128 * sizeof(float)", ""),
         ("256 * sizeof(float)", "system(0)", "more than sizes"),
         ("threadsPerBlock = 256", "threadsPerBlock = read()", "host code"),
