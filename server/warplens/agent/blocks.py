@@ -99,9 +99,9 @@ def _parameter(
     for site, literal in found:
         names |= _variables_of(file, kernel, site, axis, literal)
     body_places = _tied_in_body(file, kernel, value, axis)
-    follows = [
-        follow_grid(file, kernel, site, axis, value, names, tied=bool(body_places)) for site, _ in found
-    ]
+    # A template argument of that value stands in the body under the parameter's name.
+    tied = bool(body_places) or any(template_places(file, site, value) for site, _ in found)
+    follows = [follow_grid(file, kernel, site, axis, value, names, tied=tied) for site, _ in found]
     for site, _ in found:
         places += _tied_at_launch(file, site, value)
     places += body_places + _tied_bounds(file, kernel, value)

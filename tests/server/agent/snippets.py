@@ -271,7 +271,7 @@ void go(const float* a, const float* b, float* o, int n) { dot<<<1, 1>>>(a, b, o
 __global__ void fill(float* x, int n) {
     __shared__ float s[BLOCK];
     int i = blockIdx.x * BLOCK + threadIdx.x;
-    s[threadIdx.x] = blockDim.x;
+    s[threadIdx.x] = i;
     if (i < n) x[i] = s[threadIdx.x];
 }
 void go(float* x, int n) { fill<256><<<(n + 255) / 256, 256>>>(x, n); }""",
