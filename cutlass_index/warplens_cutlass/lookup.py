@@ -32,6 +32,11 @@ class Location(msgspec.Struct, frozen=True):
     qualified_name: str
     kind: Kind
 
+    @property
+    def file(self) -> Path:
+        """The path, as a path."""
+        return Path(self.path)
+
 
 def look_up(name: str, *, argument: str = "", settings: IndexSettings | None = None) -> SymbolCard | None:
     """The likeliest definition of a name, qualified or not, for a hover; None when no corpus has it.

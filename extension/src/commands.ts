@@ -3,7 +3,7 @@ import * as vscode from 'vscode';
 import type { WarplensContext } from './context.ts';
 import { debugInformation } from './debug-information.ts';
 import { executeCommand } from './jobs.ts';
-import { DOCTOR, FIX_AND_PROVE, OPTIMIZE } from './protocol.ts';
+import { DOCTOR, FIX_AND_PROVE, OPTIMIZE, SHOW_CUTE } from './protocol.ts';
 
 export function activate(context: WarplensContext): void {
   const { environment, logs, server } = context;
@@ -22,7 +22,19 @@ export function activate(context: WarplensContext): void {
   register('fixAndProveAtCursor', () =>
     atCursor(context, FIX_AND_PROVE, 'There is no fix to prove at the cursor.'),
   );
+  register('findCute', () => findCute(context));
   register('statusActions', () => statusActions(context));
+}
+
+/** Asks for words and shows what CUTLASS has for them. */
+async function findCute(context: WarplensContext): Promise<unknown> {
+  const query = await vscode.window.showInputBox({
+    title: 'Find CuTe Abstraction or Example',
+    prompt: 'Words, or a symbol: exact, in part or misspelt',
+    placeHolder: 'persistent ping-pong GEMM with fp8 on Hopper',
+  });
+  if (!query?.trim()) return undefined;
+  return whenRunning(context, (client) => executeCommand(client, SHOW_CUTE, [{ query }]));
 }
 
 async function whenRunning(

@@ -11,10 +11,12 @@ import {
   type WorkDoneProgressReport,
 } from 'vscode-languageclient/node';
 import { showPage } from './pages.ts';
-import { DOCTOR, type Evidence, FIX_AND_PROVE, OPTIMIZE, SHOW_EVIDENCE } from './protocol.ts';
+import { DOCTOR, type Evidence, FIX_AND_PROVE, OPTIMIZE, SHOW_CUTE, SHOW_EVIDENCE } from './protocol.ts';
 
 /** Commands that take long. */
 const LONG = [OPTIMIZE, FIX_AND_PROVE, DOCTOR];
+/** Commands that return a page to show. */
+const PAGES = [SHOW_EVIDENCE, SHOW_CUTE, DOCTOR];
 /** Commands that measure the file as it is on disk. */
 const MEASURING = [OPTIMIZE, FIX_AND_PROVE];
 
@@ -32,7 +34,7 @@ export async function executeCommand(
   const result: unknown = LONG.includes(command)
     ? await withProgress(client, params)
     : await client.sendRequest(ExecuteCommandRequest.type, params);
-  if ((command === SHOW_EVIDENCE || command === DOCTOR) && result) await showPage(result as Evidence);
+  if (PAGES.includes(command) && result) await showPage(result as Evidence);
   return result;
 }
 

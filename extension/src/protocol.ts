@@ -9,9 +9,10 @@ export const FIX_AND_PROVE = 'warplens.fixAndProve';
 export const APPLY_PROPOSAL = 'warplens.applyProposal';
 export const SHOW_EVIDENCE = 'warplens.showEvidence';
 export const DOCTOR = 'warplens.doctor';
+export const SHOW_CUTE = 'warplens.showCute';
 
 /** What this client shows itself, so that the server leaves it to us. */
-export const ACCEPTS = [STATUS, PROPOSAL, SHOW_EVIDENCE, DOCTOR];
+export const ACCEPTS = [STATUS, PROPOSAL, SHOW_EVIDENCE, SHOW_CUTE, DOCTOR];
 
 export interface InitializationOptions {
   readonly trusted: boolean;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from warplens_cutlass.search.by_name import examples_of
 from warplens_cutlass.search.names import NameMatch, match_names
 from warplens_cutlass.search.prior import arch_factor, prior
 from warplens_cutlass.search.question import Question
@@ -100,13 +101,25 @@ def boost_concepts(
         for place, name in enumerate(match.concept.symbols):
             for hit, share in _definitions(name, reader, settings, arch):
                 boosts.symbol(hit, value * settings.concept_decay**place * share, match.concept.does)
-        for place, part in enumerate(match.concept.examples):
-            files = reader.files_like(part)
-            decay = (
-                settings.concept_decay**place * settings.concept_example / (1 + 0.1 * max(len(files) - 1, 0))
-            )
-            for file_id in files:
-                boosts.file(file_id, value * decay, f"shows how it {match.concept.does}")
+        _boost_examples(boosts, match, value * settings.concept_example, reader, settings)
+
+
+def _boost_examples(
+    boosts: Boosts, match: ConceptMatch, value: float, reader: Reader, settings: RankingSettings
+) -> None:
+    """The examples a concept names; where the corpus has none of them, those that use its symbols."""
+    why = f"shows how it {match.concept.does}"
+    known = False
+    for place, part in enumerate(match.concept.examples):
+        files = reader.files_like(part)
+        known = known or bool(files)
+        share = settings.concept_decay**place / (1 + 0.1 * max(len(files) - 1, 0))
+        for file_id in files:
+            boosts.file(file_id, value * share, why)
+    if not known:
+        for name in match.concept.symbols[:3]:
+            for ranked in examples_of(name, reader, scale=0.6 * value):
+                boosts.file(ranked.hit.file_id, ranked.score, why)
 
 
 def _definitions(

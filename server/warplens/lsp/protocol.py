@@ -30,8 +30,10 @@ APPLY_PROPOSAL = "warplens.applyProposal"
 SHOW_EVIDENCE = "warplens.showEvidence"
 #: no argument → `Evidence`: what is installed, what is missing, and how to get it.
 DOCTOR = "warplens.doctor"
+#: `CuteArguments` → `CutePage` or null: definitions and examples of CUTLASS/CuTe for words or code.
+SHOW_CUTE = "warplens.showCute"
 
-COMMANDS = (OPTIMIZE, FIX_AND_PROVE, APPLY_PROPOSAL, SHOW_EVIDENCE, DOCTOR)
+COMMANDS = (OPTIMIZE, FIX_AND_PROVE, APPLY_PROPOSAL, SHOW_EVIDENCE, DOCTOR, SHOW_CUTE)
 
 
 StatusState = Literal["ready", "checking", "optimizing", "limited", "error"]
@@ -168,3 +170,29 @@ class Evidence(Message, frozen=True):
 
     title: str
     markdown: str
+
+
+class CuteArguments(Message, frozen=True):
+    """What to look for in CUTLASS: words, or else lines of an open document (1-based, inclusive)."""
+
+    uri: str = ""
+    line: int = 0
+    end_line: int = 0
+    query: str = ""
+
+
+class CuteResult(Message, frozen=True):
+    """One place in a corpus; lines are 1-based and inclusive."""
+
+    uri: str
+    line: int
+    end_line: int
+    symbol: str
+    kind: str
+    why: str
+
+
+class CutePage(Evidence, frozen=True):
+    """A page, and the same results as data."""
+
+    results: tuple[CuteResult, ...]

@@ -239,6 +239,7 @@ async def test_code_actions_fix_suppress_and_optimize(client: Client, folder: Pa
         "Fix and prove: Remove the mark",
         "Ignore WL902 here, with a reason",
         "Optimize this kernel",
+        "Find CuTe abstraction",
     ]
     edit = actions[0]["edit"]["documentChanges"][0]
     assert edit["textDocument"] == {"uri": uri, "version": 1}
@@ -246,7 +247,7 @@ async def test_code_actions_fix_suppress_and_optimize(client: Client, folder: Pa
     comment = actions[2]["edit"]["documentChanges"][0]["edits"][0]
     assert comment["newText"] == "  // warplens: ignore WL902: reason\n"
     only = await _actions(client, uri, 2, only=["refactor"])
-    assert [a["title"] for a in only] == ["Optimize this kernel"]
+    assert [a["title"] for a in only] == ["Optimize this kernel", "Find CuTe abstraction"]
 
 
 async def test_show_evidence_answers_and_shows_a_bare_client(client: Client, folder: Path) -> None:

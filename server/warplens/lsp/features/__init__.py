@@ -7,6 +7,8 @@ from warplens.lsp.features import (
     code_actions,
     code_lens,
     configuration,
+    cute_search,
+    definition,
     diagnostics,
     doctor,
     file_watching,
@@ -20,6 +22,7 @@ from warplens.lsp.features import (
     synchronization,
     trust,
     workspace_folders,
+    workspace_symbols,
 )
 
 FEATURES = (
@@ -40,4 +43,7 @@ FEATURES = (
     optimize,
     fix_and_prove,
     apply_proposal,
+    cute_search,
+    definition,
+    workspace_symbols,
 )

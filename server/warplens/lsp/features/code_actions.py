@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.convert import SOURCE, builtins, diagnostic, enum_value, fix_title, workspace_edit
+from warplens.lsp.features import cute_search
 from warplens.lsp.session import OpenFile
 from warplens.service.report import FindingReport
 from warplens_tools.text import SourceText, Span, TextEdit
@@ -27,16 +28,17 @@ def register(server: WarplensServer) -> None:
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
         uri = params.text_document.uri
         file, view = session.file(uri), await server.analysis.view(uri)
-        if file is None or view is None:
+        if file is None:
             return []
         asked = session.positions.span(file.document.text, params.range)
         actions: list[types.CodeAction] = []
-        for finding in view.report.findings:
+        for finding in view.report.findings if view is not None else ():
             if finding.line <= asked.end_line and asked.line <= finding.end_line:
                 actions += _for_finding(server, file, finding)
-        kernel = view.kernel_at(asked.line)
+        kernel = view.kernel_at(asked.line) if view is not None else None
         if kernel is not None:
             actions.append(_optimize(uri, kernel.qualified_name))
+        actions += cute_search.actions(uri, file.document.text, asked, kernel)
         return [action for action in actions if _wanted(action, params.context.only)]
 
 
@@ -78,6 +80,8 @@ def _for_finding(
                 f"Fix and prove: {fix.title}", protocol.FIX_AND_PROVE, arguments=[arguments]
             ),
         )
+    if finding.index_query:
+        yield cute_search.finding_action(document.uri, finding, shown)
     comment = suppression(document.text, finding)
     if comment is not None:
         yield edit(f"Ignore {finding.code} here, with a reason", (comment,))

@@ -1,7 +1,8 @@
-"""Hover: a kernel's evidence on its name and launches, a finding's evidence on its lines."""
+"""Hover: a kernel's evidence on its name and launches, a finding's on its lines, a CUTLASS name's card."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from lsprotocol import types
 
 from warplens.lsp import markdown
 from warplens.lsp.convert import finding_span
+from warplens.lsp.cute_symbols import card_page, name_at
 from warplens.lsp.view import View
 from warplens.service.report import KernelReport
 from warplens_tools.text import SourceText, Span
@@ -40,6 +42,9 @@ def register(server: WarplensServer) -> None:
             for f in findings
             if kernel is None or f.kernel != kernel.qualified_name
         ]
+        name = name_at(text, line, column) if kernel is None else None
+        card = await asyncio.to_thread(card_page, name) if name is not None else ""
+        parts += [card] if card else []
         if not parts:
             return None
         content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts))

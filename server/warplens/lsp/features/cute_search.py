@@ -1,0 +1,128 @@
+"""*Show CuTe examples for this* on findings and selections, *Find CuTe abstraction* on kernels and for words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from warplens.lsp import protocol, uris
+from warplens.lsp.commands import answer_page, argument
+from warplens.lsp.convert import builtins
+from warplens.lsp.progress import JobProgress
+from warplens.service.report import FindingReport, KernelReport
+from warplens_cutlass.engine import search
+from warplens_cutlass.model import Answer, Result
+from warplens_tools.errors import InputError
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.text import SourceText, Span
+
+if TYPE_CHECKING:
+    from warplens.lsp.server import WarplensServer
+
+_EXAMPLES = "Show CuTe examples for this"
+_ABSTRACTION = "Find CuTe abstraction"
+_SNIPPET_LINES = 6
+
+
+def register(server: WarplensServer) -> None:
+    """Register with the server."""
+
+    @server.command(protocol.SHOW_CUTE)
+    async def show_cute(params: types.ExecuteCommandParams) -> Any:
+        return await answer_page(server, protocol.SHOW_CUTE, _page(server, params))
+
+
+def actions(
+    uri: str, text: SourceText, asked: Span, kernel: KernelReport | None
+) -> Iterator[types.CodeAction]:
+    """Code actions on a selection, and on the kernel around the cursor."""
+    if (asked.line, asked.column) != (asked.end_line, asked.end_column) and text.slice(asked).strip():
+        last = asked.end_line - (asked.end_column == 1 and asked.end_line > asked.line)
+        yield _action(_EXAMPLES, protocol.CuteArguments(uri=uri, line=asked.line, end_line=last))
+    if kernel is not None:
+        yield _action(
+            _ABSTRACTION, protocol.CuteArguments(uri=uri, line=kernel.line, end_line=kernel.end_line)
+        )
+
+
+def finding_action(uri: str, finding: FindingReport, shown: types.Diagnostic) -> types.CodeAction:
+    """The code action on a finding: by the words it gives, with its lines."""
+    arguments = protocol.CuteArguments(
+        uri=uri, line=finding.line, end_line=finding.end_line, query=finding.index_query
+    )
+    return _action(_EXAMPLES, arguments, shown)
+
+
+def _action(
+    title: str, arguments: protocol.CuteArguments, shown: types.Diagnostic | None = None
+) -> types.CodeAction:
+    wire: Any = builtins(arguments)
+    return types.CodeAction(
+        title,
+        kind=types.CodeActionKind.QuickFix if shown else types.CodeActionKind.RefactorRewrite,
+        diagnostics=[shown] if shown else None,
+        command=types.Command(title, protocol.SHOW_CUTE, arguments=[wire]),
+    )
+
+
+async def _page(server: WarplensServer, params: types.ExecuteCommandParams) -> protocol.CutePage:
+    asked = argument(params, protocol.CuteArguments)
+    code = _code(server, asked)
+    if not asked.query.strip() and not code.strip():
+        raise InputError("nothing to look for", remedy="select code, or give words")
+    cancel = CancelToken()
+    async with JobProgress(
+        server, "Warplens: searching CUTLASS", cancel, token=params.work_done_token
+    ) as progress:
+        answer = await asyncio.to_thread(
+            search, asked.query, like="" if asked.query else code, progress=progress, cancel=cancel
+        )
+    title = f"CuTe: {asked.query}" if asked.query else "CuTe for this code"
+    return protocol.CutePage(
+        title=title, markdown=page(answer), results=tuple(_wire(answer, r) for r in answer.results)
+    )
+
+
+def _code(server: WarplensServer, asked: protocol.CuteArguments) -> str:
+    file = server.session.file(asked.uri) if asked.uri else None
+    if file is None or not asked.line:
+        return ""
+    text = file.document.text
+    last = min(asked.end_line or asked.line, text.line_count)
+    return "\n".join(text.line_text(n) for n in range(asked.line, last + 1))
+
+
+def page(answer: Answer) -> str:
+    """An answer as Markdown, every result a link to its line."""
+    parts = [f"It {sentence}." for sentence in answer.recognised[:5]]
+    for result in answer.results:
+        target = f"{uris.from_path(_file(answer, result))}#L{result.line}"
+        snippet = "\n".join(result.snippet.splitlines()[:_SNIPPET_LINES])
+        parts.append(
+            f"**[{result.symbol or result.path}]({target})** · {result.kind}  \n"
+            f"{result.why}  \n`{result.path}:{result.line}`\n\n```cpp\n{snippet}\n```"
+        )
+    if not answer.results:
+        parts.append("Nothing found.")
+    versions = ", ".join(f"{c.name} {c.version}".strip() for c in answer.corpora)
+    return "\n\n".join([*parts, f"*Searched: {versions}*"])
+
+
+def _wire(answer: Answer, result: Result) -> protocol.CuteResult:
+    return protocol.CuteResult(
+        uri=uris.from_path(_file(answer, result)),
+        line=result.line,
+        end_line=result.end_line,
+        symbol=result.symbol,
+        kind=result.kind,
+        why=result.why,
+    )
+
+
+def _file(answer: Answer, result: Result) -> Path:
+    root = next((c.root for c in answer.corpora if c.name == result.corpus), answer.root)
+    return Path(root) / result.path

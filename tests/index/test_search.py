@@ -1,0 +1,141 @@
+import msgspec
+import pytest
+
+from warplens_cutlass.engine import SearchOptions, search
+from warplens_cutlass.lookup import definitions_of, look_up, workspace_symbols
+from warplens_cutlass.reading import CHARACTERS_PER_TOKEN, agent_read, agent_search, read
+from warplens_cutlass.search.recognise import recognise
+from warplens_tools.errors import InputError
+
+pytestmark = pytest.mark.usefixtures("mini")
+
+
+def first(query: str, **options: object) -> str:
+    return search(query, options=msgspec.convert(options, SearchOptions)).results[0].symbol
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SM80_CP_ASYNC_CACHEGLOBAL",
+        "mini::SM80_CP_ASYNC_CACHEGLOBAL",
+        "sm80_cp_async_cacheglobal",
+        "CP_ASYNC_CACHEGLOBAL",
+        "SM80_CP_ASYCN_CACHEGLOBL",
+        "sm80 cp async cacheglobal",
+        "asynchronous copy from global to shared memory",
+    ],
+)
+def test_a_symbol_is_found_however_it_is_spelled(query: str) -> None:
+    assert first(query) == "mini::SM80_CP_ASYNC_CACHEGLOBAL"
+
+
+def test_the_definition_comes_first_and_an_example_next() -> None:
+    results = search("cp_async_wait").results
+    assert (results[0].symbol, results[0].kind) == ("mini::cp_async_wait", "function")
+    assert (results[1].path, results[1].kind) == ("examples/02_async_copy/async_copy.cu", "example")
+    assert results[0].snippet.startswith("template <int N>") and results[0].why == (
+        "the symbol itself: Waits until at most N groups of asynchronous copies are in flight."
+    )
+    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+
+
+def test_words_find_by_meaning() -> None:
+    assert first("avoid bank conflicts") == "mini::Swizzle"
+    assert search("matmul on A100 tensor cores").results[0].path.endswith(("tiled_gemm.cu", "mma_sm80.hpp"))
+    assert any(r.kind == "section" for r in search("how does a swizzle permute offsets").results)
+
+
+def test_code_finds_what_replaces_it() -> None:
+    answer = search(like='asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(s), "l"(g));')
+    assert answer.results[0].symbol == "mini::SM80_CP_ASYNC_CACHEGLOBAL"
+    assert answer.results[1].path == "examples/02_async_copy/async_copy.cu"
+    assert answer.recognised == ("copies from global to shared memory asynchronously with cp.async (line 1)",)
+
+
+def test_filters_keep_what_they_name() -> None:
+    assert all(r.kind == "example" for r in search("copy", options=SearchOptions(kinds=("example",))).results)
+    assert not search(
+        "SM80_CP_ASYNC_CACHEGLOBAL", options=SearchOptions(arch="sm_90", kinds=("atom",))
+    ).results
+    assert (
+        search("mma", options=SearchOptions(type="fp16")).results[0].symbol.startswith("mini::SM80_16x8x16")
+    )
+    assert len(search("copy", options=SearchOptions(limit=2)).results) == 2
+
+
+def test_the_wire_form_is_what_the_issue_says() -> None:
+    wire = msgspec.to_builtins(search("Swizzle"))
+    assert {"path", "symbol", "kind", "line", "end_line", "score", "why", "snippet"} == set(
+        wire["results"][0]
+    )
+    assert wire["results"][0]["path"] == "include/mini/layout.hpp" and wire["root"].endswith("mini")
+
+
+def test_nothing_to_search_for_is_said() -> None:
+    with pytest.raises(InputError):
+        search("  ")
+    assert search("xyzzyplugh").results == ()
+    for odd in ('"', "AND OR NOT", "name: (", "*", "a" * 5000, "'; DROP TABLE symbols;", "ß∂ƒ", "\0"):
+        search(odd)
+
+
+def test_a_hover_card_tells_all() -> None:
+    card = look_up("mini::SM80_16x8x16_F32F16F16F32_TN")
+    assert card is not None and card.atom is not None and card.atom.shape == (16, 8, 16)
+    assert card.doc == "Multiply 16x8x16, half by half into float" and card.arch == ("sm80",)
+    assert card.usages[0].path == "examples/01_tiled_gemm/tiled_gemm.cu" and card.usages[0].line == 9
+    traits = look_up("MMA_Traits", argument="SM80_16x8x16_F32F16F16F32_TN")
+    assert traits is not None and traits.line == 24
+    assert look_up("no_such_thing") is None
+
+
+def test_definitions_and_workspace_symbols() -> None:
+    place = definitions_of("mini::make_layout")[0]
+    assert place.file.name == "layout.hpp" and place.line == 22
+    assert [p.name for p in workspace_symbols("cp_async")][:2] == ["cp_async_wait", "cp_async_fence"]
+    assert workspace_symbols("Swizle")[0].name == "Swizzle"
+
+
+@pytest.mark.parametrize("tokens", [10, 40, 200, 1000])
+def test_answers_for_agents_keep_their_budget(tokens: int) -> None:
+    assert len(agent_search("copy", max_tokens=tokens)) <= tokens * CHARACTERS_PER_TOKEN
+    assert len(agent_read("Swizzle", max_tokens=tokens)) <= tokens * CHARACTERS_PER_TOKEN
+
+
+def test_reading_goes_on_where_it_stopped() -> None:
+    part = read("include/mini/layout.hpp", line=1, max_tokens=20)
+    assert part.line == 1 and part.next_line == part.end_line + 1
+    rest = read("include/mini/layout.hpp", line=part.next_line, max_tokens=5000)
+    assert rest.next_line == 0 and "MINI_VERSION" in rest.text
+    for path in ("../outside.h", "/etc/hostname", "include"):
+        with pytest.raises(InputError):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "does"),
+    [
+        ("v += __shfl_down_sync(~0u, v, 16);", "reduces across a warp with shuffles"),
+        ('asm("setmaxnreg.inc.sync.aligned.u32 240;");', "reassigns registers between warpgroups with setmaxnreg"),
+        ("int j = (r ^ (c >> 3)) & 7; smem[j] = x;", "swizzles shared memory addresses with XOR"),
+        (
+            "for (int k = 0; k < 16; ++k) acc += As[ty][k] * Bs[k][tx];",
+            "multiplies tiles held in shared memory in a product loop",
+        ),
+        ("for (int t = blockIdx.x; t < n; t += gridDim.x) work(t);", "loops over tiles in a persistent kernel"),
+        (
+            "for (int k = 0; k < K; ++k) { load(s[b ^ 1]); use(s[b]); b ^= 1; __syncthreads(); }",
+            "overlaps loads with math through two buffers",
+        ),
+        ("t[threadIdx.y][threadIdx.x] = in[i]; __syncthreads(); out[j] = t[threadIdx.x][threadIdx.y];",
+         "transposes through a shared memory tile"),
+        ("wmma::mma_sync(c, a, b, c);", "uses the nvcuda::wmma fragments"),
+    ],
+)  # fmt: skip
+def test_code_is_recognised(code: str, does: str) -> None:
+    assert does in [s.concept.does for s in recognise(code).seen]
+
+
+def test_plain_code_is_not_called_anything_grand() -> None:
+    assert recognise("int add(int a, int b) { return a + b; }").seen == ()
