@@ -1,0 +1,75 @@
+"""On a card whose counters are readable: runs, not recordings."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from warplens.service.profile import ProfileOptions, profile_file
+from warplens.service.report import Report
+from warplens.service.service import Service
+from warplens_tools.collect.calibrate import calibrate
+from warplens_tools.collect.ceilings import repeatability
+from warplens_tools.collect.nvml import gpu_devices, gpu_state
+from warplens_tools.collect.toolchain import resolve_toolchain
+
+pytestmark = pytest.mark.gpu
+ROOT = Path(__file__).parents[2]
+#: Set by the host's processor and its load, not by the card.
+HOST_BOUND = {"launch_period", "launch_round_trip", "host_to_device_pageable", "device_to_host_pageable"}
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "transpose.cu"
+    shutil.copy(ROOT / "examples/first/transpose.cu", path)
+    return path
+
+
+def profiled(path: Path) -> Report:
+    return profile_file(Service(path.parent), path, ProfileOptions())
+
+
+def test_a_run_measures_and_an_unchanged_one_collects_nothing(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = profiled(program)
+    (kernel,) = report.files[0].kernels
+    assert kernel.profile is not None, report.unknown
+    assert kernel.profile.lines, "stall samples stand on lines"
+    assert kernel.profile.passes is not None
+    assert kernel.profile.passes <= 38 / 3
+    assert kernel.bottleneck.measured is not None
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("it was profiled before")
+
+    monkeypatch.setattr("warplens.service.profile_collect.collect_counters", forbidden)
+    monkeypatch.setattr("warplens.service.profile_collect.build_program", forbidden)
+    again = profiled(program)
+    assert again.files[0].kernels[0].profile == kernel.profile
+
+
+def test_a_kernel_that_is_never_launched_is_said(program: Path) -> None:
+    program.write_text(program.read_text().replace("i < 20", "i < 0"))
+    report = profiled(program)
+    assert report.files[0].kernels[0].profile is None
+    assert any("never launched transpose" in u.why for u in report.unknown)
+
+
+def test_ceilings_of_the_card_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLENS_HOME", str(tmp_path))
+    runs = [calibrate(toolchain=resolve_toolchain()) for _ in range(2)]
+    differing = {name: share for name, share in repeatability(runs).items() if share > 0.03}
+    assert set(differing) <= HOST_BOUND, differing
+
+
+def test_nvml_reads_the_card() -> None:
+    card = gpu_devices()[0]
+    state = gpu_state(card.uuid)
+    assert card.uuid.startswith("GPU-")
+    assert state.power_w is not None
+    assert state.sm_clock_mhz is not None
