@@ -131,6 +131,17 @@ def test_the_drawing_is_well_formed(theme: Theme) -> None:
 amount = st.floats(1e-3, 1e18)
 
 
+def test_the_parts_stand_for_the_whole_where_it_was_not_collected() -> None:
+    metrics = {names.MEMORY_PARTS["L1 and shared-memory data"]: 95.0, names.MEMORY_PARTS["DRAM"]: 34.0}
+    metrics |= {names.COMPUTE_PIPES["FMA"]: 30.0, names.COMPUTE_PIPES["ALU"]: 12.0}
+    counters = msgspec.structs.replace(made(0, 0), metrics=metrics)
+    vote = measured_vote(counters, load_architecture("sm_90"))
+    assert vote is not None
+    assert (
+        vote.reason == "memory reached 95% and compute 30% of their roofs (L1 and shared-memory data busiest)"
+    )
+
+
 @given(
     st.dictionaries(st.sampled_from(["dram", "l2", "shared"]), amount),
     st.dictionaries(st.sampled_from(["fp32", "fp64", "tensor_bf16", "int32", "nonesuch"]), amount),

@@ -45,11 +45,10 @@ def measured_vote(
 
 
 def _from_counters(counters: CounterEvidence, gpu: Gpu) -> Vote | None:
-    memory = names.value(counters, names.MEMORY_THROUGHPUT)
-    computed = names.compute_throughput(counters)
-    if memory is None or computed is None:
+    moved, computed = names.memory_throughput(counters), names.compute_throughput(counters)
+    if moved is None or computed is None:
         return None
-    compute, pipe = computed
+    (memory, part), (compute, pipe) = moved, computed
     amounts = amounts_of(counters)
     roofline = None if amounts is None else roofline_of(amounts, gpu)
     # Roofs calibrated on another card say nothing of this launch.
@@ -60,11 +59,11 @@ def _from_counters(counters: CounterEvidence, gpu: Gpu) -> Vote | None:
         max(compute / 100, near_compute.share if near_compute else 0.0),
     )
     seen = [
-        *_throughputs(counters, memory, compute, pipe),
+        *_throughputs(counters, moved, computed),
         *(_reach_seen(reach, counters.origin) for reach in (near_memory, near_compute) if reach),
     ]
     launch = _too_short(names.value(counters, names.DURATION), gpu, counters.origin, "counters")
-    return launch or _decide(shares, (_parts(counters), f"{pipe} busiest"), counters, seen)
+    return launch or _decide(shares, (f"{part} busiest" if part else "", f"{pipe} busiest"), counters, seen)
 
 
 def _calibrated(roofline: Roofline | None, *, memory: bool) -> Reach | None:
@@ -107,19 +106,15 @@ def _latency(said: str, counters: CounterEvidence, seen: list[Observation]) -> V
     return Vote("latency", "high" if top is not None else "medium", "; ".join(reasons), tuple(seen))
 
 
-def _parts(counters: CounterEvidence) -> str:
-    """The busiest part of the memory system, in words."""
-    read = {label: names.value(counters, name) for label, name in names.MEMORY_PARTS.items()}
-    known = {label: share for label, share in read.items() if share is not None}
-    top = max(known, key=lambda label: known[label], default=None)
-    return "" if top is None else f"{top} busiest at {known[top]:.0f} % of its peak"
-
-
-def _throughputs(counters: CounterEvidence, memory: float, compute: float, pipe: str) -> list[Observation]:
-    compute_metric = names.COMPUTE_PIPES.get(pipe, names.SM_THROUGHPUT)
+def _throughputs(
+    counters: CounterEvidence, moved: tuple[float, str], computed: tuple[float, str]
+) -> list[Observation]:
+    whole = names.value(counters, names.MEMORY_THROUGHPUT) is not None
+    memory = names.MEMORY_THROUGHPUT if whole else names.MEMORY_PARTS[moved[1]]
+    compute = names.COMPUTE_PIPES.get(computed[1], names.SM_THROUGHPUT)
     return [
         Observation("counters", counters.origin, name, round(share, 2), "%", NEAR_ROOF * 100, _RULE)
-        for name, share in ((names.MEMORY_THROUGHPUT, memory), (compute_metric, compute))
+        for name, share in ((memory, moved[0]), (compute, computed[0]))
     ]
 
 
