@@ -180,6 +180,8 @@ DETAIL_LABELS = {
     ("Executed Instructions", ""): INSTRUCTIONS,
     ("Avg. Active Threads Per Warp", ""): THREADS_PER_INSTRUCTION,
 }
+#: Executed instructions, by instruction.
+PER_INSTRUCTION = ("inst_executed", "thread_inst_executed", "thread_inst_executed_true")
 _RENAMED = {old: new for new, olds in _SPELLINGS.items() for old in olds}
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _SECONDS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0}
@@ -194,7 +196,12 @@ def stall_name(text: str) -> str:
 
 
 def column_name(label: str) -> str | None:
-    """The metric behind a column of the source page; None for columns that hold no counter."""
+    """The metric behind a column of the source page; None for columns that hold no counter.
+
+    A report of named metrics, without sections, has the metrics' own names for labels.
+    """
+    if label.startswith(("smsp__pcsamp_", "memory_l")) or label in PER_INSTRUCTION:
+        return label
     if label.startswith("stall_") and "(" not in label:
         return f"smsp__pcsamp_warps_issue_stalled_{stall_name(label)}"
     return SOURCE_COLUMNS.get(label)

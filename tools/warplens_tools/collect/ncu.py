@@ -128,6 +128,13 @@ def explain_failure(done: Completed, request: NcuRequest, has_report: bool) -> W
             + (f" more than {request.skip} times" if request.skip else ""),
             remedy="check the program's arguments, or name another kernel",
         )
+    if "returned an error code" in output and "==PROF== Profiling" not in output:
+        return ToolFailedError(
+            f"the program failed before it launched {request.kernel}",
+            remedy="run it by itself first",
+            status=done.status,
+            output=output,
+        )
     missing = [a or b for a, b in _FAILED_METRIC.findall(output)]
     if missing:
         return ToolFailedError(

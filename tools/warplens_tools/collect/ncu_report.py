@@ -29,7 +29,6 @@ from warplens_tools.run.process import run
 TIME_LIMIT = 120.0
 #: Launches read of one report; a report with more is a trace, and its first launches stand for it.
 MAX_LAUNCHES = 512
-_PER_INSTRUCTION = ("inst_executed", "thread_inst_executed", "thread_inst_executed_true")
 _PER_INSTRUCTION_PREFIXES = ("smsp__pcsamp_", "memory_", "derived__memory_")
 
 
@@ -175,7 +174,7 @@ def _instructions(action: Any) -> Iterator[InstructionCounters]:
 def _per_instruction(name: str) -> bool:
     if name.endswith(("_not_issued", "_type")):
         return False
-    return name in _PER_INSTRUCTION or name.startswith(_PER_INSTRUCTION_PREFIXES)
+    return name in names.PER_INSTRUCTION or name.startswith(_PER_INSTRUCTION_PREFIXES)
 
 
 def _instruction(action: Any, address: int, start: int, values: dict[str, float]) -> InstructionCounters:
