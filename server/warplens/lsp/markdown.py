@@ -28,14 +28,18 @@ def kernel_page(view: View, kernel: KernelReport) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def finding_section(finding: FindingReport) -> str:
-    """One finding with its evidence."""
+def finding_section(finding: FindingReport, *, message: bool = True) -> str:
+    """One finding with its evidence; without its message where the editor already shows that."""
     link = f"[{finding.code}]({page_uri(finding)})" if finding.page else finding.code
-    parts = [
-        f"**{link} {words.title(finding)}** · confidence {finding.confidence}",
-        finding.message,
-        finding.guidance,
+    head = [
+        f"**{link} {words.title(finding)}**",
         words.gain(finding.gain) if finding.gain is not None else "",
+        f"confidence {finding.confidence}",
+    ]
+    parts = [
+        " · ".join(part for part in head if part),
+        finding.message if message else "",
+        finding.guidance,
         evidencetable(finding.evidence),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -38,7 +38,7 @@ def register(server: WarplensServer) -> None:
         kernel = _kernel(view, text, line, column)
         parts = [markdown.kernel_page(view, kernel)] if kernel is not None else []
         parts += [
-            markdown.finding_section(f)
+            markdown.finding_section(f, message=False)
             for f in findings
             if kernel is None or f.kernel != kernel.qualified_name
         ]
