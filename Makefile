@@ -9,7 +9,7 @@ WARPLENS := $(VENV)/bin/warplens
 export WARPLENS_HOME := $(CURDIR)/.tools/warplens
 export WARPLENS_CACHE := $(CURDIR)/.tools/cache
 
-.PHONY: demo toolchain test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup
+.PHONY: demo toolchain bench bench-gpu test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup
 
 setup: $(READY)
 
@@ -65,6 +65,19 @@ lint-extension: $(PACKAGES)
 vsix: $(READY) $(PACKAGES)
 	$(PY) extension/bundle_wheel.py
 	$(NODE24) cd extension && node esbuild.mjs && vsce package --no-dependencies --out warplens.vsix
+
+# Figures for docs/benchmarks/: the first on any machine, the second on one with a GPU, Nsight Compute and time.
+bench: toolchain
+	mkdir -p docs/benchmarks
+	$(PY) tests/bench/bench_binary.py --rounds 15 --json docs/benchmarks/binary.json
+	$(PY) -m tests.bench.bench_lsp --json docs/benchmarks/language_server.json
+	$(PY) -m tests.index.bench --baselines --out docs/benchmarks/index.json
+	$(PY) tests/planted/evaluate.py --tier binary --json docs/benchmarks/planted.json
+
+bench-gpu: toolchain
+	$(PY) tests/bench/bench_optimize.py --candidates 32 --seconds 60 --json docs/benchmarks/optimize.json
+	$(PY) tests/bench/bench_profile.py > docs/benchmarks/profile.json
+	$(PY) tests/bench/judge.py
 
 # Files derived from definitions; a test fails when they are stale.
 generate: $(READY)

@@ -1,6 +1,6 @@
 """Measures the cost of profiling: replay passes against Nsight Compute's full set, time against bare ncu.
 
-    python docs/benchmarks/profile.py [--rounds 3] > docs/benchmarks/profile.json
+    python tests/bench/bench_profile.py [--rounds 3] > docs/benchmarks/profile.json
 
 Needs a GPU whose counters are readable. Each program of `examples/first` is built once; then, in turn, the
 collector and the bare `ncu` call with the same arguments profile its kernel.
@@ -44,7 +44,7 @@ def main() -> int:
         rows = {name: measured(name, kernel, tools, Path(folder), rounds) for name, kernel in KERNELS.items()}
     device = query_devices().devices[0]
     answer = {
-        "command": f"python docs/benchmarks/profile.py --rounds {rounds}",
+        "command": f"python tests/bench/bench_profile.py --rounds {rounds}",
         "gpu": device.name,
         "driver": driver_version(),
         "ncu": tool_version(tools.require("ncu")),
