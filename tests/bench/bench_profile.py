@@ -40,8 +40,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     tools = resolve_toolchain()
+    rows = {}
     with tempfile.TemporaryDirectory() as folder:
-        rows = {name: measured(name, kernel, tools, Path(folder), rounds) for name, kernel in KERNELS.items()}
+        for name, kernel in KERNELS.items():
+            rows[name] = measured(name, kernel, tools, Path(folder), rounds)
+            sys.stderr.write(f"{name}: {rows[name]}\n")
     device = query_devices().devices[0]
     answer = {
         "command": f"python tests/bench/bench_profile.py --rounds {rounds}",
