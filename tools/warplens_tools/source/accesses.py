@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 
 import msgspec
@@ -60,12 +59,10 @@ def accesses(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tu
     `block` is the block size where all launches agree on it; `blockDim` is then a number. Accesses in
     functions that the kernel calls are not followed; see `escaping`.
     """
-    return _accesses(tree, kernel.span, kernel, block)
+    return tree.remembered(("accesses", kernel.span, block), lambda: _accesses(tree, kernel, block))
 
 
-@functools.lru_cache(maxsize=8)
-def _accesses(tree: SourceTree, span: Span, kernel: Kernel, block: Dim3) -> tuple[ArrayAccess, ...]:
-    del span
+def _accesses(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[ArrayAccess, ...]:
     expanded = kernel_tree(tree, kernel)
     if expanded is None:
         return ()
@@ -80,7 +77,6 @@ def _accesses(tree: SourceTree, span: Span, kernel: Kernel, block: Dim3) -> tupl
 class _AccessReader:
     def __init__(self, expanded: KernelTree, kernel: Kernel, block: Dim3) -> None:
         self.tree = expanded.tree
-        self.code = expanded.constants.file_code
         self.forms = FormReader(expanded, block)
         self.pointers = PointerReader(kernel, self.forms)
         self.body = expanded.function.body
@@ -178,7 +174,7 @@ class _AccessReader:
         if listed is None or function is None:
             return False
         index = [n.start_byte for n in listed.named_children].index(node.start_byte)
-        return index in _reference_parameters(self.code, self.tree.code_of(function).split("<")[0].strip())
+        return index in _reference_parameters(self.tree, self.tree.code_of(function).split("<")[0].strip())
 
     def _conditional(self, node: Node) -> bool:
         if self.tree.is_conditional(node.start_byte):
@@ -193,14 +189,11 @@ class _AccessReader:
         return False
 
 
-def _reference_parameters(code: str, name: str) -> set[int]:
+def _reference_parameters(tree: SourceTree, name: str) -> set[int]:
     """Indices of the parameters that functions of that name take by non-const reference."""
-    if not re.fullmatch(r"\w+", name):
-        return set()
     found: set[int] = set()
-    for written in re.findall(rf"\b{name}\s*\(([^(){{}};]*)\)\s*\{{", code):
-        parts = written.split(",")
-        found |= {i for i, p in enumerate(parts) if "&" in p and "const" not in p.split()}
+    for written in tree.parameter_lists(name):
+        found |= {i for i, p in enumerate(written.split(",")) if "&" in p and "const" not in p.split()}
     return found
 
 

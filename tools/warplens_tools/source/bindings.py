@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import re
 from typing import Literal
 
@@ -49,6 +51,36 @@ class Binding(msgspec.Struct, frozen=True):
     declaration: tuple[int, int]
     value_at: int
     scope_start: int
+    #: It stands inside a function, or is a template parameter of one.
+    local: bool
+
+
+class Scopes:
+    """Bindings by name, found by place. A file of thousands of functions repeats its local names."""
+
+    def __init__(self, bindings: list[Binding]) -> None:
+        self.by_name: dict[str, list[Binding]] = {}
+        for binding in sorted(bindings, key=lambda b: b.start):
+            self.by_name.setdefault(binding.name, []).append(binding)
+        self._wide = {name: [b for b in found if not b.local] for name, found in self.by_name.items()}
+        self._local = {name: [b for b in found if b.local] for name, found in self.by_name.items()}
+        self._reach = {name: _furthest_ends(found) for name, found in self._local.items()}
+
+    def visible(self, name: str, at: int) -> list[Binding]:
+        """The bindings of `name` whose scope holds offset `at`."""
+        found = [b for b in self._wide.get(name, ()) if b.start <= at < b.end]
+        local, reach = self._local.get(name, []), self._reach.get(name, [])
+        index = bisect.bisect_right(local, at, key=lambda b: b.start) - 1
+        while index >= 0 and reach[index] > at:
+            if local[index].end > at:
+                found.append(local[index])
+            index -= 1
+        return found
+
+
+def _furthest_ends(bindings: list[Binding]) -> list[int]:
+    """For each binding the furthest end of it and of those before it."""
+    return list(itertools.accumulate((b.end for b in bindings), max))
 
 
 def find_bindings(tree: SourceTree) -> list[Binding]:
@@ -146,7 +178,21 @@ def _binding(
         declaration=(node.start_byte, node.end_byte),
         value_at=value.start_byte if value is not None else name.start_byte,
         scope_start=scope.start_byte,
+        local=_is_local(scope),
     )
+
+
+_FILE_SCOPES = frozenset(
+    {"translation_unit", "declaration_list", "field_declaration_list", "enumerator_list"}
+)
+
+
+def _is_local(scope: Node) -> bool:
+    if scope.type == "template_declaration":
+        return any(child.type == "function_definition" for child in scope.named_children)
+    if scope.type == "enumerator_list" or scope.type == "enum_specifier":
+        return False
+    return scope.type not in _FILE_SCOPES
 
 
 def _inner_name(node: Node) -> Node | None:
@@ -266,8 +312,7 @@ def _takes_by_value(tree: SourceTree, name: str) -> bool:
     macro = tree.macros.get(name)
     if macro is not None:
         return not re.search(r"(?<![=!<>])=(?!=)|\+\+|--|(?<!&)&(?!&)", macro.body)
-    code = tree.file_code
-    parameters = re.findall(rf"\b{re.escape(name)}\s*\(([^(){{}};]*)\)\s*\{{", code)
+    parameters = tree.parameter_lists(name)
     return bool(parameters) and not any("&" in p for p in parameters)
 
 

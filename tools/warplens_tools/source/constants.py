@@ -11,7 +11,7 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.source.bindings import Binding, find_bindings, is_set_once
+from warplens_tools.source.bindings import Binding, Scopes, find_bindings, is_set_once
 from warplens_tools.source.directives import Macro
 from warplens_tools.source.expression import evaluate
 from warplens_tools.source.lexical import matching, split_arguments
@@ -32,27 +32,8 @@ class Constants:
     def __init__(self, tree: SourceTree, outer: tuple[Constants, int] | None = None) -> None:
         self.tree = tree
         self.outer = outer
-        #: Set where this is a part; members of classes are looked up in the whole.
-        self.whole: Constants | None = None
-        self._bindings: dict[str, list[Binding]] | None = None
+        self._scopes: Scopes | None = None
         self._functions: dict[str, tuple[list[str], str] | None] | None = None
-
-    def within(self, start: int, end: int) -> Constants:
-        """The same constants, for names that stand in [start, end) only: fewer declarations to look at."""
-        part = Constants(self.tree, self.outer)
-        visible = (
-            (name, [b for b in every if b.start < end and b.end > start])
-            for name, every in self._all().items()
-        )
-        part.whole = self
-        part._bindings = {name: found for name, found in visible if found}
-        part._functions = self.functions()
-        return part
-
-    @property
-    def file_code(self) -> str:
-        """The whole file's text without comments and directives."""
-        return self.outer[0].file_code if self.outer else self.tree.file_code
 
     def value(self, text: str, at: int, depth: int = 0) -> int | None:
         """The integer value of an expression that stands at offset `at`, or None."""
@@ -96,7 +77,7 @@ class Constants:
 
     def binding(self, name: str, at: int) -> Binding | None:
         """The declaration that `name` means at `at`; None if there is none, or it is ambiguous."""
-        visible = [b for b in self._all().get(name, ()) if b.start <= at < b.end]
+        visible = self.scopes().visible(name, at)
         if not visible:
             return None
         inner = max(b.scope_start for b in visible)
@@ -105,7 +86,7 @@ class Constants:
 
     def is_bound(self, name: str, at: int) -> bool:
         """Whether any declaration of this tree's own text gives `name` a meaning at `at`."""
-        return any(b.start <= at < b.end for b in self._all().get(name, ()))
+        return bool(self.scopes().visible(name, at))
 
     def _name(self, name: str, at: int, depth: int) -> int | None:
         if depth > _MAX_DEPTH:
@@ -123,7 +104,8 @@ class Constants:
 
     def _qualified(self, name: str, at: int, depth: int) -> int | None:
         """A member of a class or namespace: known only where the last name is declared once."""
-        found = self._members().get(name.rsplit("::", 1)[1], ())
+        every = self.scopes().by_name.get(name.rsplit("::", 1)[1], ())
+        found = [b for b in every if not b.local]
         if len(found) == 1 and found[0].value and found[0].kind in ("const", "constexpr"):
             return self.value(found[0].value, found[0].value_at, depth)
         return self.outer[0]._qualified(name, at, depth) if self.outer and not found else None
@@ -161,20 +143,16 @@ class Constants:
         expression = self.tree.code_of(body.named_children[0]).removeprefix("return").strip(" ;\n\t")
         self._functions[key] = None if key in self._functions else (names, expression)
 
-    def _all(self) -> dict[str, list[Binding]]:
-        if self._bindings is None:
-            self._bindings = {}
-            for binding in find_bindings(self.tree):
-                self._bindings.setdefault(binding.name, []).append(binding)
-        return self._bindings
-
-    def _members(self) -> dict[str, list[Binding]]:
-        return self.whole._all() if self.whole else self._all()
+    def scopes(self) -> Scopes:
+        """Every declaration of the tree's own text, found once."""
+        if self._scopes is None:
+            self._scopes = Scopes(find_bindings(self.tree))
+        return self._scopes
 
     def listed(self) -> tuple[Constant, ...]:
         """The file's constants as plain data, in file order."""
         found = [c for c in map(self._macro_constant, self.tree.masked.directives.macros) if c]
-        for bindings in self._all().values():
+        for bindings in self.scopes().by_name.values():
             listed = [self._constant(b) for b in bindings if b.kind in ("const", "constexpr") and b.value]
             found += [c for c in listed if c.value is not None]
         return tuple(sorted(found, key=lambda c: c.span))

@@ -106,13 +106,10 @@ def _argument_allows_const(tree: SourceTree, listed: Node, node: Node) -> bool |
         return True
     plain = name.split("<")[0].strip().rsplit("::", 1)[-1]
     index = [n.id for n in listed.named_children].index(node.id)
-    return _takes_const(tree.file_code, plain, index)
+    return _takes_const(tree, plain, index)
 
 
-def _takes_const(code: str, name: str, index: int) -> bool:
+def _takes_const(tree: SourceTree, name: str, index: int) -> bool:
     """Whether every definition of `name` in the file takes a pointer to const there."""
-    if not re.fullmatch(r"\w+", name):
-        return False
-    found = re.findall(rf"\b{name}\s*\(([^(){{}};]*)\)\s*\{{", code)
-    taken = [split_arguments(parameters) for parameters in found]
+    taken = [split_arguments(parameters) for parameters in tree.parameter_lists(name)]
     return bool(taken) and all(len(p) > index and re.search(r"\bconst\b[^*]*\*", p[index]) for p in taken)

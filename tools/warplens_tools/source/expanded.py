@@ -7,7 +7,6 @@ and stands where the macro is used. Where no macro is used it is the file's tree
 from __future__ import annotations
 
 import bisect
-import functools
 
 import msgspec
 
@@ -27,45 +26,44 @@ class KernelTree(msgspec.Struct, frozen=True):
     constants: Constants
 
 
-@functools.lru_cache(maxsize=8)
 def constants_of(tree: SourceTree) -> Constants:
     """The constants of a tree, worked out once."""
-    return Constants(tree)
+    return tree.remembered("constants", lambda: Constants(tree))
 
 
-@functools.lru_cache(maxsize=8)
 def functions_of(tree: SourceTree) -> tuple[Function, ...]:
     """The function definitions of a tree, found once."""
-    return tuple(find_functions(tree))
+    return tree.remembered("functions", lambda: tuple(find_functions(tree)))
+
+
+def _by_start(tree: SourceTree) -> dict[int, Function]:
+    return tree.remembered("functions by start", lambda: {f.start: f for f in functions_of(tree)})
 
 
 def kernel_tree(tree: SourceTree, kernel: Kernel) -> KernelTree | None:
     """The tree to analyse a kernel on; None where the text no longer holds the kernel."""
-    return _kernel_tree(tree, kernel.span, kernel.name)
+    key = ("kernel tree", kernel.span, kernel.name)
+    return tree.remembered(key, lambda: _kernel_tree(tree, kernel.span, kernel.name))
 
 
-@functools.lru_cache(maxsize=8)
 def _kernel_tree(tree: SourceTree, span: Span, name: str) -> KernelTree | None:
     start = tree.text.offset(span.line, span.column)
     end = tree.text.offset(span.end_line, span.end_column)
-    function = next((f for f in functions_of(tree) if f.start == start and f.node.end_byte >= end), None)
+    function = _by_start(tree).get(start)
     header = function is None or (function.macro is not None and function.macro.kind == "header")
-    keep = frozenset() if header else _readable(tree)
+    keep = frozenset() if header else tree.remembered("readable", lambda: _readable(tree))
     pieces = tree.macros.pieces(tree.masked.source[start:end], keep)
     if pieces is None:
         return None
     if len(pieces) == 1 and not pieces[0].macro:
-        within = constants_of(tree).within(start, end)
-        return KernelTree(tree, function, within) if function is not None else None
-    inner = parse_expansion("".join(p.text for p in pieces), tree.macros, _Placed(tree, start, pieces))
-    inner.file_code = tree.file_code
+        return KernelTree(tree, function, constants_of(tree)) if function is not None else None
+    inner = parse_expansion("".join(p.text for p in pieces), tree, _Placed(tree, start, pieces))
     written = next((f for f in find_functions(inner) if inner.text_of(f.name_node).endswith(name)), None)
     if written is None:
         return None
-    return KernelTree(inner, written, Constants(inner, outer=(constants_of(tree).within(start, end), start)))
+    return KernelTree(inner, written, Constants(inner, outer=(constants_of(tree), start)))
 
 
-@functools.lru_cache(maxsize=8)
 def _readable(tree: SourceTree) -> frozenset[str]:
     """Macros that hide nothing from the file's own tree: integers, and specifiers it was parsed without."""
     constants, table = constants_of(tree), tree.macros

@@ -22,7 +22,7 @@ def expanded_kernel(tree: SourceTree, use: MacroUse, end: int) -> tuple[SourceTr
         last = use.end if stop <= len(expansion) else stop - len(expansion) + use.end
         return tree.text_span(begin, last)
 
-    inner = parse_expansion(expansion + rest, tree.macros, place)
+    inner = parse_expansion(expansion + rest, tree, place)
     kernels = [f for f in find_functions(inner) if f.is_kernel]
     return (inner, kernels[0]) if kernels else None
 

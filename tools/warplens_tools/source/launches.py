@@ -232,7 +232,7 @@ def _through_macro(context: _Context, name: str, call: Node) -> list[LaunchSite]
     if expansion is None:
         return []
     span = tree.span(call)
-    inner = parse_expansion(f"void f() {{ {expansion}; }}", tree.macros, lambda _start, _end: span)
+    inner = parse_expansion(f"void f() {{ {expansion}; }}", tree, lambda _start, _end: span)
     constants = Constants(inner, outer=(context.constants, call.start_byte))
     below = _Context(inner, constants, context.kernels)
     sites = [_chevron(below, n, n.parent) for n in inner.nodes.get("launch", []) if n.parent is not None]

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from tree_sitter import Node, Query, QueryCursor, Tree
 
-from warplens_tools.source.macros import MacroTable, MacroUse
+from warplens_tools.source.macros import MacroUse
 from warplens_tools.source.mask import Masked, mask
 from warplens_tools.source.recovery import LANGUAGE, parse_code
 from warplens_tools.text import SourceText, Span
@@ -28,6 +32,9 @@ def query(pattern: str) -> Query:
 Place = Callable[[int, int], Span]
 
 
+Made = TypeVar("Made")
+
+
 class SourceTree:
     """A syntax tree over the masked text.
 
@@ -41,9 +48,26 @@ class SourceTree:
         self.masked = masked
         self.tree = tree
         self.macros = masked.macros
-        #: The whole file's text without comments and directives, also for a macro's expansion.
-        self.file_code = masked.source
+        self._file: SourceTree | None = None
+        #: What readers worked out about this tree; it goes when the tree goes.
+        self._remembered: dict[Hashable, Any] = {}
         self._use_starts = [use.start for use in masked.uses]
+
+    def remembered(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gave the first time for `key`."""
+        if key not in self._remembered:
+            self._remembered[key] = make()
+        found: Made = self._remembered[key]
+        return found
+
+    def forget(self) -> None:
+        """Drop what was remembered, which refers back to the tree and would keep it in memory."""
+        self._remembered.clear()
+
+    @property
+    def file(self) -> SourceTree:
+        """The tree of the whole file: this one, unless it is a macro's expansion."""
+        return self._file or self
 
     @property
     def root(self) -> Node:
@@ -83,6 +107,11 @@ class SourceTree:
         high = bisect.bisect_left(every, node.end_byte, key=_start)
         return every[low:high]
 
+    def parameter_lists(self, name: str) -> list[str]:
+        """The parameter lists, as written, of the functions of that name that the file defines."""
+        tree = self.file
+        return tree.remembered("parameter lists", lambda: _parameter_lists(tree.masked.source)).get(name, [])
+
     def uses(self, start: int, end: int) -> list[MacroUse]:
         """The macros taken out of the text that begin in [start, end)."""
         low = bisect.bisect_left(self._use_starts, start)
@@ -104,6 +133,16 @@ class SourceTree:
         while node is not None and node.type != "function_definition":
             node = node.parent
         return node
+
+
+_DEFINED = re.compile(r"([A-Za-z_]\w*)\s*\(([^(){};]*)\)\s*\{")
+
+
+def _parameter_lists(code: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, parameters in _DEFINED.findall(code):
+        found.setdefault(name, []).append(parameters)
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -139,17 +178,31 @@ def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> So
 
     `defines` are the macros of the command line, name to body.
     """
-    return _cached(text.text, text.encoding, tuple(sorted((defines or {}).items())))
+    key = (text.text, text.encoding, tuple(sorted((defines or {}).items())))
+    with _LOCK:
+        if key in _KEPT:
+            _KEPT.move_to_end(key)
+            return _KEPT[key]
+    tree = _parsed(SourceText(text.text, encoding=text.encoding), mask(text.text, defines or {}), None)
+    with _LOCK:
+        _KEPT[key] = tree
+        while len(_KEPT) > 1 and (len(_KEPT) > _KEEP or sum(len(k[0]) for k in _KEPT) > _KEEP_CHARACTERS):
+            _KEPT.popitem(last=False)[1].forget()
+    return tree
 
 
-def parse_expansion(text: str, macros: MacroTable, place: Place) -> SourceTree:
+#: Trees kept, and the characters they may have in all: a tree takes some 50 bytes for each.
+_KEEP = 4
+_KEEP_CHARACTERS = 200_000
+_KEPT: OrderedDict[tuple[str, str, tuple[tuple[str, str], ...]], SourceTree] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def parse_expansion(text: str, file: SourceTree, place: Place) -> SourceTree:
     """Parse a macro's expansion under the macros of the file that it stands in, at `place`."""
-    return _parsed(SourceText(text), mask(text, {}, macros), place)
-
-
-@functools.lru_cache(maxsize=4)
-def _cached(text: str, encoding: str, defines: tuple[tuple[str, str], ...]) -> SourceTree:
-    return _parsed(SourceText(text, encoding=encoding), mask(text, dict(defines)), None)
+    tree = _parsed(SourceText(text), mask(text, {}, file.macros), place)
+    tree._file = file.file
+    return tree
 
 
 def _parsed(text: SourceText, masked: Masked, place: Place | None) -> SourceTree:

@@ -177,11 +177,23 @@ class TypeReader:
 
     def _returned(self, name: str) -> Arithmetic | None:
         """What the one definition of a function in this file returns."""
-        if not re.fullmatch(r"\w+", name):
-            return None
-        code = self.reader.kernel.constants.file_code
-        found = set(re.findall(rf"\b(float|double|int)\s+{name}\s*\([^(){{}};]*\)\s*\{{", code))
-        return found.pop() if len(found) == 1 else None
+        tree = self.tree.file
+        found = tree.remembered("returned types", lambda: _returned_types(tree.masked.source)).get(
+            name, set()
+        )
+        return next(iter(found)) if len(found) == 1 else None
+
+
+_RETURNS = re.compile(r"\b(float|double|int)\s+([A-Za-z_]\w*)\s*\([^(){};]*\)\s*\{")
+
+
+def _returned_types(code: str) -> dict[str, set[Arithmetic]]:
+    found: dict[str, set[Arithmetic]] = {}
+    for word, name in _RETURNS.findall(code):
+        returned = written_type(word)
+        if returned is not None:
+            found.setdefault(name, set()).add(returned)
+    return found
 
 
 def wider(a: Arithmetic | None, b: Arithmetic | None) -> Arithmetic | None:
