@@ -26,6 +26,7 @@ from warplens_tools.micro import (
     strided_field_access,
     uncoalesced_global_read,
     uncoalesced_global_write,
+    warp_divergence,
     wave_quantization,
     wgmma_serialized,
 )
@@ -52,6 +53,7 @@ TOOLS: tuple[MicroTool, ...] = (
     wave_quantization.TOOL,
     integer_division.TOOL,
     sfu_bound.TOOL,
+    warp_divergence.TOOL,
 )
 
 

@@ -1,0 +1,127 @@
+"""warp-divergence
+
+**What.** Lanes of the same warp take different sides of a branch in every warp, and the sides do real work.
+
+**Why it costs.** A warp executes one side after the other, with the lanes of the other side switched off:
+with lanes alternating, two sides cost their sum, and half of every instruction is wasted.
+
+**Wrong**
+
+```cuda
+if (threadIdx.x % 2 == 0) y = smooth(x);       // even and odd lanes: both sides, one after the other
+else                      y = sharpen(x);
+```
+
+**Right**
+
+```cuda
+if (threadIdx.x / 32 % 2 == 0) ...             // whole warps take one side; assign the elements to suit
+```
+
+**Evidence.** The condition as a function of `threadIdx`, evaluated for each lane of each warp; the SASS
+instructions of both sides with their loops.
+
+**Threshold.** Three of four warps divided, whatever the parameters are, so that checks at an edge and work
+of one warp are left alone; and a fifth more time in the bounded model than if each side ran on its lanes only.
+
+**References.** CUDA C++ Best Practices Guide, "Branch Predication and Divergent Warps"; CUDA C++ Programming
+Guide, "SIMT Architecture".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.finding import Finding
+from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.launches import block_extents
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.removal import cautious_floor
+from warplens_tools.sass.attribution import kernel_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.source.branches import LaneBranch, lane_branches
+from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.tree import parse_tree
+from warplens_tools.text import Span
+
+#: Speedup in the bounded model from which a branch is reported.
+REPORTED = 1.2
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the branch that wastes most."""
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is None or binary is None or not compiled.instructions:
+        return
+    block = block_extents(view.kernel, view.model)
+    branches = lane_branches(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3)
+    rated = [(divergence_ratio(view, compiled, b), b) for b in branches]
+    ratio, worst = max(rated, key=lambda r: r[0], default=(1.0, None))
+    if worst is None or ratio < REPORTED:
+        return
+    text = " ".join(view.text.slice(worst.condition).strip("()").split())
+    sides = "both sides run" if worst.otherwise is not None else "the others wait"
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.condition,
+        severity="warning",
+        confidence="high" if block is not None else "medium",
+        message=(
+            f"{text} holds for {worst.share:.0%} of the lanes of a warp: every warp is divided, and {sides} "
+            "one after the other."
+        ),
+        guidance=(
+            "Let whole warps take one side: branch on a multiple of 32 threads and assign the elements to "
+            "threads to suit, or make neighbouring threads handle the elements that need the same side."
+        ),
+        evidence=(
+            Observation(
+                "source", "tree-sitter", "lanes of a warp on the first side", round(worst.share, 3), "", 1.0,
+                "a warp of one mind",
+            ),
+            Observation("binary", binary.origin, "time over time without divergence", round(ratio, 2), "", REPORTED),
+        ),
+        gain=make_gain(ratio, 1.0, 2.0 if worst.otherwise is not None else 1.0 / worst.share),
+    )  # fmt: skip
+
+
+def divergence_ratio(view: KernelView, compiled: CompiledKernel, branch: LaneBranch) -> float:
+    """Bounded time of the code as it is over that with each side weighed by its share of the lanes."""
+    weight = weights(analyse(compiled.instructions))
+    lines = [kernel_line(x, view.model.path, view.kernel) for x in compiled.instructions]
+    less = [w * _lanes(branch, line) for w, line in zip(weight, lines, strict=True)]
+    floor = cautious_floor(view, compiled, weight)
+    return bound_ratio(_clocks(view, compiled, weight) | floor, _clocks(view, compiled, less) | floor)
+
+
+def _clocks(view: KernelView, compiled: CompiledKernel, weight: Sequence[float]) -> dict[str, float]:
+    return pipe_cycles(compiled.instructions, weight, view.gpu)
+
+
+def _lanes(branch: LaneBranch, line: int | None) -> float:
+    """Share of the lanes that need an instruction of a line; 1 for lines outside, or shared by the sides."""
+    if line is None or line == branch.condition.end_line:
+        return 1.0
+    if _inside(branch.then, line):
+        return branch.share
+    if branch.otherwise is not None and _inside(branch.otherwise, line):
+        return 1.0 - branch.share
+    return 1.0
+
+
+def _inside(span: Span, line: int) -> bool:
+    return span.line <= line <= span.end_line
+
+
+TOOL = MicroTool(
+    code="WL210",
+    slug="warp-divergence",
+    title="Lanes of a warp take different sides of a branch",
+    tiers=("binary",),
+    relevant=("compute", "latency", "memory"),
+    check=check,
+)
