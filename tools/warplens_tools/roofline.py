@@ -16,6 +16,7 @@ from __future__ import annotations
 import msgspec
 
 from warplens_tools.conflicts import conflicts, extra_passes
+from warplens_tools.contention import serial_clocks
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
 from warplens_tools.launches import block_threads, grid_blocks
@@ -35,12 +36,15 @@ CLEAR_LEAD = 1.25
 #: Resident warps per scheduler below which a stall can hardly be hidden: with dependent arithmetic of
 #: four clocks' latency ("CUDA C++ Programming Guide", "Multiprocessor Level") one warp fills a quarter.
 FEW_WARPS_PER_SCHEDULER = 1.0
-_MEMORY = ("lsu", "l1 lines", "l2")
+_MEMORY = ("lsu", "l1 lines", "l2", "global atomics", "shared atomics", "constants")
 _COMPUTE = ("fp64", "fp32", "fp16", "int", "alu", "sfu", "tensor", "issue")
 _NAMES = {
     "dram": "device memory",
     "l2": "the L2 cache",
     "l1 lines": "the L1's line look-ups",
+    "global atomics": "atomics on the same addresses",
+    "shared atomics": "atomics on the same shared words",
+    "constants": "different words of a constant table",
     "lsu": "the L1 and shared-memory path",
     "issue": "instruction issue",
     "alu": "integer and logic instructions",
@@ -104,6 +108,7 @@ def demand_of(view: KernelView, compiled: CompiledKernel) -> Demand:
     pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
     pipes["lsu"] = pipes.get("lsu", 0.0) + extra_passes(view, compiled, weight, conflicts(view))
     pipes |= {name: clocks for name, clocks in floor_of(traffic, view.gpu).items() if name in _MEMORY}
+    pipes |= serial_clocks(view, compiled)
     work = sum(flops(x) * w for x, w in zip(compiled.instructions, weight, strict=True)) * 32.0
     return Demand(
         pipes=pipes,

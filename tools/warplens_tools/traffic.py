@@ -2,7 +2,8 @@
 
 An access is *compulsory* traffic when its address changes with every loop around it that changes any
 global address, and with every thread and block index that any global address of the kernel depends on:
-then no two executions touch the same element. Otherwise a cache may serve it. What the source does not
+then no two executions touch the same element; or when more than the L2 holds lies between two executions
+that do (`warplens_tools.reuse`). Otherwise a cache may serve it. What the source does not
 tell counts in the upper figure only.
 
 Where the lanes' addresses are known a request counts with the sectors it moves, not with the bytes its
@@ -20,6 +21,7 @@ from warplens_tools.coalescing import WarpAccess, warp_accesses
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.launches import block_extents, theoretical_occupancy
 from warplens_tools.micro.base import KernelView
+from warplens_tools.reuse import sweeps
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import access_bytes, is_load, is_store, space_of
 from warplens_tools.source.accesses import ArrayAccess, accesses
@@ -65,6 +67,7 @@ def global_traffic(
     by_span = {w.access.span: w for w in warp_accesses(view)}
     varying = _varying(by_line)
     thrashed = l1_overflows(view, compiled)
+    swept = frozenset(s.access.span for s in sweeps(view))
     lower = upper = l2 = lines = 0.0
     known = True
     for instruction, weight in zip(compiled.instructions, weights, strict=True):
@@ -72,7 +75,7 @@ def global_traffic(
             continue
         line = kernel_line(instruction, view.model.path, view.kernel)
         group = [a for a in by_line.get(line or 0, ()) if _matches(a, instruction)]
-        states = {is_compulsory(a, varying) for a in group}
+        states = {a.span in swept or is_compulsory(a, varying) for a in group}
         request = _request(instruction, [by_span.get(a.span) for a in group], view, thrashed, ideal)
         upper += request.dram * weight
         lower += request.dram * weight if states == {True} else 0.0

@@ -30,7 +30,7 @@ __global__ void precise_sum(double *out, const float *in, int n)
 {
     double sum = 0;
     for (int i = threadIdx.x; i < n; i += blockDim.x) sum += in[i];
-    atomicAdd(out, sum);
+    atomicAdd(out, sum);  // expect: global-atomic-contention
 }
 
 // The compiler folds the literal: no double instruction is left.

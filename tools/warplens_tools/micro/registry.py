@@ -11,17 +11,23 @@ from importlib.metadata import entry_points
 
 from warplens_tools.micro import (
     aliasing_reload,
+    divergent_constant_access,
     double_in_float_kernel,
+    global_atomic_contention,
     grid_too_small,
     integer_division,
+    l2_thrashing,
     local_memory_array,
     misaligned_access,
+    missing_cache_reuse,
     occupancy_block_size,
     occupancy_registers,
     occupancy_shared_memory,
     per_thread_chunks,
     register_spills,
+    scalar_access,
     sfu_bound,
+    shared_atomic_contention,
     shared_bank_conflicts,
     strided_field_access,
     uncoalesced_global_read,
@@ -35,8 +41,14 @@ from warplens_tools.micro.base import MicroTool
 log = logging.getLogger(__name__)
 
 TOOLS: tuple[MicroTool, ...] = (
+    divergent_constant_access.TOOL,
+    global_atomic_contention.TOOL,
+    l2_thrashing.TOOL,
     misaligned_access.TOOL,
+    missing_cache_reuse.TOOL,
     per_thread_chunks.TOOL,
+    scalar_access.TOOL,
+    shared_atomic_contention.TOOL,
     strided_field_access.TOOL,
     uncoalesced_global_read.TOOL,
     uncoalesced_global_write.TOOL,

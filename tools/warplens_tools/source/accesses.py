@@ -99,7 +99,7 @@ class _AccessReader:
             writes=writes,
             indices=indices,
             span=self.tree.span(whole),
-            loops=tuple(self.forms.loop(n) for n in _loops_around(node)),
+            loops=tuple(self.forms.loop(n) for n in loops_around(node)),
             index=pointer.offset,
             conditional=self._conditional(node),
             atomic=atomic,
@@ -247,7 +247,7 @@ def _index_texts(tree: SourceTree, node: Node) -> tuple[tuple[str, ...], Node]:
     return tuple(reversed(texts)), current
 
 
-def _loops_around(node: Node) -> list[Node]:
+def loops_around(node: Node) -> list[Node]:
     """Loops whose body (or condition, or update) holds the node, outermost first."""
     found: list[Node] = []
     child, current = node, node.parent

@@ -190,7 +190,9 @@ class FormReader:
             return forms.variable(Symbol(binding.name, "parameter"))
         if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
             return None
-        if _NARROW.search(self._declared_type(binding)) or not self.set_once(binding):
+        if _NARROW.search(self._declared_type(binding)):
+            return None
+        if binding.kind == "plain" and not self.set_once(binding):
             return None
         return self.form(self.value_node(binding))
 

@@ -1,0 +1,107 @@
+"""divergent-constant-access
+
+**What.** A `__constant__` table is indexed by something that differs from lane to lane.
+
+**Why it costs.** The constant cache serves one address to all lanes at once. Lanes that read different
+words take a pass each, up to 32 for one load; shared memory serves 32 words in one pass if they lie in
+different banks, and the L1 a cache line.
+
+**Wrong**
+
+```cuda
+__constant__ float gamma_table[256];
+...
+out[i] = gamma_table[in[i]];                   // 32 lanes, up to 32 different entries
+```
+
+**Right**
+
+```cuda
+__shared__ float table[256];
+table[threadIdx.x] = gamma_values[threadIdx.x];    // a __device__ array, copied once a block
+__syncthreads();
+out[i] = table[in[i]];
+```
+
+**Evidence.** The table's index as a function of `threadIdx`, or data flow from `threadIdx` into it (an
+element that each thread loaded); where SASS is at hand, an `LDC` on the line.
+
+**Threshold.** Two words a request; with SASS, an expected gain of 1.1. Where data decides, the words
+expected of evenly spread indices are taken and the confidence is medium.
+
+**References.** CUDA C++ Programming Guide, "Constant Memory"; CUDA C++ Best Practices Guide, "Constant Memory".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.contention import constant_clocks, divergent_constants, serial_gain
+from warplens_tools.evidence import Observation
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.micro.base import KernelView, MicroTool
+
+#: Words per request from which the lanes take turns.
+DIVERGENT = 2.0
+#: Expected gain below which a finding would only distract.
+WORTH = 1.1
+#: Passes that shared memory takes for as many even draws: the mean load of the fullest of 32 banks is 3.5.
+_SHARED_PASSES = 3.5
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the read with the most words in the deepest loop."""
+    found = [c for c in divergent_constants(view) if c.words >= DIVERGENT]
+    compiled = view.evidence.worst
+    confirmed = compiled is not None and bool(compiled.instructions)
+    if compiled is not None and confirmed:
+        found = [c for c in found if constant_clocks(view, compiled, [c])]
+    if not found:
+        return
+    worst = found[0]
+    gain = serial_gain(view, "constants", min(1.0, _SHARED_PASSES / worst.words))
+    if gain is not None and gain.estimate < WORTH:
+        return
+    text, name = view.text.slice(worst.access.span), worst.access.name
+    about = "" if worst.exact else "about "
+    declared = worst.access.declared
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.access.span,
+        severity="warning" if confirmed else "information",
+        confidence="high" if worst.exact and confirmed else "medium",
+        message=(
+            f"The lanes of a warp read {about}{round(worst.words)} different words of __constant__ {name} at "
+            f"{text}: the constant cache serves one of them a pass."
+        ),
+        guidance=(
+            f"Make {name} a __device__ array (or a kernel argument) and copy it to shared memory at the start of the "
+            "block, or read it through the L1 as const __restrict__."
+        ),
+        evidence=_observations(view, worst.words, exact=worst.exact),
+        gain=gain,
+        related=(RelatedSpan(declared.span, f"{name} is declared here"),) if declared is not None else (),
+    )
+
+
+def _observations(view: KernelView, words: float, *, exact: bool) -> tuple[Observation, ...]:
+    why = "the constant cache serves one word a pass"
+    metric = "words per request" if exact else "words per request, if the indices are spread evenly"
+    seen = [Observation("source", "tree-sitter", metric, round(words, 1), "", 1.0, why)]
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is not None and binary is not None and compiled.instructions:
+        count = sum(x.opcode == "LDC" for x in compiled.instructions)
+        seen.append(Observation("binary", binary.origin, "indexed constant loads (LDC)", float(count)))
+    return tuple(seen)
+
+
+TOOL = MicroTool(
+    code="WL112",
+    slug="divergent-constant-access",
+    title="A __constant__ table is indexed differently by each lane",
+    tiers=("source", "binary"),
+    relevant=("memory", "latency", "compute"),
+    check=check,
+)

@@ -1,0 +1,111 @@
+"""l2-thrashing
+
+**What.** The kernel goes through arrays larger than the L2 again and again: an outer loop repeats a sweep
+over all elements.
+
+**Why it costs.** When a sweep comes back to an element the L2 has long given it up, so every sweep reads
+(and writes) everything from device memory. The data moves once per iteration where once would do.
+
+**Wrong**
+
+```cuda
+for (int pass = 0; pass < passes; ++pass)
+    for (int i = first; i < n; i += stride) u[i] -= rate[i] * u[i];      // 2 n elements a pass
+```
+
+**Right**
+
+```cuda
+for (int i = first; i < n; i += stride) {
+    float v = u[i], r = rate[i];
+    for (int pass = 0; pass < passes; ++pass) v -= r * v;                // in registers
+    u[i] = v;
+}
+```
+
+**Evidence.** An index that the inner loop moves and the outer one does not, and the extent that the inner
+loop's bound gives the arrays, from constants and from what the launches pass.
+
+**Threshold.** The arrays of one sweep exceed the card's L2. Where the file does not fix their extent the
+tool is silent.
+
+**References.** CUDA C++ Programming Guide, "Device Memory L2 Access Management"; Nsight Compute's memory
+workload analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from warplens_tools.evidence import Observation
+from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.reuse import Sweep, sweeps
+from warplens_tools.sass.attribution import weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.traffic import dram_floor
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the first access of the largest sweep."""
+    found = sweeps(view)
+    if not found:
+        return
+    worst = max(found, key=lambda s: s.bytes)
+    together = [s for s in found if s.outer.offset == worst.outer.offset]
+    arrays = {s.access.name: s.bytes for s in together}
+    gain = _gain(view, together)
+    total, names = sum(arrays.values()), " and ".join(arrays)
+    times = f"{worst.trips} times" if worst.trips is not None else "in every iteration"
+    line = worst.outer.span.line
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=together[0].access.span,
+        severity="warning" if gain is not None else "information",
+        confidence="medium",
+        message=(
+            f"The loop of line {line} goes through {total / 1e6:.0f} MB of {names} {times}: more than the "
+            f"{view.gpu.l2_bytes / 2**20:.0f} MiB of L2, so each sweep comes from device memory."
+        ),
+        guidance=(
+            f"Make the loop of line {line} the inner one, with the element in registers, or sweep over blocks of "
+            "elements that fit the L2 and finish all iterations on one block before the next."
+        ),
+        evidence=(
+            Observation(
+                "source", "tree-sitter", "bytes of one sweep", float(total), "byte", float(view.gpu.l2_bytes),
+                f"L2 of {view.gpu.name}",
+            ),
+        ),
+        gain=gain,
+        related=(RelatedSpan(worst.outer.span, "this loop repeats the sweep"),),
+    )  # fmt: skip
+
+
+def _gain(view: KernelView, found: Sequence[Sweep]) -> Gain | None:
+    """Device memory for each sweep, over device memory once and the kernel's other needs."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return None
+    weight = weights(analyse(compiled.instructions))
+    pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
+    before = pipes | dram_floor(compiled, weight, view)
+    once = min((s.trips for s in found if s.trips), default=2)
+    after = before | {
+        name: before[name] / once for name in ("dram", "l2", "l1 lines", "lsu") if name in before
+    }
+    return make_gain(bound_ratio(before, after), 1.0, float(once))
+
+
+TOOL = MicroTool(
+    code="WL113",
+    slug="l2-thrashing",
+    title="Sweeps over more than the L2 holds are repeated",
+    tiers=("source", "binary"),
+    relevant=("memory", "latency"),
+    check=check,
+)

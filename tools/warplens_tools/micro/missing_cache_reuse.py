@@ -1,0 +1,135 @@
+"""missing-cache-reuse
+
+**What.** The threads of a block read the same elements of global memory again and again, instead of
+bringing them once into shared memory or registers: the plain triple loop of a matrix product, or a wide
+filter that reads its whole window for every output.
+
+**Why it costs.** Each multiply-add needs one or two loads, and a load takes the load/store path several
+times as long as a multiply-add takes the arithmetic pipe. Even if all of them hit the L1, that path is
+the roof, and arithmetic idles.
+
+**Wrong**
+
+```cuda
+for (int k = 0; k < n; ++k)
+    sum += a[row * n + k] * b[k * n + column];      // two loads per multiply-add
+```
+
+**Right**
+
+```cuda
+__shared__ float as[64][17], bs[16][64];            // tiles, filled by the block once per 16 k
+...
+for (int k = 0; k < 16; ++k)
+    for (int i = 0; i < 4; ++i)                     // 4 x 4 outputs a thread: 8 loads per 16 multiply-adds
+        for (int j = 0; j < 4; ++j) sum[i][j] += as[ty + 16 * i][k] * bs[k][tx + 16 * j];
+```
+
+**Evidence.** The threads of a block per element: extents of the block that the index does not mention, and
+overlap along a loop that moves the index as a neighbouring thread does. From SASS, the clocks of the
+load/store path against every arithmetic pipe.
+
+**Threshold.** Eight threads per element (the reuse that a small tile brings), in loads that take the
+load/store path longer than any other unit is needed. The expected gain takes tiles with four outputs a
+thread in each direction.
+
+**References.** CUDA C++ Programming Guide, "Shared Memory" (matrix multiplication); CUTLASS, "Efficient GEMM in
+CUDA"; KernelPro's SharedMemTiling tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.reuse import Reread, rereads
+from warplens_tools.sass.attribution import kernel_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.pipes import is_load, space_of
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.traffic import dram_floor
+
+#: Threads of a block per element from which a tile pays.
+REUSED = 8
+#: Loads that stay of each once a thread keeps 4 x 4 outputs in registers.
+KEPT = 0.25
+#: Expected gain from which it is said: a change of structure is not for a few per cent.
+WORTH = 1.25
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the deepest loads that are read most often."""
+    found = [r for r in rereads(view) if r.times >= REUSED]
+    compiled = view.evidence.worst
+    if not found or compiled is None or not compiled.instructions:
+        return
+    depth = max(len(r.access.loops) for r in found)
+    found = [r for r in found if len(r.access.loops) == depth]
+    gain = _gain(view, compiled, found)
+    if gain is None or gain.estimate < WORTH:
+        return
+    worst = found[0]
+    names = list(dict.fromkeys(r.access.name for r in found))
+    loop = worst.access.loops[-1]
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.access.span,
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"{worst.times} threads of a block read each element of {' and '.join(names)} from global memory in "
+            f"the loop of line {loop.span.line}: loads, not arithmetic, take its time."
+        ),
+        guidance=(
+            f"Bring tiles of {' and '.join(names)} into shared memory once per block, and let each thread compute "
+            "several outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
+        ),
+        evidence=_observations(view, worst),
+        gain=gain,
+        index_query="sgemm shared memory tile register blocking",
+    )
+
+
+def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -> Gain | None:
+    """Bounds with the loads as they are, over bounds with a quarter of them; None where loads are no roof."""
+    lines = {r.access.span.line for r in found}
+    weight = weights(analyse(compiled.instructions))
+    kept = [
+        w * KEPT
+        if space_of(x) == "global" and is_load(x) and kernel_line(x, view.model.path, view.kernel) in lines
+        else w
+        for x, w in zip(compiled.instructions, weight, strict=True)
+    ]
+    before = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
+    after = pipe_cycles(compiled.instructions, kept, view.gpu) | dram_floor(compiled, kept, view)
+    paths = ("lsu", "l1 lines", "l2")
+    others = max((v for k, v in before.items() if k not in paths), default=0.0)
+    if max(before.get(p, 0.0) for p in paths) <= others:
+        return None
+    return make_gain(bound_ratio(before, after), 1.0, 1.0 / KEPT)
+
+
+def _observations(view: KernelView, worst: Reread) -> tuple[Observation, ...]:
+    binary = view.evidence.binary
+    seen = [
+        Observation("source", "tree-sitter", "threads of a block per element", float(worst.times), "", REUSED)
+    ]
+    if binary is not None:
+        text = view.text.slice(worst.access.span)
+        seen.append(Observation("binary", binary.origin, "loads in the deepest loop", text))
+    return tuple(seen)
+
+
+TOOL = MicroTool(
+    code="WL107",
+    slug="missing-cache-reuse",
+    title="Threads of a block read the same global elements again and again",
+    tiers=("binary",),
+    relevant=("memory", "latency", "compute"),
+    check=check,
+)

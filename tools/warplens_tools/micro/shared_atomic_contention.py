@@ -1,0 +1,109 @@
+"""shared-atomic-contention
+
+**What.** Many threads of a block do atomics on a few words of shared memory.
+
+**Why it costs.** Lanes that meet at one word take turns. Integer atomics are native and take a pass each;
+floating-point atomics in shared memory are a compare-and-swap loop, and every lane that loses tries again.
+
+**Wrong**
+
+```cuda
+__shared__ float sum;
+...
+atomicAdd(&sum, d * d);                        // 32 lanes, one word, a loop of 32 rounds
+```
+
+**Right**
+
+```cuda
+for (int s = 16; s > 0; s >>= 1) v += __shfl_down_sync(0xffffffff, v, s);
+if (threadIdx.x % 32 == 0) atomicAdd(&sum, v); // once a warp
+```
+
+**Evidence.** The address of the atomic: a scalar, an index that is the same for all threads, or an array
+or index type of few values; where SASS is at hand, the `ATOMS` it became and whether that is a loop.
+
+**Threshold.** Two lanes of a warp per word on average (a histogram of 256 bins stays silent); with SASS, an
+expected gain of 1.1.
+
+**References.** CUDA C++ Programming Guide, "Atomic Functions"; N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using
+Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of shared atomics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.contention import Meeting, meetings, serial_gain
+from warplens_tools.evidence import Observation
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import KernelView, MicroTool
+
+#: Lanes of a warp per word from which they queue.
+CROWDED = 2.0
+#: Expected gain below which a finding would only distract.
+WORTH = 1.1
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the costliest atomic."""
+    found = [m for m in meetings(view, "shared") if m.lanes >= CROWDED]
+    if not found:
+        return
+    gain = serial_gain(view, "shared atomics")
+    if gain is not None and gain.estimate < WORTH:
+        return
+    worst = found[0]
+    name, lanes = worst.atomic.name, round(worst.lanes)
+    sure = worst.atomic.index is not None
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.atomic.span,
+        severity="information" if gain is None else "warning",
+        confidence="medium" if gain is None or not sure else "high",
+        message=f"About {lanes} lanes of each warp meet at one word of {name}: their atomics take turns.",
+        guidance=_guidance(worst),
+        evidence=_observations(view, worst),
+        gain=gain,
+        index_query="warp reduce shuffle",
+    )
+
+
+def _guidance(worst: Meeting) -> str:
+    name = worst.atomic.name
+    if worst.places == 1:
+        return (
+            "Keep a sum per thread in a register, add the lanes' sums by shuffles after the loop, and do one atomic "
+            f"on {name} per warp."
+        )
+    return (
+        f"Keep the {worst.places} sums of {name} per thread in registers and reduce them after the loop, or give "
+        f"each lane its own column of {name}."
+    )
+
+
+def _observations(view: KernelView, worst: Meeting) -> tuple[Observation, ...]:
+    seen = [
+        Observation(
+            "source", "tree-sitter", "lanes per word", round(worst.lanes, 1), "", CROWDED,
+            f"{view.gpu.limits.warp_size} lanes over the words that the index can name",
+        )
+    ]  # fmt: skip
+    binary = view.evidence.binary
+    if binary is not None and worst.clocks:
+        seen.append(
+            Observation("binary", binary.origin, "clocks of a warp at the atomic, weighted", worst.clocks)
+        )
+    return tuple(seen)
+
+
+TOOL = MicroTool(
+    code="WL115",
+    slug="shared-atomic-contention",
+    title="Lanes of a warp do atomics on few shared words",
+    tiers=("source", "binary"),
+    relevant=("memory", "latency", "compute"),
+    check=check,
+)

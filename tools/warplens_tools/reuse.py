@@ -1,0 +1,148 @@
+"""Elements that a kernel reads again and again: by many threads of a block, or in sweep after sweep."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from warplens_tools.launches import block_extents
+from warplens_tools.micro.base import KernelView
+from warplens_tools.source.accesses import ArrayAccess, accesses
+from warplens_tools.source.affine import Loop
+from warplens_tools.source.arguments import argument_values
+from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.forms import Form
+from warplens_tools.source.records import element_bytes
+from warplens_tools.source.tree import parse_tree
+
+#: Iterations assumed of a loop whose count the file does not fix.
+_TRIPS = 32
+
+
+class Reread(msgspec.Struct, frozen=True):
+    """A global read in a loop, and how many threads of a block read each element."""
+
+    access: ArrayAccess
+    times: int
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """A global access that goes through a whole array in every iteration of an outer loop."""
+
+    access: ArrayAccess
+    outer: Loop
+    #: The array's part that one iteration of `outer` goes through.
+    bytes: int
+    #: Iterations of `outer`; None where the file does not fix them.
+    trips: int | None
+
+
+def rereads(view: KernelView) -> list[Reread]:
+    """Global reads of the deepest loops whose elements several threads of a block read, most often first."""
+    extents = block_extents(view.kernel, view.model)
+    block = extents or (view.gpu.limits.warp_size, 1, 1)
+    found = []
+    for access in _global(view):
+        if access.reads and not access.writes and access.index is not None and access.loops:
+            found.append(Reread(access, _times(access, access.index, block)))
+    return sorted(found, key=lambda r: (-r.times, r.access.span))
+
+
+def _times(access: ArrayAccess, index: Form, block: Sequence[int]) -> int:
+    """Threads of a block per element: those the index does not tell apart, and those that overlap by a loop."""
+    times = 1
+    names = [f"threadIdx.{axis}" for axis in "xyz"]
+    for name, extent in zip(names, block, strict=True):
+        if not index.mentions(name):
+            times *= extent
+    taken: set[str] = set()
+    for loop in access.loops:
+        growth = index.growth(loop.counter) if loop.counter else None
+        if growth is None or not growth.terms:
+            continue
+        for name, extent in zip(names, block, strict=True):
+            if name not in taken and index.mentions(name) and index.growth(name) == growth:
+                taken.add(name)
+                times *= max(1, min(loop.trips or _TRIPS, extent))
+                break
+    return times
+
+
+def sweeps(view: KernelView) -> list[Sweep]:
+    """Accesses that go through more than the L2 holds before they come back to the same elements."""
+    return list(_sweeps(_SweepKey(view)))
+
+
+class _SweepKey:
+    """A view as a cache key."""
+
+    def __init__(self, view: KernelView) -> None:
+        self.view = view
+        self.key = (view.text.text, view.kernel, view.gpu.l2_bytes)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SweepKey) and self.key == other.key
+
+
+@functools.lru_cache(maxsize=32)
+def _sweeps(key: _SweepKey) -> tuple[Sweep, ...]:
+    view = key.view
+    known = argument_values(parse_tree(view.text), view.model, view.kernel)
+    found = [s for a in _global(view) if (s := _sweep(view, a, known)) is not None]
+    arrays = {(s.access.name, s.outer.offset): s for s in found}
+    total: dict[int, int] = {}
+    for sweep in arrays.values():
+        total[sweep.outer.offset] = total.get(sweep.outer.offset, 0) + sweep.bytes
+    return tuple(s for s in found if total[s.outer.offset] > view.gpu.l2_bytes)
+
+
+def _sweep(view: KernelView, access: ArrayAccess, known: dict[str, int]) -> Sweep | None:
+    index, size = access.index, element_bytes(parse_tree(view.text), access.element_type)
+    if index is None or size is None or len(access.loops) < 2:
+        return None
+    outside = [p for p in access.loops[:-1] if not _moves(index, p)]
+    inside = [p for p in access.loops if _moves(index, p)]
+    if not outside or not inside or inside[0].offset < outside[-1].offset:
+        return None
+    elements = [_extent(p, known) for p in inside]
+    if None in elements or not _is_dense(index, inside[-1]):
+        return None
+    count = math.prod(e for e in elements if e is not None)
+    return Sweep(access, outside[-1], count * size, _trips(outside[-1], known))
+
+
+def _moves(index: Form, loop: Loop) -> bool:
+    return bool(loop.counter) and index.mentions(loop.counter)
+
+
+def _is_dense(index: Form, loop: Loop) -> bool:
+    """Whether the loop's variable counts elements, so that its bound is the array's extent."""
+    step = loop.step
+    return step is not None and index.growth(loop.counter) == step
+
+
+def _extent(loop: Loop, known: dict[str, int]) -> int | None:
+    """Elements that all threads together go through in the loop: its bound, in a grid-stride loop."""
+    bound = loop.bound.evaluate(known) if loop.bound is not None else None
+    return bound if bound is not None and bound > 0 and loop.comparison in ("<", "<=") else None
+
+
+def _trips(loop: Loop, known: dict[str, int]) -> int | None:
+    if loop.trips is not None:
+        return loop.trips
+    bound = loop.bound.evaluate(known) if loop.bound is not None else None
+    first = loop.first.evaluate(known) if loop.first is not None else None
+    one = loop.step is not None and loop.step.value == 1
+    return bound - first if one and bound is not None and first is not None else None
+
+
+def _global(view: KernelView) -> list[ArrayAccess]:
+    extents = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
+    found = accesses(parse_tree(view.text), view.kernel, extents)
+    return [a for a in found if a.space == "global"]
