@@ -29,9 +29,9 @@ from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 
-#: What L2 gives of the rate of the SMs' ports, where it was not calibrated: the A100 whitepaper states 5120
-#: bytes per clock for 108 ports of 64, and microbenchmarks of sm_80 and sm_90 cards reach 60 to 70 % of that.
-L2_OF_PORTS = 0.45
+#: What L2 gives of the rate of the SMs' ports, where it was not calibrated: an H200 gave 8.6 TB/s of the 16.7 TB/s
+#: of its ports (docs/benchmarks/calibrate.json); the A100 whitepaper states 5120 bytes per clock for 108 of 64.
+L2_OF_PORTS = 0.5
 
 
 class Traffic(msgspec.Struct, frozen=True):

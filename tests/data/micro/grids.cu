@@ -35,7 +35,7 @@ __global__ void total(float *__restrict__ out, const float *__restrict__ partial
 {
     float sum = 0.0f;
     for (int i = threadIdx.x; i < count; i += blockDim.x) sum += partial[i];
-    atomicAdd(out, sum);
+    atomicAdd(out, sum);  // expect: global-atomic-contention
 }
 
 void launch(float *out, const float *in, float *partial, int n)

@@ -26,7 +26,8 @@ if (threadIdx.x == 0) atomicAdd(total, block_total);        // one a block
 at hand, whether the compiler already lets each warp add up first.
 
 **Threshold.** On average 64 resident threads of the GPU per address; with SASS, an expected gain of 1.1.
-An index that data decides and nothing bounds is left alone.
+An index that data decides and nothing bounds is left alone. An atomic after a loop that loads is information
+only: what it costs beside the loop hangs on a trip count.
 
 **References.** CUDA C++ Programming Guide, "Atomic Functions"; N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using
 Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of global atomics.
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.coalescing import warp_accesses
 from warplens_tools.contention import Meeting, is_aggregated, meetings, serial_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
@@ -59,19 +61,28 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     worst = found[0]
     sure = worst.atomic.index is not None
+    rare = _is_rare(view, worst)
+    if rare and worst.places is None:
+        return
     yield Finding(
         code=TOOL.code,
         slug=TOOL.slug,
         kernel=view.kernel.qualified_name,
         span=worst.atomic.span,
-        severity="information" if gain is None else "warning",
-        confidence="medium" if gain is None or not sure else "high",
+        severity="information" if gain is None or rare else "warning",
+        confidence="low" if rare else "medium" if gain is None or not sure else "high",
         message=f"{_who(worst)}: its atomics are done one after the other.",
         guidance=_guidance(worst),
         evidence=_observations(view, worst),
         gain=gain,
         index_query="block reduce warp shuffle" if worst.places == 1 else "",
     )
+
+
+def _is_rare(view: KernelView, worst: Meeting) -> bool:
+    """Whether loads stand in a deeper loop than the atomic: how much it weighs hangs on a trip count."""
+    deepest = max((len(w.access.loops) for w in warp_accesses(view)), default=0)
+    return len(worst.atomic.loops) < deepest
 
 
 def _who(worst: Meeting) -> str:
