@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.agent.result import OptimizeResult
 from warplens.service.report import Report
 from warplens_tools.micro.registry import TOOLS
 from warplens_tools.rewrite.registry import REWRITES
@@ -33,6 +34,7 @@ def pages() -> dict[Path, str]:
     for rewrite in REWRITES:
         made[HERE / "rewrites" / f"{rewrite.slug}.md"] = _page(rewrite.slug, rewrite.title, rewrite.apply)
     made[HERE / "schema" / "report.json"] = schema(Report)
+    made[HERE / "schema" / "optimize.json"] = schema(OptimizeResult)
     return made
 
 
