@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import msgspec
@@ -12,8 +13,8 @@ from warplens_tools.source.constants import UNKNOWN_DIM3, Constants
 from warplens_tools.source.functions import plain_name, scope_names
 from warplens_tools.source.lexical import matching, split_arguments
 from warplens_tools.source.model import LaunchSite
-from warplens_tools.source.tree import SourceTree, parse_expansion, parse_tree
-from warplens_tools.text import SourceText, Span
+from warplens_tools.source.tree import SourceTree, parse_expansion
+from warplens_tools.text import Span
 
 _LAUNCH_CALLS = frozenset(
     {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC"}
@@ -136,12 +137,23 @@ def _without_casts(text: str) -> str:
 
 
 def _template_arguments(text: str) -> tuple[str, ...]:
+    """The arguments of the last template list: inside it, a bare `<` or `>` is always a bracket."""
     if not text.endswith(">"):
         return ()
-    inside = parse_tree(SourceText(f"int x = {text}();"))
-    lists = inside.captures("(template_argument_list) @list").get("list", [])
-    outer = [n for n in lists if n.end_byte == len("int x = ") + len(text)]
-    return tuple(inside.text_of(a) for a in outer[0].named_children) if outer else ()
+    cuts, depth, round_depth = [len(text) - 1], 0, 0
+    for index in range(len(text) - 1, -1, -1):
+        char = text[index]
+        round_depth += (char in ")]}") - (char in "([{")
+        if round_depth:
+            continue
+        depth += (char == ">") - (char == "<")
+        if depth == 1 and char == ",":
+            cuts.append(index)
+        elif depth == 0:
+            cuts.append(index)
+            break
+    arguments = [text[low + 1 : high].strip() for high, low in itertools.pairwise(cuts)]
+    return tuple(a for a in reversed(arguments) if a)
 
 
 def _host_function(tree: SourceTree, call: Node) -> str:
