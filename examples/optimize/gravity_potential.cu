@@ -36,7 +36,7 @@ int main()
     cudaMalloc(&d_phi, count * sizeof(float));
     cudaMemcpy(d_body, body.data(), count * sizeof(float4), cudaMemcpyHostToDevice);
 
-    for (int step = 0; step < 10; ++step) potential<<<(count + 255) / 256, 256>>>(d_body, d_phi, count);
+    for (int step = 0; step < 200; ++step) potential<<<(count + 255) / 256, 256>>>(d_body, d_phi, count);
 
     std::vector<float> phi(count);
     if (cudaMemcpy(phi.data(), d_phi, count * sizeof(float), cudaMemcpyDeviceToHost) != cudaSuccess) return 2;

@@ -40,7 +40,7 @@ int main()
     cudaMemcpy(d_width, &width, sizeof(float), cudaMemcpyHostToDevice);
 
     const int threads = 32;
-    for (int step = 0; step < 10; ++step)
+    for (int step = 0; step < 200; ++step)
         density<<<(count + threads - 1) / threads, threads>>>(d_particle, d_width, d_density, count);
 
     std::vector<float> result(count);
