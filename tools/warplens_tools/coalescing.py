@@ -101,7 +101,7 @@ class _Key:
         return isinstance(other, _Key) and self.key == other.key
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def _warp_accesses(
     key: _Key, block: tuple[int, int, int] | None, known: tuple[tuple[str, int], ...]
 ) -> tuple[WarpAccess, ...]:

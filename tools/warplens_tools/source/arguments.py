@@ -9,7 +9,7 @@ from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.source.tree import SourceTree
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def _values(
     tree: SourceTree, names: tuple[str, ...], sites: tuple[tuple[int, tuple[str, ...]], ...]
 ) -> dict[str, int]:

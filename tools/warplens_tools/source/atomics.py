@@ -49,7 +49,7 @@ def atomics(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tup
     return _atomics(tree, kernel, block)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=2)
 def _atomics(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[Atomic, ...]:
     expanded = kernel_tree(tree, kernel)
     if expanded is None or "atomic" not in expanded.tree.code_of(expanded.function.body):

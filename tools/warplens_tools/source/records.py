@@ -45,7 +45,7 @@ class Record(msgspec.Struct, frozen=True):
         return next((m for m in self.members if m.name == name), None)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def records(tree: SourceTree) -> dict[str, Record]:
     """Layouts by name of the structs whose every member has a known size; others are left out."""
     nodes = {n: s for s in tree.captures(_STRUCTS).get("struct", []) if (n := _name(tree, s))}
