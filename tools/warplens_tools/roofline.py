@@ -19,6 +19,7 @@ from warplens_tools.conflicts import conflicts, extra_passes
 from warplens_tools.contention import serial_clocks
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
+from warplens_tools.launch_cost import launch_bound
 from warplens_tools.launches import block_threads, grid_blocks
 from warplens_tools.micro.base import KernelView
 from warplens_tools.roofline_measured import measured_vote
@@ -121,6 +122,10 @@ def demand_of(view: KernelView, compiled: CompiledKernel) -> Demand:
 
 def analytic_vote(view: KernelView, compiled: CompiledKernel, demand: Demand) -> Vote:
     """What the code as compiled asks of the hardware."""
+    launches = launch_bound(view)
+    if launches:
+        looped = Observation("source", "tree-sitter", "launched in a host loop", "yes")
+        return Vote("launch", "medium", launches, (looped,))
     idle = _too_little_work(view, compiled)
     if idle is not None:
         return idle

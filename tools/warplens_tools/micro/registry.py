@@ -15,8 +15,10 @@ from warplens_tools.micro import (
     double_in_float_kernel,
     global_atomic_contention,
     grid_too_small,
+    host_sync_in_loop,
     integer_division,
     l2_thrashing,
+    launch_overhead,
     local_memory_array,
     misaligned_access,
     missing_cache_reuse,
@@ -66,6 +68,8 @@ TOOLS: tuple[MicroTool, ...] = (
     integer_division.TOOL,
     sfu_bound.TOOL,
     warp_divergence.TOOL,
+    host_sync_in_loop.TOOL,
+    launch_overhead.TOOL,
 )
 
 

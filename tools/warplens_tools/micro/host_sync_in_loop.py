@@ -1,0 +1,121 @@
+"""host-sync-in-loop
+
+**What.** A host loop waits for the device in every iteration: it launches a short kernel, then calls
+`cudaDeviceSynchronize`, `cudaStreamSynchronize`, or a blocking `cudaMemcpy`.
+
+**Why it costs.** The device idles from the end of a kernel until the host has woken, gone around the loop
+and launched again: some 5 to 10 microseconds each time. Launches to one stream are in order anyway.
+
+**Wrong**
+
+```cuda
+for (int step = 0; step < steps; ++step) {
+    advance<<<grid, block>>>(field, n);
+    cudaDeviceSynchronize();
+}
+```
+
+**Right**
+
+```cuda
+for (int step = 0; step < steps; ++step) advance<<<grid, block>>>(field, n);
+cudaDeviceSynchronize();
+```
+
+**Evidence.** The loop around the launch (or around the calls of its function) and the waits in it; the kernel's
+duration, measured, or estimated where the grid and the kernel's loops are constant.
+
+**Threshold.** A tenth of an iteration. Where the duration is not known it is information of low confidence;
+loops that take times themselves are left alone.
+
+**References.** CUDA C++ Best Practices Guide, "Asynchronous and Overlapping Transfers with Computation"; CUDA C++
+Programming Guide, "Streams".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.evidence import Observation, Tier
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.gain import make_gain
+from warplens_tools.launch_cost import LAUNCH_NS, WAIT_NS, Repeated, repeated_launch
+from warplens_tools.micro.base import KernelView, MicroTool
+
+#: Time of an iteration with the wait over that without from which it is reported.
+REPORTED = 1.1
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the wait."""
+    repeated = repeated_launch(view)
+    if repeated is None:
+        return
+    waits = repeated.loop.waits
+    if not waits:
+        return
+    ratio = 1.0
+    if repeated.duration_ns is not None:
+        ratio = wait_ratio(repeated)
+        if ratio < REPORTED:
+            return
+    wait = waits[0]
+    known = repeated.duration_ns is not None
+    copies = wait.name == "cudaMemcpy"
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=wait.span,
+        severity="warning" if known else "information",
+        confidence=("medium" if copies else "high") if known else "low",
+        message=(
+            f"{wait.name} makes the host wait in every iteration of the loop that launches {view.kernel.name}: "
+            "the device idles until the next launch reaches it."
+        ),
+        guidance=(
+            "Read the result back every tenth or hundredth iteration, or decide on the device (a flag in mapped "
+            "memory, a conditional graph node)."
+            if copies
+            else "Remove it: launches to one stream run in order. Wait once, after the loop, before the host reads."
+        ),
+        evidence=_observations(repeated, len(waits)),
+        gain=make_gain(ratio, 1.0, ratio) if known else None,
+        related=(RelatedSpan(repeated.loop.span, "the loop"),),
+    )
+
+
+def wait_ratio(repeated: Repeated) -> float:
+    """An iteration's time with the wait over that without, when all its kernels last as long as this one."""
+    assert repeated.duration_ns is not None, "asked only of known durations"
+    kernels = max(repeated.loop.launches, 1)
+    busy = kernels * max(repeated.duration_ns, LAUNCH_NS)
+    return (kernels * repeated.duration_ns + WAIT_NS) / busy
+
+
+def _observations(repeated: Repeated, count: int) -> tuple[Observation, ...]:
+    seen = [Observation("source", "tree-sitter", "waits per iteration", float(count), "", 0.0)]
+    if repeated.duration_ns is not None and repeated.shape is not None:
+        tier: Tier = "timing" if repeated.shape.tier == "timing" else "binary"
+        seen.append(
+            Observation(
+                tier,
+                "bounded model" if tier == "binary" else repeated.shape.origin,
+                "duration of one launch",
+                round(repeated.duration_ns),
+                "ns",
+                WAIT_NS,
+                "idle time of the device per wait",
+            )
+        )
+    return tuple(seen)
+
+
+TOOL = MicroTool(
+    code="WL402",
+    slug="host-sync-in-loop",
+    title="The host waits for the device in every iteration",
+    tiers=("source", "binary", "timing", "timeline"),
+    relevant=("launch", "latency", "memory", "compute"),
+    check=check,
+)

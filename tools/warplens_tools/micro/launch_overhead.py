@@ -1,0 +1,89 @@
+"""launch-overhead
+
+**What.** A host loop launches a kernel that is done before the next launch has reached the device.
+
+**Why it costs.** A launch costs the host two to three microseconds. A kernel that works less than that leaves
+the device waiting for launches, and the loop takes as long as launching does.
+
+**Wrong**
+
+```cuda
+for (int step = 0; step < steps; ++step)
+    relax<<<4, 256>>>(cells, 1024);             // a microsecond of work per launch
+```
+
+**Right**
+
+```cuda
+relax_steps<<<1, 1024>>>(cells, 1024, steps);   // the loop inside the kernel, or the launches in a CUDA graph
+```
+
+**Evidence.** The loop around the launch; the kernel's duration, measured, or estimated where the grid and the
+kernel's loops are constant.
+
+**Threshold.** A duration below the cost of a launch. A loop that waits for the device in each iteration is
+reported as host-sync-in-loop, loops of fewer than 16 iterations not at all.
+
+**References.** CUDA C++ Programming Guide, "CUDA Graphs"; NVIDIA Technical Blog, "Getting Started with CUDA Graphs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.evidence import Observation
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.gain import make_gain
+from warplens_tools.launch_cost import LAUNCH_NS, LEAST_NS, repeated_launch
+from warplens_tools.micro.base import KernelView, MicroTool
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on its launch."""
+    repeated = repeated_launch(view)
+    if repeated is None or repeated.duration_ns is None or repeated.duration_ns >= LAUNCH_NS:
+        return
+    if repeated.loop.waits:
+        return
+    ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
+    site = view.model.launches_of(view.kernel)[0]
+    measured = view.evidence.timing is not None
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=site.span,
+        severity="warning",
+        confidence="high" if measured else "medium",
+        message=(
+            f"Each launch of {view.kernel.name} in this loop works for about {repeated.duration_ns / 1e3:.1f} us, "
+            f"less than the {LAUNCH_NS / 1e3:.1f} us that launching it costs."
+        ),
+        guidance=(
+            "Do several iterations per launch (the loop inside the kernel, with grid-wide synchronisation if blocks "
+            "depend on each other), or capture the iterations in a CUDA graph and launch that."
+        ),
+        evidence=(
+            Observation(
+                "timing" if measured else "binary",
+                view.evidence.timing.origin if view.evidence.timing is not None else "bounded model",
+                "duration of one launch",
+                round(repeated.duration_ns),
+                "ns",
+                LAUNCH_NS,
+                "cost of a launch on the host",
+            ),
+        ),
+        gain=make_gain(ratio, 1.0, 2.0 * ratio),
+        related=(RelatedSpan(repeated.loop.span, "the loop"),),
+    )
+
+
+TOOL = MicroTool(
+    code="WL401",
+    slug="launch-overhead",
+    title="A loop launches a kernel shorter than its launch",
+    tiers=("binary", "timing"),
+    relevant=("launch", "latency", "memory", "compute"),
+    check=check,
+)

@@ -1,0 +1,145 @@
+"""Loops of host code around a launch, and the host calls made in them."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.source.model import LaunchSite
+from warplens_tools.source.tree import SourceTree
+from warplens_tools.text import Span
+
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_CALL = re.compile(r"\b(cuda[A-Z]\w*|(?:std::)?chrono\b|clock|gettimeofday|omp_get_wtime)\s*(?=\(|::)")
+_TIMING = frozenset({"cudaEventRecord", "cudaEventElapsedTime", "clock", "gettimeofday", "omp_get_wtime"})
+_WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize")
+_COUNTED = re.compile(r"=\s*0\s*;\s*\w+\s*<\s*(\w+)\s*;")
+
+
+class HostCall(msgspec.Struct, frozen=True):
+    """A call of the CUDA runtime, or of a clock."""
+
+    name: str
+    #: The call with its arguments.
+    span: Span
+    arguments: str
+
+
+class HostLoop(msgspec.Struct, frozen=True):
+    """The innermost loop that launches a kernel again and again."""
+
+    span: Span
+    #: Its first line without the body: "for (int step = 0; step < steps; ++step)".
+    header: str
+    #: Calls in the loop, and in the function around the launch where the loop calls that.
+    calls: tuple[HostCall, ...]
+    #: Kernels that the loop launches, in text order, as written.
+    launches: int
+    #: The launches are recorded into a CUDA graph.
+    captured: bool
+    #: What the loop's header compares its counter from 0 with; "" where it has another form.
+    bound: str
+
+    @property
+    def timed(self) -> bool:
+        """Whether the loop takes times itself: a benchmark, whose waits are meant."""
+        return any(call.name in _TIMING or call.name.endswith("chrono") for call in self.calls)
+
+    @property
+    def waits(self) -> tuple[HostCall, ...]:
+        """Calls that make the host wait for the device: explicit ones, else copies to the host."""
+        copies = tuple(c for c in self.named("cudaMemcpy") if "DeviceToHost" in c.arguments)
+        return self.named(*_WAITS) or copies
+
+    def named(self, *names: str) -> tuple[HostCall, ...]:
+        """Calls of these names, in text order."""
+        return tuple(call for call in self.calls if call.name in names)
+
+
+def launch_loop(tree: SourceTree, site: LaunchSite) -> HostLoop | None:
+    """The loop around a launch, or around the only calls of the function it stands in; None where there is none."""
+    return _launch_loop(tree, site.span)
+
+
+@functools.lru_cache(maxsize=64)
+def _launch_loop(tree: SourceTree, span: Span) -> HostLoop | None:
+    start = tree.text.offset(span.line, span.column)
+    end = tree.text.offset(span.end_line, span.end_column)
+    node = tree.root.descendant_for_byte_range(start, end)
+    loop = _loop_around(node)
+    if loop is not None:
+        return _read(tree, loop, _calls(tree, loop.start_byte, loop.end_byte))
+    function = tree.function_at(start, end)
+    return _through_caller(tree, function) if function is not None else None
+
+
+def _through_caller(tree: SourceTree, function: Node) -> HostLoop | None:
+    """The loop that calls the launch's function, where every call of it stands in a loop."""
+    declarator = function.child_by_field_name("declarator")
+    named = re.search(r"(\w+)\s*\(", tree.code_of(declarator)) if declarator is not None else None
+    if named is None or named[1] == "main":
+        return None
+    pattern = "(call_expression function: (identifier) @callee)"
+    callers = [n for n in tree.captures(pattern).get("callee", []) if tree.code_of(n) == named[1]]
+    loops = [_loop_around(n) for n in callers]
+    loop = loops[0] if loops else None
+    if loop is None or any(other is None for other in loops):
+        return None
+    inside = _calls(tree, function.start_byte, function.end_byte)
+    return _read(tree, loop, (*inside, *_calls(tree, loop.start_byte, loop.end_byte)), launched=function)
+
+
+def _loop_around(node: Node | None) -> Node | None:
+    while node is not None and node.type != "function_definition":
+        if node.type in _LOOPS:
+            return node
+        node = node.parent
+    return None
+
+
+def _function(node: Node) -> Node:
+    while node.type != "function_definition" and node.parent is not None:
+        node = node.parent
+    return node
+
+
+def _read(
+    tree: SourceTree, loop: Node, calls: tuple[HostCall, ...], launched: Node | None = None
+) -> HostLoop:
+    body = loop.child_by_field_name("body")
+    until = body.start_byte if body is not None and loop.type != "do_statement" else loop.start_byte
+    header = " ".join(tree.text.text[loop.start_byte : until].rstrip(" {\n").split())
+    counted = _COUNTED.search(header)
+    return HostLoop(
+        span=tree.span(loop),
+        header=header,
+        calls=calls,
+        launches=tree.code_of(launched if launched is not None else loop).count("<<<"),
+        captured="cudaStreamBeginCapture" in tree.code_of(_function(loop)),
+        bound=counted[1] if counted else "",
+    )
+
+
+def _calls(tree: SourceTree, start: int, end: int) -> tuple[HostCall, ...]:
+    """Calls in a stretch of the text; also those inside error-checking macros."""
+    code = tree.masked.source[start:end]
+    found = []
+    for match in _CALL.finditer(code):
+        close = _closing(code, match.end())
+        inside = code[match.end() + 1 : close - 1] if close > match.end() + 1 else ""
+        span = tree.text_span(start + match.start(), start + close)
+        found.append(HostCall(match[1], span, " ".join(inside.split())))
+    return tuple(found)
+
+
+def _closing(code: str, at: int) -> int:
+    """The offset after the parenthesis that closes the one at `at`; `at` itself where there is none."""
+    depth = 0
+    for i in range(at, len(code)):
+        depth += (code[i] == "(") - (code[i] == ")")
+        if depth == 0:
+            return i + 1 if code[i] == ")" else at
+    return at
