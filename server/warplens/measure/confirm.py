@@ -11,6 +11,7 @@ from warplens.measure.builds import Built
 from warplens.measure.conditions import Watch
 from warplens.measure.gate import pooled, verdict_of
 from warplens.measure.program import ProgramRun, difference, run_program
+from warplens.measure.sanitize import new_reports
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.survey import survey
 from warplens.measure.target import Target
@@ -20,7 +21,7 @@ from warplens.measure.visits import Heard, Visits
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import CompileError, InputError, TimeLimitError
-from warplens_tools.evidence import Resources
+from warplens_tools.evidence import Resources, Unknown
 from warplens_tools.run.build import Overlay, build_program, start_command
 from warplens_tools.run.cancel import CancelToken, Progress
 from warplens_tools.run.cubin import unit_free_name
@@ -42,6 +43,8 @@ class Confirmation(msgspec.Struct, frozen=True):
 
     verdict: Verdict
     program: ProgramGain | None = None
+    #: What could not be examined.
+    unknown: tuple[Unknown, ...] = ()
 
 
 def confirm(
@@ -101,7 +104,18 @@ def confirm(
     strange = difference(before, after, exact=exact) or _geometry(new, library, folder, built, target, cancel)
     if strange:
         return fail("wrong" if "prints" in strange or "exits" in strange else "unproven", strange)
-    return Confirmation(verdict, _gain(before, after, settings))
+    progress("looking for faults with compute-sanitizer", None)
+    fault, unknown = new_reports(
+        old,
+        new,
+        kernel=target.compiled.qualified_name.rsplit("::", 1)[-1],
+        toolchain=toolchain,
+        time_limit=settings.sanitizer_seconds,
+        cancel=cancel,
+    )
+    if fault:
+        return fail("wrong", fault)
+    return Confirmation(verdict, _gain(before, after, settings), unknown)
 
 
 def _fresh(

@@ -46,6 +46,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     confirmations: int = 3
     #: Runs of the whole program, each of the original and the rebuilt, for its gain and its exit.
     program_runs: int = 3
+    #: One run of one of compute-sanitizer's tools on the rebuilt program; beyond it the check is left out.
+    sanitizer_seconds: float = 120.0
     #: Compilations at a time; 0 means one per CPU core.
     build_jobs: int = 0
     #: One compilation may take this long.

@@ -1,0 +1,293 @@
+"""Measures the judge on a GPU: python tests/bench/judge.py [--only PART ...] [--out FILE].
+
+Parts: `aa` (the baseline against itself), `gain` (a true 3 %), `faults` (planted wrong, endless and faulting
+candidates), `exploits` (tests/gpu/exploits.toml), `programs` (hostile programs), `cost` (of a visit and of a
+candidate), `confirm` (a winner's second examination). Writes JSON, by default docs/benchmarks/judge.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from warplens.measure.judge import Judge
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.arch.load import present_gpus
+from warplens_tools.collect.toolchain import resolve_toolchain, tool_version
+from warplens_tools.errors import WarplensError
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText, TextEdit
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / "tests/gpu/programs"
+#: The baseline's own code is measured as any other.
+SETTINGS = MeasureSettings(measure_identical=True)
+Edits = Sequence[Sequence[str]]
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def candidate(path: Path, name: str, edits: Edits) -> Candidate:
+    """A candidate that replaces the first occurrence of each old text."""
+    text = SourceText.read(path)
+    made = []
+    for old, new in edits:
+        start = text.text.index(old)
+        made.append(TextEdit(text.span(start, start + len(old)), new))
+    return Candidate(name, str(path), "", tuple(made), title=name)
+
+
+def workload(name: str, *arguments: str, **more: Any) -> Workload:
+    """A program of the tests, or of the examples."""
+    path = PROGRAMS / f"{name}.cu"
+    path = path if path.exists() else ROOT / f"examples/first/{name}.cu"
+    return Workload(str(path), str(path), arguments=arguments, **more)
+
+
+def judged(
+    work: Workload, candidates: Mapping[str, Edits], *, kernel: str = "", settings: MeasureSettings = SETTINGS
+) -> tuple[Any, list[Verdict], float]:
+    """The baseline, the verdicts, and the seconds that judging took."""
+    path = Path(work.source)
+    with Judge(work, kernel=kernel, settings=settings) as judge:
+        baseline = judge.baseline()
+        started = time.monotonic()
+        verdicts = judge.judge([candidate(path, n, e) for n, e in candidates.items()])
+        return baseline, list(verdicts), time.monotonic() - started
+
+
+def brief(verdict: Verdict) -> dict[str, Any]:
+    """A verdict in a line of JSON."""
+    found: dict[str, Any] = {"state": verdict.state, "reason": verdict.reason}
+    for timing in verdict.timings:
+        found[timing.cache] = {
+            "speedup": [round(x, 4) for x in msgspec.structs.astuple(timing.speedup)],
+            "noise": round(timing.noise, 4),
+            "rounds": timing.rounds,
+            "candidate_us": round(timing.candidate_ns.median / 1e3, 3),
+        }
+    return found
+
+
+def measure_aa() -> dict[str, Any]:
+    """The baseline's own code, 40 times for each of five kernels from microseconds to milliseconds."""
+    sizes = [("affine", "256"), ("product",), ("affine", "8192"), ("affine", "65536"), ("lennard_jones",)]
+    rows = []
+    for name, *arguments in sizes:
+        many = {f"same {i}": [] for i in range(40)}
+        baseline, verdicts, seconds = judged(workload(name, *arguments), many)
+        states = Counter(v.state for v in verdicts)
+        off = [abs(t.speedup.median - 1) for v in verdicts for t in v.timings]
+        rows.append(
+            {
+                "program": " ".join([name, *arguments]),
+                "kernel_us": round(baseline.timing.median_ns / 1e3, 2),
+                "states": dict(states),
+                "largest_difference": round(max(off), 4),
+                "seconds": round(seconds, 2),
+            }
+        )
+        say(f"aa {rows[-1]}")
+    return {"kernels": rows, "false_faster": sum(r["states"].get("faster", 0) for r in rows), "of": 200}
+
+
+def measure_gain() -> dict[str, Any]:
+    """A true 3 %: 30 of 1030 trips of the inner loop removed, 20 times on kernels of several lengths."""
+    rows = []
+    for blocks in ("132", "2048", "16384", "131072"):
+        edits = {f"gain {i}": [["TRIPS 1030", f"TRIPS 1000{' ' * i}"]] for i in range(20)}
+        baseline, verdicts, _ = judged(workload("wasted", blocks), edits)
+        ratios = [v.timings[0].speedup.median for v in verdicts if v.timings]
+        rows.append(
+            {
+                "blocks": int(blocks),
+                "kernel_us": round(baseline.timing.median_ns / 1e3, 2),
+                "states": dict(Counter(v.state for v in verdicts)),
+                "speedup": round(median(ratios), 4) if ratios else None,
+            }
+        )
+        say(f"gain {rows[-1]}")
+    return {"kernels": rows}
+
+
+START = "    int column = blockIdx"
+FAULTS: dict[str, tuple[str, Edits]] = {
+    "wrong": ("wrong", [["+ shift[column]", "+ shift[column] * 1.001f"]]),
+    "endless": ("hung", [[START, f"    while (in[0] != 7.25f) if (clock64() == 5) break;\n{START}"]]),
+    "after the hang": ("slower", [["for (int row", "for (int pass = 0; pass < 2; ++pass) for (int row"]]),
+    "trap": ("crashed", [[START, f'    if (blockIdx.x == 3) asm volatile("trap;");\n{START}']]),
+    "out of bounds": ("crashed", [[START, f"    if (blockIdx.x == 3) out[1ll << 40] = 1;\n{START}"]]),
+    "stray write": ("wrong", [[START, f"    if (threadIdx.x == 9) ((float*)gain)[5] = 1;\n{START}"]]),
+    "after the faults": ("same", []),
+}
+
+
+def measure_faults() -> dict[str, Any]:
+    """Each fault gets its verdict, and what comes after it is measured."""
+    _, verdicts, seconds = judged(workload("affine"), {name: edits for name, (_, edits) in FAULTS.items()})
+    rows = {v.candidate: {"expected": FAULTS[v.candidate][0], **brief(v)} for v in verdicts}
+    say("\n".join(f"fault {name}: {row['state']}" for name, row in rows.items()))
+    right = sum(row["state"] == row["expected"] for row in rows.values())
+    return {"right": right, "of": len(rows), "seconds": round(seconds, 2), "candidates": rows}
+
+
+def measure_exploits() -> dict[str, Any]:
+    """What optimizers were caught at, and honest candidates."""
+    listed = tomllib.loads((ROOT / "tests/gpu/exploits.toml").read_text())["candidate"]
+    baseline, verdicts, seconds = judged(workload("product"), {c["name"]: c["edits"] for c in listed})
+    rows = {}
+    for entry, verdict in zip(listed, verdicts, strict=True):
+        rows[entry["name"]] = {"right": verdict.state in entry["states"], **brief(verdict)}
+        say(f"exploit {entry['name']}: {verdict.state} ({verdict.reason[:120]})")
+    return {
+        "kernel_us": round(baseline.timing.median_ns / 1e3, 2),
+        "right": sum(r["right"] for r in rows.values()),
+        "of": len(rows),
+        "seconds": round(seconds, 2),
+        "candidates": rows,
+    }
+
+
+HOSTILE: list[tuple[str, str, dict[str, Any]]] = [
+    ("anonymous_globals", "", {}),
+    ("captured", "", {}),
+    ("captured", "", {"arguments": ("only",)}),
+    ("threads", "scale", {}),
+    ("cooperative", "", {}),
+    ("cluster", "", {}),
+    ("managed_table", "", {}),
+    ("atomics", "", {}),
+    ("atomics", "", {"arguments": ("compact",)}),
+    ("many", "", {}),
+    ("many", "", {"arguments": ("3",)}),
+    ("many", "other", {}),
+    ("transpose", "", {}),
+    ("nearest", "", {}),
+    ("normalize_rows", "", {}),
+    ("filter_bank", "", {}),
+    ("lennard_jones", "", {}),
+]
+
+
+def measure_programs() -> dict[str, Any]:
+    """Each program is measured against itself, or refused by name."""
+    rows = []
+    for name, kernel, more in HOSTILE:
+        work = msgspec.structs.replace(workload(name), **more)
+        row: dict[str, Any] = {"program": " ".join([name, *work.arguments]), "kernel": kernel}
+        try:
+            baseline, (verdict,), seconds = judged(work, {"same": []}, kernel=kernel)
+            row |= {"kernel": baseline.kernel, "kernel_us": round(baseline.timing.median_ns / 1e3, 2)}
+            row |= {"seconds": round(seconds, 2), **brief(verdict)}
+        except WarplensError as error:
+            row |= {"refused": f"{type(error).__name__}: {error}"}
+        rows.append(row)
+        say(f"program {row['program']}: {row.get('state') or row['refused']}")
+    return {"programs": rows}
+
+
+def measure_cost() -> dict[str, Any]:
+    """A visit beyond the program's own start, and candidates a second within one visit."""
+    work = workload("product")
+    shares = [[f"k < n; ++k) sum += a[row * n + k] * {i}.0f / {i}.0f"] for i in range(1, 33)]
+    old = "k < n; ++k) sum += a[row * n + k]"
+    many: dict[str, Edits] = {f"candidate {i}": [[old, new]] for i, (new,) in enumerate(shares)}
+    path = Path(work.source)
+    with Judge(work, settings=SETTINGS) as judge:
+        own = judge.baseline().program.seconds
+        stamps: list[float] = []
+        started = time.monotonic()
+        judge.judge([candidate(path, "one", [])])
+        one = time.monotonic() - started
+        verdicts = judge.judge(
+            [candidate(path, n, e) for n, e in many.items()],
+            on_verdict=lambda _: stamps.append(time.monotonic()),
+        )
+    costs = {part: median([v.cost[part] for v in verdicts]) for part in verdicts[0].cost}
+    spent = stamps[-1] - stamps[0]
+    found = {
+        "program_seconds": round(own, 3),
+        "one_candidate_seconds": round(one, 3),
+        "visit_beyond_program_seconds": round(one - own - costs["build"], 3),
+        "candidates_in_one_visit": len(verdicts),
+        "candidates_per_second": round((len(stamps) - 1) / spent, 1),
+        "median_cost_seconds": {name: round(value, 4) for name, value in costs.items()},
+        "states": dict(Counter(v.state for v in verdicts)),
+    }
+    say(f"cost {found}")
+    return found
+
+
+def measure_confirm() -> dict[str, Any]:
+    """A padded tile, measured again in fresh processes and in the rebuilt program."""
+    work = workload("transpose")
+    path = Path(work.source)
+    with Judge(work, settings=SETTINGS) as judge:
+        started = time.monotonic()
+        baseline = judge.baseline()
+        best = candidate(path, "padded tile", [["[kTile][kTile]", "[kTile][kTile + 1]"]])
+        confirmed = judge.confirm(best)
+    found = {
+        "seconds": round(time.monotonic() - started, 2),
+        "share": round(baseline.timing.share or 0, 3),
+        "verdict": brief(confirmed.verdict),
+        "program": msgspec.to_builtins(confirmed.program),
+        "unknown": [f"{u.what}: {u.why}" for u in confirmed.unknown],
+    }
+    say(f"confirm {found}")
+    return found
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "faults": measure_faults,
+    "exploits": measure_exploits,
+    "programs": measure_programs,
+    "cost": measure_cost,
+    "confirm": measure_confirm,
+    "gain": measure_gain,
+    "aa": measure_aa,
+}
+
+
+def main() -> None:
+    """Measure, and write after every part, so that a lost machine loses one part."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks/judge.json")
+    options = parser.parse_args()
+    gpu = present_gpus()[0]
+    result: dict[str, Any] = {
+        "command": "python tests/bench/judge.py " + " ".join(sys.argv[1:]),
+        "date": datetime.now(UTC).date().isoformat(),
+        "gpu": gpu.name,
+        "driver": gpu.driver,
+        "nvcc": tool_version(resolve_toolchain().require("nvcc")),
+        "settings": msgspec.to_builtins(SETTINGS),
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        try:
+            result[name] = PARTS[name]()
+        except WarplensError as error:
+            result[name] = {"failed": f"{type(error).__name__}: {error}"}
+            say(f"{name} failed: {error}")
+        options.out.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
