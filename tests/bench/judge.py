@@ -89,7 +89,7 @@ def measure_aa() -> dict[str, Any]:
     sizes = [("affine", "256"), ("product",), ("affine", "8192"), ("affine", "65536"), ("lennard_jones",)]
     rows = []
     for name, *arguments in sizes:
-        many = {f"same {i}": [] for i in range(40)}
+        many: dict[str, Edits] = {f"same {i}": [] for i in range(40)}
         baseline, verdicts, seconds = judged(workload(name, *arguments), many)
         states = Counter(v.state for v in verdicts)
         off = [abs(t.speedup.median - 1) for v in verdicts for t in v.timings]
@@ -189,7 +189,7 @@ def measure_programs() -> dict[str, Any]:
     rows = []
     for name, kernel, more in HOSTILE:
         work = msgspec.structs.replace(workload(name), **more)
-        row: dict[str, Any] = {"program": " ".join([name, *work.arguments]), "kernel": kernel}
+        row: dict[str, Any] = {"name": " ".join([name, *work.arguments]), "kernel": kernel}
         try:
             baseline, (verdict,), seconds = judged(work, {"same": []}, kernel=kernel)
             row |= {"kernel": baseline.kernel, "kernel_us": round(baseline.timing.median_ns / 1e3, 2)}
@@ -197,7 +197,7 @@ def measure_programs() -> dict[str, Any]:
         except WarplensError as error:
             row |= {"refused": f"{type(error).__name__}: {error}"}
         rows.append(row)
-        say(f"program {row['program']}: {row.get('state') or row['refused']}")
+        say(f"program {row['name']}: {row.get('state') or row['refused']}")
     return {"programs": rows}
 
 

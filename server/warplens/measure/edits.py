@@ -80,10 +80,14 @@ def _parts(tree: SourceTree, model: SourceModel) -> _Parts:
             start, end = text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
             cut.append((start, end, " @size "))
     constants = {}
+    local = _host_bodies(tree)
     for constant in model.constants:
         span = constant.span
-        constants[constant.name] = constant.text
-        cut.append((text.offset(span.line, span.column), text.offset(span.end_line, span.end_column), " "))
+        start, end = text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
+        # what a host function declares for itself is host code, not shared with the kernels
+        if constant.kind == "define" or not any(low <= start < high for low, high in local):
+            constants[constant.name] = constant.text
+            cut.append((start, end, " "))
     cut += [(start, end, " @size ") for start, end in _host_sizes(text, model)]
     host, kept = _cut(text.text, cut)
     sizes += [piece for mark, piece in kept if mark == " @size "]
@@ -135,6 +139,14 @@ def _device_spans(tree: SourceTree) -> list[tuple[int, int]]:
         if outer and _DEVICE_VARIABLE.search(tree.text_of(node)):
             spans.append((node.start_byte, node.end_byte))
     return spans
+
+
+def _host_bodies(tree: SourceTree) -> list[tuple[int, int]]:
+    return [
+        (f.body.start_byte, f.body.end_byte)
+        for f in find_functions(tree)
+        if not (f.is_kernel or f.is_device) or "__host__" in f.header
+    ]
 
 
 def _cut(text: str, cuts: list[tuple[int, int, str]]) -> tuple[str, list[tuple[str, str]]]:

@@ -40,8 +40,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Bound of a floating-point result in units of its rounding error estimate (see `compare.h`):
     #: about six standard deviations of a random walk of roundings.
     tolerance_factor: float = 8.0
-    #: Bootstrap resamples: the 95 % interval's ends then repeat to about 2 % of its width.
-    resamples: int = 1000
+    #: Bootstrap resamples: the 95 % interval's ends then repeat to about 5 % of its width.
+    resamples: int = 400
     #: Fresh processes in which a winner is measured again.
     confirmations: int = 3
     #: Runs of the whole program, each of the original and the rebuilt, for its gain and its exit.

@@ -75,6 +75,8 @@ class Visits:
         self._place, self._settings, self._folder = place, settings, folder
         self._variants = list(VARIANTS) if settings.perturb_inputs else []
         self._poison = True
+        self._fill = True
+        self._launch = place.launch
         self._moves = settings.perturb_inputs
         self._opened: Opened | None = None
         self._baseline: BaselineRecord | None = None
@@ -153,7 +155,7 @@ class Visits:
             helpers=str(place.helpers),
             kernel=place.target.live,
             shape=Shape(shape.grid, shape.block, shape.shared),
-            launch=min(shape.launches - 1, place.launch),
+            launch=min(shape.launches - 1, self._launch),
             seed=random.SystemRandom().getrandbits(48),
             parameters=pointer_parameters(place.target.compiled.demangled, place.parameters),
             variables=place.variables,
@@ -173,6 +175,7 @@ class Visits:
                 "checked_share": s.checked_share,
                 "flush_cache": s.flush_cache,
                 "poison": self._poison,
+                "fill": self._fill,
                 "perturb": self._moves,
                 "time": place.timed,
             },
@@ -194,6 +197,11 @@ class Visits:
             return False
         if stage.name == "poison" and self._poison:
             self._poison = False
+        elif stage.name == "fill" and self._fill:
+            self._fill = False
+        elif stage.name == "later launch" and self._launch:
+            # its results lie there from the launch before, and nothing tells them from inputs
+            self._launch = 0
         elif stage.name == "moved inputs" and self._moves:
             self._moves = False
         elif stage.name.startswith("variant ") and self._variants:

@@ -8,6 +8,7 @@ __global__ void polynomial(float* out, const float* coefficients, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     float x = out[i] * 0.001f, sum = 0, power = 1;
+#pragma unroll 1
     for (int k = 0; k < TRIPS; ++k) {
         sum += coefficients[k] * power;
         power *= x;

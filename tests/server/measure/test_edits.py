@@ -102,6 +102,7 @@ ALLOWED = {
 }
 REFUSED = {
     "host code": ("int n = 1024;", "int n = 512;", "host code"),
+    "a constant of main's own": ("int n = 1024", "const int n = 512", "host code"),
     "output": ('"done', '"fake', "host code"),
     "a new host function": ("int main", "int f() { return 1; }\nint main", "host code"),
     "a host constructor": ("int main", "static int x = __builtin_popcount(3);\nint main", "host code"),
@@ -164,6 +165,11 @@ def test_whatever_is_put_into_main_is_refused(at: int, text: str) -> None:
     edited = BASE[:place] + text + BASE[place:]
     inside_space = BASE[place - 1 : place + 1].isspace() and text.isspace()
     assert inside_space or judge(BASE, edited) != ""
+
+
+def test_a_constant_of_mains_own_is_host_code() -> None:
+    before = BASE.replace("int n = 1024", "const int n = 1024")
+    assert "host code" in judge(before, before.replace("1024", "64"))
 
 
 def test_examples_are_their_own_baseline() -> None:

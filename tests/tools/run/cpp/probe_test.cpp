@@ -138,10 +138,10 @@ static void another_order_of_the_same_elements_is_known() {
 
 static void poison_is_ordinary_and_only_where_results_were() {
     for (Element element : {Element::f32, Element::f64, Element::f16, Element::bf16}) {
-        std::vector<std::uint8_t> bytes(8000, 1), after(8000, 1);
-        std::fill(after.begin(), after.begin() + 4000, std::uint8_t{2});
-        poison(element, bytes.data(), after.data(), bytes.size(), 7);
         const std::size_t size = element_size(element);
+        std::vector<std::uint8_t> bytes(8000, 1), written(8000 / size, 0);
+        std::fill(written.begin(), written.begin() + static_cast<long>(4000 / size), std::uint8_t{1});
+        poison(element, bytes.data(), written, 7);
         for (std::size_t at = 0; at < 4000; at += size) {
             const double value = std::fabs(load(element, bytes.data() + at));
             CHECK(value >= 0.25 && value < 4);

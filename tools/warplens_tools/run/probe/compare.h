@@ -30,7 +30,7 @@ double load(Element element, const std::uint8_t* at);
 struct Expected {
     Element element = Element::other;
     std::vector<std::uint8_t> bytes;
-    // Per floating-point element: 1 where the baseline changes it under some inputs. One mask for all inputs.
+    // Per element: 1 where the baseline writes it under some inputs. One mask for all inputs.
     std::shared_ptr<std::vector<std::uint8_t>> written;
     std::vector<float> spread;         // per element, of repeats; empty: the repeats were bitwise equal
     std::vector<float> magnitude;      // A per element; empty: not estimated
@@ -64,11 +64,11 @@ void add_repeat(Expected& expected, const std::uint8_t* run);
 void judge_spread(Expected& expected, const Tolerance& tolerance);
 // Adds one run on moved inputs; `total` runs make the estimate of A.
 void add_moved(Expected& expected, const std::uint8_t* run, int total);
-// Marks the floating-point elements that differ between the contents before and after a run.
+// Marks the elements that differ between the contents before and after a run.
 void mark_written(std::vector<std::uint8_t>& written, Element element, const std::uint8_t* before,
                   const std::uint8_t* after);
-// Replaces what a run changed by values of the same kind and of no telling size; random by `seed`.
-void poison(Element element, std::uint8_t* bytes, const std::uint8_t* after, std::size_t size, std::uint64_t seed);
+// Replaces the written elements by values of the same kind and of no telling size; random by `seed`.
+void poison(Element element, std::uint8_t* bytes, const std::vector<std::uint8_t>& written, std::uint64_t seed);
 // How many elements are NaN or infinite.
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size);
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "compare.h"
 #include "driver.h"
 
 namespace warplens {
@@ -25,25 +26,25 @@ CUfunction function_of(CUmodule module, const char* name) {
     return function;
 }
 
+void launch_over(std::uint64_t count, CUfunction function, CUstream stream, void** arguments) {
+    const auto grid = static_cast<unsigned>(std::min<std::uint64_t>((count + 255) / 256, 4096));
+    if (grid) check(cuLaunchKernel(function, grid, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr), "a helper");
+}
+
 }  // namespace
 
 Helpers::Helpers(const std::string& cubin) {
     check(cuModuleLoad(&module, cubin.c_str()), "loading the probe's kernels");
     checksum = function_of(module, "warplens_checksum");
-    f64 = function_of(module, "warplens_move_f64");
-    f32 = function_of(module, "warplens_move_f32");
-    f16 = function_of(module, "warplens_move_f16");
-    bf16 = function_of(module, "warplens_move_bf16");
 }
 
-CUfunction Helpers::move_of(Element element) const {
-    switch (element) {
-        case Element::f64: return f64;
-        case Element::f32: return f32;
-        case Element::f16: return f16;
-        case Element::bf16: return bf16;
-        default: throw std::logic_error("only floating-point inputs are moved");
-    }
+CUfunction Helpers::of(const char* what, Element element) const {
+    const char* type = element == Element::f64    ? "f64"
+                       : element == Element::f32  ? "f32"
+                       : element == Element::f16  ? "f16"
+                       : element == Element::bf16 ? "bf16"
+                                                  : "bytes";
+    return function_of(module, (std::string("warplens_") + what + "_" + type).c_str());
 }
 
 Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, std::uint64_t key)
@@ -97,7 +98,7 @@ Sums Memory::checksums() {
     Sums sums(chunks_);
     for (const Block& block : blocks) {
         CUdeviceptr base = block.at, out = sums_ + block.first_chunk * 8;
-        std::uint64_t bytes = block.bytes, key = key_ + block.first_chunk;
+        std::uint64_t bytes = block.bytes + (block.at == block.base ? block.slack : 0), key = key_ + block.first_chunk;
         void* arguments[] = {&base, &bytes, &key, &out};
         check(cuLaunchKernel(helpers_.checksum, static_cast<unsigned>(block.chunks()), 1, 1, 256, 1, 1, 0, stream_,
                              arguments, nullptr),
@@ -152,12 +153,16 @@ void Memory::write_saved(const Stretch& s, const std::uint8_t* from) {
 
 void Memory::move(const Stretch& s, double scale, double noise, std::uint64_t seed) {
     CUdeviceptr base = blocks[s.block].at + s.offset;
-    std::uint64_t count = s.bytes / (s.element == Element::f64 ? 8 : s.element == Element::f32 ? 4 : 2);
+    std::uint64_t count = s.bytes / element_size(s.element);
     void* arguments[] = {&base, &count, &scale, &noise, &seed};
-    const unsigned grid = static_cast<unsigned>(std::min<std::uint64_t>((count + 255) / 256, 4096));
-    if (grid)
-        check(cuLaunchKernel(helpers_.move_of(s.element), grid, 1, 1, 256, 1, 1, 0, stream_, arguments, nullptr),
-              "moving the inputs");
+    launch_over(count, helpers_.of("move", s.element), stream_, arguments);
+}
+
+void Memory::fill(const Stretch& s) {
+    CUdeviceptr base = blocks[s.block].at + s.offset;
+    std::uint64_t count = s.bytes / element_size(s.element);
+    void* arguments[] = {&base, &count};
+    launch_over(count, helpers_.of("fill", s.element), stream_, arguments);
 }
 
 void Memory::unbind() {

@@ -16,10 +16,10 @@ constexpr std::size_t kChunk = 65536;  // as in kernels.cu
 // The probe's own kernels.
 struct Helpers {
     explicit Helpers(const std::string& cubin);
-    CUfunction move_of(Element element) const;
+    CUfunction of(const char* what, Element element) const;  // "move" or "fill"
 
     CUmodule module = nullptr;
-    CUfunction checksum = nullptr, f64 = nullptr, f32 = nullptr, f16 = nullptr, bf16 = nullptr;
+    CUfunction checksum = nullptr;
 };
 
 // An allocation, or a variable of the kernel's module.
@@ -28,6 +28,7 @@ struct Block {
     std::size_t bytes = 0;
     std::string variable;         // "" for an allocation
     CUdeviceptr at = 0;           // where it is now: a candidate has variables of its own
+    std::size_t slack = 0;        // bytes behind its end that belong to nobody and are watched too
     std::size_t first_chunk = 0;  // chunks are numbered through all blocks
     std::size_t saved = 0;        // offset of its copy
 
@@ -58,6 +59,8 @@ class Memory {
     void write_saved(const Stretch& stretch, const std::uint8_t* from);
     // Moves the floats of a stretch in place.
     void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed);
+    // Gives a stretch other contents of its kind, in place.
+    void fill(const Stretch& stretch);
     const Block& block_of(std::size_t chunk) const;
     // The block that holds an address of the program, or nullptr.
     const Block* find(CUdeviceptr address) const;

@@ -1,12 +1,10 @@
 #include "oracle.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <random>
 
 #include "driver.h"
-#include "parallel.h"
 
 namespace warplens {
 namespace {
@@ -18,16 +16,6 @@ std::size_t floats_in(const std::vector<Stretch>& stretches) {
     std::size_t count = 0;
     for (const Stretch& s : stretches)
         if (is_floating(s.element)) count += s.bytes / element_size(s.element);
-    return count;
-}
-
-std::size_t differing(const Bytes& a, const Bytes& b) {
-    std::atomic<std::size_t> count{0};
-    in_parallel(a.size(), 64, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
-        std::size_t here = 0;
-        for (std::size_t i = begin; i < end; ++i) here += a[i] != b[i];
-        count += here;
-    });
     return count;
 }
 
@@ -43,6 +31,7 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
     for (const Variant& variant : job.variants) cases_.push_back({variant, random(), {}, {}});
     find_types();
     find_inputs();
+    if (job.option("fill")) find_outputs();
     find_written();
     learn_own();
     if (job_.option("poison")) find_pure();
@@ -65,7 +54,7 @@ void Oracle::find_types() {
 
 void Oracle::add_type(const Block& block, CUdeviceptr address, const Parameter& p) {
     typed_.push_back({static_cast<std::size_t>(&block - memory_.blocks.data()),
-                      static_cast<std::size_t>(address - block.base), p.element, p.index});
+                      static_cast<std::size_t>(address - block.base), p.element, p.index, p.constant});
 }
 
 // Every pointer in a table leads to elements of the table's type.
@@ -114,6 +103,17 @@ void Oracle::find_inputs() {
     }
 }
 
+// A parameter that is no pointer to const may be an output, from its address up to the next parameter's.
+void Oracle::find_outputs() {
+    for (const Typed& t : typed_) {
+        // a structure may hold pointers, which nothing but their own value may replace
+        if (t.constant || t.element == Element::other) continue;
+        std::size_t end = 0;
+        const Element element = type_at(t.block, t.offset, end);
+        outputs_.push_back({t.block, t.offset, end - t.offset, element});
+    }
+}
+
 void Oracle::prepare(const Case& c) {
     memory_.restore(dirty_);
     if (c.variant.scale == 1 && c.variant.noise == 0) return;
@@ -138,8 +138,24 @@ Chunks Oracle::written_by(const Case& c) {
     return changed(before, after);
 }
 
+// What the baseline writes when its outputs hold something else: results that were there already, from an
+// earlier launch, are seen only so.
+Chunks Oracle::filled_by_baseline() {
+    memory_.restore(dirty_);
+    for (const Stretch& s : outputs_) memory_.fill(s);
+    const Sums before = memory_.checksums();
+    run_once();
+    const Sums after = memory_.checksums();
+    dirty_ = merged(dirty_, merged(changed(initial_, before), changed(initial_, after)));
+    return changed(before, after);
+}
+
 void Oracle::find_written() {
     Chunks chunks = written_by(cases_[0]);
+    if (!outputs_.empty()) {
+        results_.write(Record("stage").add("name", "fill"));
+        chunks = merged(chunks, filled_by_baseline());
+    }
     timed_ = chunks;
     // the first run also loads code; the second tells how long one takes
     prepare(cases_[0]);
@@ -149,7 +165,12 @@ void Oracle::find_written() {
         results_.write(Record("stage").add("name", "variant " + cases_[i].variant.name));
         chunks = merged(chunks, written_by(cases_[i]));
     }
+    if (chunks.empty() && job_.launch) {
+        results_.write(Record("stage").add("name", "later launch"));
+        throw std::runtime_error("the launch changes no memory that an earlier one has not");
+    }
     writable_ = chunks;
+    dirty_ = merged(dirty_, writable_);
     add_stretches(chunks);
     set_length(seconds);
 }
@@ -165,7 +186,7 @@ void Oracle::add_stretches(const Chunks& chunks) {
             const Element element = type_at(index, at, end);
             end = std::min(end, stop);
             stretches_.push_back({index, at, end - at, element});
-            written_.push_back(std::make_shared<Bytes>(is_floating(element) ? (end - at) / element_size(element) : 0, 0));
+            written_.push_back(std::make_shared<Bytes>((end - at) / element_size(element), 0));
         }
         i = j;
     }
@@ -185,29 +206,35 @@ void Oracle::set_length(double seconds) {
     tolerance_.length = std::max(1.0, std::min(additions / results, std::max(inputs, 4096.0)));
 }
 
-// Runs the baseline on a case and keeps its results; `mark` also notes what it changes.
-void Oracle::capture(Case& c, bool mark) {
+// Runs the baseline on a case, keeps its results, and notes what it changes.
+void Oracle::capture(Case& c) {
     prepare(c);
     before_.resize(stretches_.size());
-    for (std::size_t i = 0; mark && i < stretches_.size(); ++i) {
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
         before_[i].resize(stretches_[i].bytes);
         memory_.read(stretches_[i], before_[i].data());
     }
     run_once();
     c.after = memory_.checksums();
     c.expected.clear();
-    std::size_t changed_bytes = 0;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         Expected e;
         e.element = stretches_[i].element;
         e.bytes.resize(stretches_[i].bytes);
         e.written = written_[i];
         memory_.read(stretches_[i], e.bytes.data());
-        if (mark) mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
-        if (mark) changed_bytes += differing(before_[i], e.bytes);
+        mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
         c.expected.push_back(std::move(e));
     }
-    if (&c == &cases_[0]) changed_bytes_ = changed_bytes;
+}
+
+void Oracle::mark_filled() {
+    memory_.restore(dirty_);
+    for (const Stretch& s : outputs_) memory_.fill(s);
+    for (std::size_t i = 0; i < stretches_.size(); ++i) memory_.read(stretches_[i], before_[i].data());
+    run_once();
+    for (std::size_t i = 0; i < stretches_.size(); ++i)
+        mark_written(*written_[i], stretches_[i].element, before_[i].data(), read_now(i));
 }
 
 const std::uint8_t* Oracle::read_now(std::size_t stretch) {
@@ -218,7 +245,8 @@ const std::uint8_t* Oracle::read_now(std::size_t stretch) {
 
 void Oracle::learn_own() {
     Case& own = cases_[0];
-    capture(own, true);
+    capture(own);
+    if (!outputs_.empty()) mark_filled();
     for (int i = 1; i < static_cast<int>(job_.option("repeats")); ++i) {
         prepare(own);
         run_once();
@@ -259,7 +287,7 @@ void Oracle::find_pure() {
         memory_.read_saved(stretches_[i], original[i].data());
         Bytes filled = original[i];
         const std::uint64_t seed = job_.seed * 0x2545f4914f6cdd1dull + i * 0x9e3779b97f4a7c15ull;
-        poison(stretches_[i].element, filled.data(), cases_[0].expected[i].bytes.data(), filled.size(), seed);
+        poison(stretches_[i].element, filled.data(), *written_[i], seed);
         memory_.write_saved(stretches_[i], filled.data());
     }
     // the first try finds what is read; the second shows that the rest does not depend on it
@@ -267,6 +295,7 @@ void Oracle::find_pure() {
         for (std::size_t i = 0; i < stretches_.size(); ++i) memory_.write_saved(stretches_[i], original[i].data());
         poisoned.assign(stretches_.size(), false);
     }
+    // what was poisoned is no longer as the program left it, whatever the baseline did to it on its own inputs
     memory_.restore(dirty_);
     initial_ = memory_.checksums();
     for (std::size_t i = 0; i < stretches_.size(); ++i)
@@ -299,9 +328,12 @@ void Oracle::learn_variants() {
         for (const Expected& e : c.expected) count += count_unclean(e.element, e.bytes.data(), e.bytes.size());
         return count;
     };
+    for (std::size_t i = 0; i < stretches_.size(); ++i)
+        changed_bytes_ += element_size(stretches_[i].element) *
+                          static_cast<std::size_t>(std::count(written_[i]->begin(), written_[i]->end(), 1));
     for (std::size_t i = 1; i < cases_.size();) {
         Case& c = cases_[i];
-        capture(c, true);
+        capture(c);
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             // magnitudes and spread grow with the inputs; a variant changes their size by its scale
             const auto scale = static_cast<float>(std::max(1.0, std::fabs(c.variant.scale)));

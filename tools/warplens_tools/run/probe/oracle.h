@@ -57,17 +57,21 @@ class Oracle {
         std::size_t block, offset;
         Element element;
         int parameter;
+        bool constant;
     };
     void find_types();
     void add_type(const Block& block, CUdeviceptr address, const Parameter& p);
     void add_table(const Block& block, CUdeviceptr address, const Parameter& p);
     Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
     void find_inputs();
+    void find_outputs();
+    Chunks filled_by_baseline();
+    void mark_filled();
     double run_once();                          // seconds
     Chunks written_by(const Case& c);
     void find_written();
     void add_stretches(const Chunks& chunks);
-    void capture(Case& c, bool mark);
+    void capture(Case& c);
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
     void learn_magnitudes();
@@ -84,7 +88,9 @@ class Oracle {
     CUstream stream_;
     Results& results_;
     std::vector<Typed> typed_;
-    std::vector<Stretch> inputs_, stretches_;
+    std::vector<Stretch> inputs_;   // what the source types as floating
+    std::vector<Stretch> outputs_;  // what it does not declare constant
+    std::vector<Stretch> stretches_;
     std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
     std::vector<Case> cases_;
     Chunks dirty_, timed_, writable_;

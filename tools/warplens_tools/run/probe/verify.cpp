@@ -1,5 +1,6 @@
 // The oracle's other half: how one run compares with what is right.
 #include <algorithm>
+#include <cstring>
 
 #include "oracle.h"
 
@@ -53,6 +54,7 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
         worst.difference.stray = 1;
         return worst;
     }
+    bool differs_only_outside = true;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         const Stretch& s = stretches_[i];
         const std::size_t first = memory_.blocks[s.block].first_chunk + s.offset / kChunk;
@@ -61,11 +63,18 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
         if (found == differing.end() || *found > last) continue;
         const Outcome here = judge(compare(c.expected[i], read_now(i), tolerance_), c.expected[i], s);
         worst.difference.merge(here.difference);
+        differs_only_outside = differs_only_outside && !c.expected[i].unordered &&
+                               !std::memcmp(scratch_.data(), c.expected[i].bytes.data(), s.bytes);
         const bool worse = here.state == std::string("wrong") ? worst.state != std::string("wrong")
                                                               : worst.state == std::string("right");
         if (here.reason.empty() || !worse) continue;
         worst.state = here.state;
         worst.reason = here.reason;
+    }
+    if (worst.reason.empty() && !worst.difference.ratio && differs_only_outside) {
+        worst.state = "wrong";
+        worst.reason = "writes beyond the end of an allocation";
+        worst.difference.stray = 1;
     }
     if (known && worst.reason.empty()) *known = sums;
     return worst;
