@@ -136,6 +136,10 @@ class Builder:
         strange = _foreign(unit.evidence, baseline.evidence, self._toolchain)
         if strange:
             return Verdict(candidate.id, "refused", f"the edit makes the compiler read {strange}")
+        kept = _kept_state(unit.cubin, baseline.cubin)
+        if kept:
+            why = f"the edit adds the device variable {kept}, which carries results from launch to launch"
+            return Verdict(candidate.id, "refused", f"{why}; constants belong in __constant__ memory")
         compiled = _counterpart(target, unit.evidence.kernels)
         if compiled is None:
             return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")
@@ -169,6 +173,13 @@ class Builder:
         )
         cubin = Path(evidence.cubin_path).read_bytes()
         return Unit(evidence, cubin, code_digest(cubin))
+
+
+def _kept_state(after: bytes, before: bytes) -> str:
+    """A writable variable that an edited unit has and the baseline has not; "" if there is none."""
+    known = {unit_free_name(v.name) for v in variables(before)}
+    added = (unit_free_name(v.name) for v in variables(after) if not v.constant)
+    return next((name for name in added if name not in known), "")
 
 
 def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> CompiledKernel | None:

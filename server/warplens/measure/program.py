@@ -11,6 +11,7 @@ import msgspec
 
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.visit import Command, environment_of
 from warplens_tools.run.process import run
 
@@ -39,7 +40,11 @@ def run_program(command: Command, timeout: float, cancel: CancelToken | None = N
     directory = Path(command.directory) if command.directory else None
     try:
         done = run(
-            command.arguments, cwd=directory, env=environment_of(command), timeout=timeout, cancel=cancel
+            guarded(command.arguments),
+            cwd=directory,
+            env=environment_of(command),
+            timeout=timeout,
+            cancel=cancel,
         )
     except TimeLimitError as error:
         raise TimeLimitError(

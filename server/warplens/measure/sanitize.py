@@ -9,6 +9,7 @@ from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import TimeLimitError
 from warplens_tools.evidence import Unknown
 from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.visit import Command, environment_of
 from warplens_tools.run.process import Completed, run
 
@@ -61,7 +62,7 @@ def _run(
     directory = Path(command.directory) if command.directory else None
     try:
         return run(
-            (*tool, *command.arguments),
+            guarded((*tool, *command.arguments)),
             cwd=directory,
             env=environment_of(command),
             timeout=time_limit,

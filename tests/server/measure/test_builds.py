@@ -44,7 +44,10 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         candidate("host code", 'std::printf("total', 'std::printf("Total'),
         candidate("no such name", "float sum = 0;", "float sum = zero;"),
         candidate("foreign file", "#include <cstdio>", "#include <cstdio>\n#include <stdio_ext.h>"),
-        candidate("a variable", "__device__ float total;", "__device__ float total;\n__device__ int seen;"),
+        candidate("state", "__device__ float total;", "__device__ float total;\n__device__ int seen;"),
+        candidate(
+            "a constant", "__device__ float total;", "__device__ float total;\n__constant__ int seen = 3;"
+        ),
     ]
     done: dict[str, Built | Verdict] = {}
 
@@ -53,7 +56,12 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
 
     builder.build_all(candidates, baseline, kernel, baseline.cubin, on_done=take)
     states = {name: one.state for name, one in done.items() if isinstance(one, Verdict)}
-    assert states == {"host code": "refused", "no such name": "not_built", "foreign file": "refused"}
+    assert states == {
+        "host code": "refused",
+        "no such name": "not_built",
+        "foreign file": "refused",
+        "state": "refused",
+    }
     foreign = done["foreign file"]
     assert isinstance(foreign, Verdict)
     assert "stdio_ext.h" in foreign.reason
@@ -61,9 +69,9 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
     assert {name: one.identical for name, one in built.items()} == {
         "a comment": True,
         "other code": False,
-        "a variable": False,
+        "a constant": False,
     }
-    live = {v.name: v.live for v in built["a variable"].job.variables}
+    live = {v.name: v.live for v in built["a constant"].job.variables}
     assert live.pop("seen") == ""
     assert live["table"] == "table"
     assert all(live.values())

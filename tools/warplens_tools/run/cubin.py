@@ -19,7 +19,8 @@ _SYMBOLS, _NO_BITS = 2, 8
 #: nvcc marks names local to a unit with a hash of the unit: 8 hexadecimal digits.
 _UNIT_HASH = re.compile(r"((?:_GLOBAL__N__|_INTERNAL_|__nv_static_\d+__))[0-9a-f]{8}_")
 _UNIT_SCOPE = re.compile(r"_INTERNAL_[0-9a-f]{8}\w*::")
-_DATA = (".nv.global", ".nv.constant3")
+_CONSTANT = ".nv.constant3"
+_DATA = (".nv.global", _CONSTANT)
 #: Debug and note sections name files and tool versions; the code is the same without them.
 _CODE = (".text.", ".nv.constant", ".nv.global", ".nv.info.", ".nv.shared.")
 
@@ -29,6 +30,8 @@ class Variable(msgspec.Struct, frozen=True):
 
     name: str
     bytes: int
+    #: In constant memory, which kernels cannot write.
+    constant: bool = False
 
 
 class _Section(msgspec.Struct, frozen=True):
@@ -54,7 +57,8 @@ def variables(cubin: bytes) -> tuple[Variable, ...]:
             if info & 15 != _OBJECT or not 0 < section < len(sections) or not size:
                 continue
             if sections[section].name.startswith(_DATA):
-                found.append(Variable(_string(cubin, names.offset + name), size))
+                constant = sections[section].name.startswith(_CONSTANT)
+                found.append(Variable(_string(cubin, names.offset + name), size, constant))
     return tuple(found)
 
 

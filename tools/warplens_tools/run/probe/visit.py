@@ -12,6 +12,7 @@ import msgspec
 
 from warplens_tools.errors import CancelledError, TimeLimitError
 from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.job import Job, encode_job
 from warplens_tools.run.probe.records import Begin, Record, RecordReader
 from warplens_tools.run.process import Completed, run
@@ -92,7 +93,7 @@ def _run(
 ) -> Completed | None:
     directory = Path(command.directory) if command.directory else None
     try:
-        return run(command.arguments, cwd=directory, env=environment, timeout=timeout, cancel=stop)
+        return run(guarded(command.arguments), cwd=directory, env=environment, timeout=timeout, cancel=stop)
     except (TimeLimitError, CancelledError):
         return None
 

@@ -1,0 +1,65 @@
+"""Runs a program that may not outlive whoever asked for it, however that ends.
+
+`guarded` puts this file, as a script, in front of a command. It starts the program and waits for it and for
+the asking process at once: when the latter is gone, killed by force too, it kills its own process group, the
+program and its children with it. As a script it uses only the standard library (`python -I -S guard.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Sequence
+
+#: What a shell answers for a command that is not there, and for one that cannot be run.
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+#: Signals that Python itself ignores, which a program must not inherit.
+_IGNORED_HERE = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def guarded(command: Sequence[str]) -> tuple[str, ...]:
+    """The command with the guard in front; to be started in a session of its own."""
+    return (sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command)  # noqa: PTH100
+
+
+def main(parent: int, command: list[str]) -> None:
+    """Run `command` to its end, which becomes this process's own, or to the end of `parent`."""
+    try:
+        watched = os.pidfd_open(parent)
+    except OSError:
+        _end_group()
+        return
+    try:
+        program = os.posix_spawnp(command[0], command, os.environ, setsigdef=_IGNORED_HERE)
+    except FileNotFoundError:
+        _leave(f"{command[0]} was not found", _NOT_FOUND)
+    except OSError as error:
+        _leave(f"{command[0]} cannot be run: {error.strerror}", _NOT_EXECUTABLE)
+    ended = os.pidfd_open(program)
+    poll = select.poll()
+    poll.register(watched, select.POLLIN)
+    poll.register(ended, select.POLLIN)
+    if any(handle == watched for handle, _ in poll.poll()):
+        _end_group()
+    _, status = os.waitpid(program, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        if -code == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _end_group() -> None:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def _leave(message: str, status: int) -> None:
+    os.write(2, f"{message}\n".encode())
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])
