@@ -13,6 +13,7 @@ from warplens_tools.micro import (
     aliasing_reload,
     divergent_constant_access,
     double_in_float_kernel,
+    excess_barriers,
     global_atomic_contention,
     grid_too_small,
     host_sync_in_loop,
@@ -70,6 +71,7 @@ TOOLS: tuple[MicroTool, ...] = (
     warp_divergence.TOOL,
     host_sync_in_loop.TOOL,
     launch_overhead.TOOL,
+    excess_barriers.TOOL,
 )
 
 

@@ -1,0 +1,148 @@
+"""excess-barriers
+
+**What.** A `__syncthreads()` that orders nothing: no thread accesses, between it and the barrier before it,
+anything that another thread writes; or it stands in a loop that only reads shared memory.
+
+**Why it costs.** Every warp of the block waits for the slowest one, and the loads of the next iteration
+cannot start before. In an inner loop that is one wait per multiply-add.
+
+**Wrong**
+
+```cuda
+for (int k = 0; k < 32; ++k) {
+    sum += a[threadIdx.y][k] * b[k][threadIdx.x];
+    __syncthreads();                       // the loop reads only
+}
+```
+
+**Right**
+
+```cuda
+for (int k = 0; k < 32; ++k) sum += a[threadIdx.y][k] * b[k][threadIdx.x];
+__syncthreads();                           // before the tiles are overwritten
+```
+
+**Evidence.** The accesses and calls of the statements around the barriers; `BAR` in the loops of the SASS.
+
+**Threshold.** None: it is proven from the text or not said. Kernels that pass shared arrays to functions are
+left alone. The gain counts a wait of all warps for 20 clocks at each barrier.
+
+**References.** CUDA C++ Programming Guide, "Synchronization Functions"; CUDA C++ Best Practices Guide,
+"Shared Memory in Matrix Multiplication".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.evidence import Observation
+from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.gain import make_gain
+from warplens_tools.launches import block_extents, block_threads
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.sass.attribution import kernel_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.source.barriers import ExcessBarrier, excess_barriers
+from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.tree import parse_tree
+
+#: Clocks a block waits at a barrier even if its warps arrive together. Microbenchmarks of sm_70 to sm_90
+#: measure 15 to 30.
+BARRIER_CLOCKS = 20.0
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the barrier in the deepest loop."""
+    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
+    found = excess_barriers(parse_tree(view.text), view.kernel, block)
+    if not found:
+        return
+    worst = max(found, key=lambda b: (_executions(view, [b]), b.kind == "reads"))
+    names = " and ".join(worst.names)
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.span,
+        severity="warning",
+        confidence="high",
+        message=(
+            "This barrier orders nothing: since the one before it no thread accesses what another one writes."
+            if worst.kind == "adjacent"
+            else f"This barrier orders nothing: its loop only reads {names or 'what the threads share'}."
+        ),
+        guidance=(
+            "Remove it."
+            if worst.kind == "adjacent"
+            else "Take it out of the loop: one barrier before the first read and one before the next write are enough."
+        ),
+        evidence=_observations(view, found),
+        gain=_gain(view, worst),
+        related=(
+            RelatedSpan(worst.other, "the barrier before it" if worst.kind == "adjacent" else "the loop"),
+        ),
+    )
+
+
+def _bars(view: KernelView, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> list[int]:
+    compiled = view.evidence.worst
+    if compiled is None:
+        return []
+    lines = {b.span.line for b in found}
+    return [
+        i
+        for i, x in enumerate(compiled.instructions)
+        if x.opcode == "BAR" and kernel_line(x, view.model.path, view.kernel) in lines
+    ]
+
+
+def _executions(view: KernelView, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> float:
+    """Weighted executions of the barriers; 0 where SASS is not at hand."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return 0.0
+    weight = weights(analyse(compiled.instructions))
+    return sum(weight[i] for i in _bars(view, found))
+
+
+def _observations(view: KernelView, found: tuple[ExcessBarrier, ...]) -> tuple[Observation, ...]:
+    seen = [Observation("source", "tree-sitter", "barriers that order nothing", float(len(found)), "", 0.0)]
+    if view.evidence.binary is not None and view.evidence.compiled:
+        bars = float(len(_bars(view, found)))
+        seen.append(
+            Observation("binary", view.evidence.binary.origin, "BAR instructions on these lines", bars)
+        )
+    return tuple(seen)
+
+
+def _gain(view: KernelView, worst: ExcessBarrier) -> Gain | None:
+    """Each barrier adds its wait, hidden in part by the SM's other blocks, to the work of the code around it.
+
+    A loop that the compiler unrolled weighs no more than straight code, so only its own lines are compared.
+    """
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return None
+    weight = weights(analyse(compiled.instructions))
+    if worst.kind == "reads":
+        lines = [kernel_line(x, view.model.path, view.kernel) for x in compiled.instructions]
+        near = range(worst.other.line, worst.other.end_line + 1)
+        weight = [w if line in near else 0.0 for w, line in zip(weight, lines, strict=True)]
+    threads = block_threads(view.kernel, view.model, compiled) or 256
+    warps = -(-threads // view.gpu.limits.warp_size)
+    busy = max(pipe_cycles(compiled.instructions, weight, view.gpu).values()) * warps
+    waits = sum(weight[i] for i in _bars(view, [worst])) * BARRIER_CLOCKS
+    waits /= max(1.0, view.gpu.limits.max_threads / threads / 2)
+    ratio = 1.0 + waits / busy if busy else 1.0
+    return make_gain(ratio, 1.0, 1.0 + 2.0 * (ratio - 1.0))
+
+
+TOOL = MicroTool(
+    code="WL209",
+    slug="excess-barriers",
+    title="A barrier orders nothing",
+    tiers=("source", "binary"),
+    relevant=("latency", "compute", "memory"),
+    check=check,
+)

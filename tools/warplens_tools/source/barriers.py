@@ -1,0 +1,131 @@
+"""Barriers of a kernel and what they order: which shared and global accesses stand between them."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.source.accesses import ArrayAccess, accesses, escaping
+from warplens_tools.source.constants import UNKNOWN_DIM3, Dim3
+from warplens_tools.source.expanded import KernelTree, kernel_tree
+from warplens_tools.source.model import Kernel
+from warplens_tools.source.tree import SourceTree, walk
+from warplens_tools.text import Span
+
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_BARRIER = "__syncthreads"
+#: Functions that touch no memory that another thread sees.
+_HARMLESS = re.compile(
+    r"(?:::|std::)?(?:__)?(?:u?l*(?:min|max|abs)|f?(?:min|max|abs|ma)f?|fm(?:in|ax|od)f?|sqrtf?|rsqrtf?|expf?|exp2f?"
+    r"|logf?|log2f?|sinf?|cosf?|tanf?|tanhf?|powf?|floorf?|ceilf?|roundf?|f\w+_r[nzud]|\w+_as_\w+|\w+2\w+_r[nzud]"
+    r"|mul24|umul24|popc|clz|brev|ldg|__ldg|shfl_\w+|make_\w+|int|float|unsigned|size_t|half2float|float2half)"
+)
+
+
+class ExcessBarrier(msgspec.Struct, frozen=True):
+    """A barrier that orders nothing, and why."""
+
+    span: Span
+    #: "adjacent": nothing another thread sees is accessed since the barrier before it. "reads": its loop only
+    #: reads what threads share, so one barrier after the loop does as much.
+    kind: str
+    #: The barrier before it, or the loop.
+    other: Span
+    #: Arrays that the loop reads, for kind "reads".
+    names: tuple[str, ...] = ()
+
+
+def excess_barriers(
+    tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3
+) -> tuple[ExcessBarrier, ...]:
+    """Barriers of the kernel's own text that provably order nothing, in text order.
+
+    Nothing is said of kernels that pass shared arrays to functions, or access memory in ways that are not
+    understood.
+    """
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or kernel.broken:
+        return ()
+    every = accesses(tree, kernel, block)
+    private = {a.name for a in kernel.arrays if a.space == "local"}
+    if any(a.space == "unknown" for a in every) or set(escaping(tree, kernel)) - private:
+        return ()
+    reader = _Reader(expanded, [a for a in every if a.space != "local"])
+    barriers = [n for n in walk(expanded.function.body) if _is_barrier(expanded.tree, n)]
+    found = (reader.excess(node) for node in barriers)
+    return tuple(b for b in found if b is not None)
+
+
+def _is_barrier(tree: SourceTree, node: Node) -> bool:
+    if node.type != "expression_statement" or node.named_child_count != 1:
+        return False
+    return re.fullmatch(rf"{_BARRIER}\s*\(\s*\)\s*;", tree.code_of(node)) is not None
+
+
+class _Reader:
+    def __init__(self, expanded: KernelTree, every: list[ArrayAccess]) -> None:
+        self.tree, self.every = expanded.tree, every
+        self.written = {a.name for a in every if a.writes}
+
+    def excess(self, node: Node) -> ExcessBarrier | None:
+        """Whether the barrier at `node` orders nothing."""
+        return self._adjacent(node) or self._in_reading_loop(node)
+
+    def _adjacent(self, node: Node) -> ExcessBarrier | None:
+        """A barrier whose nearest barrier before it, in the same block, is separated by private work only."""
+        before = node.prev_named_sibling
+        while before is not None and not _is_barrier(self.tree, before):
+            if not self._is_private(before):
+                return None
+            before = before.prev_named_sibling
+        if before is None:
+            return None
+        return ExcessBarrier(self.tree.span(node), "adjacent", self.tree.span(before))
+
+    def _in_reading_loop(self, node: Node) -> ExcessBarrier | None:
+        """The only barrier of a loop in which nothing is written that another thread reads there."""
+        loop = node.parent
+        while loop is not None and loop.type not in _LOOPS and loop.type != "function_definition":
+            loop = loop.parent
+        if loop is None or loop.type not in _LOOPS or not self._calls_are_harmless(loop):
+            return None
+        span = self.tree.span(loop)
+        inside = [a for a in self.every if _within(a.span, span)]
+        names = {a.name for a in inside if a.writes}
+        if not inside or any(a.atomic for a in inside) or any(a.reads and a.name in names for a in inside):
+            return None
+        if any(a.space == "shared" and a.writes for a in inside):
+            return None
+        shared = tuple(dict.fromkeys(a.name for a in inside if a.space == "shared"))
+        return ExcessBarrier(self.tree.span(node), "reads", span, shared)
+
+    def _is_private(self, node: Node) -> bool:
+        """Whether a statement accesses nothing that another thread writes, and calls nothing that might."""
+        span = self.tree.span(node)
+        touched = [a for a in self.every if _within(a.span, span)]
+        plain = all(a.space == "global" and a.name not in self.written for a in touched)
+        return plain and not _jumps(node) and self._calls_are_harmless(node)
+
+    def _calls_are_harmless(self, node: Node) -> bool:
+        for inner in walk(node):
+            if inner.type in ("asm_statement", "gnu_asm_expression"):
+                return False
+            function = inner.child_by_field_name("function") if inner.type == "call_expression" else None
+            if function is None:
+                continue
+            name = self.tree.code_of(function).split("<")[0].strip()
+            if name != _BARRIER and not _HARMLESS.fullmatch(name):
+                return False
+        return True
+
+
+def _jumps(node: Node) -> bool:
+    kinds = {"return_statement", "break_statement", "continue_statement", "goto_statement"}
+    return any(inner.type in kinds for inner in walk(node))
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    start, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return start <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= end
