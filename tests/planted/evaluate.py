@@ -1,6 +1,6 @@
 """Examines the findings on programs with a known cause, on their repaired twins, and on tuned controls.
 
-    python tests/planted/evaluate.py [--tier source|binary] [--arch sm_90] [--json FILE] [NAME …]
+    python tests/planted/evaluate.py [--tier source|binary] [--arch sm_90] [--json FILE] [--gpu] [NAME …]
 
 A program marks the line of its cause with `// expect: slug`, and the kernel with `// class: …` on the line
 before it. `NAME.fixed.cu` is the same program with the cause removed. What is asked of each tier:
@@ -10,13 +10,20 @@ before it. `NAME.fixed.cu` is the same program with the cause removed. What is a
     class          the kernel's class is the marked one
     twins          the finding is gone from the repaired program
     controls       no finding of severity warning or above
+
+With `--gpu` the programs are also timed on this machine's card: what the finding promised beside what the twin
+gained, and what Nsight Compute's own rules say of the same kernels.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import re
+import statistics
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +31,12 @@ import msgspec
 
 from warplens.service.report import FileReport, FindingReport
 from warplens.service.service import CheckOptions, Service
+from warplens_tools.arch.load import driver_version, load_gpu
+from warplens_tools.collect.toolchain import resolve_toolchain, tool_version
 from warplens_tools.evidence import Tier
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.planted.on_card import Rules, Run, ask_rules, names_cause, time_programs
 
 HERE = Path(__file__).parent
 _EXPECT = re.compile(r"//\s*expect:\s*([\w-]+)")
@@ -103,6 +115,38 @@ class Score(msgspec.Struct, frozen=True):
         return _share([not c.warnings for c in self.controls])
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """One planted program on the card. Times in microseconds."""
+
+    program: str
+    kernel: str
+    planted_us: float | None
+    fixed_us: float | None
+    measured_gain: float | None
+    predicted_gain: float | None
+    #: Predicted over measured, or its inverse where that is above 1.
+    factor: float | None
+    #: Place of the first of Nsight Compute's rules that names the cause, 1 is first; None where none does.
+    ncu_rank: int | None
+    #: Its first rule with the largest estimate, per cent.
+    ncu_first: str
+    problem: str = ""
+
+
+class Card(msgspec.Struct, frozen=True):
+    """The examination's part on a card."""
+
+    gpu: str
+    driver: str
+    ncu: str
+    date: str
+    programs: tuple[Measured, ...]
+    #: By control: its kernels' times, and the largest speedup that Nsight Compute's rules claim, per cent.
+    controls: dict[str, tuple[dict[str, float], float | None]]
+    #: What Nsight Compute read and said, by program.
+    rules: dict[str, Rules]
+
+
 def planted(names: Sequence[str] = ()) -> list[Path]:
     """The planted programs, by name; all where none is named."""
     every = sorted(p for p in HERE.glob("*.cu") if not p.name.endswith(".fixed.cu"))
@@ -131,10 +175,12 @@ def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
     """Check every program, twin and control at a tier."""
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
-    report = Service(HERE).check(paths, CheckOptions(tier=tier, arch=arch))
+    report = Service(HERE).check(paths, CheckOptions(tier=tier, arch=arch or None))
     by_name = {Path(file.path).name: file for file in report.files}
     outcomes = tuple(_outcome(p, by_name[p.name], by_name[twin_of(p).name]) for p in programs)
-    return Score(tier, arch, outcomes, tuple(_alarm(p, by_name[p.name]) for p in tuned))
+    return Score(
+        tier, arch or load_gpu(None).arch, outcomes, tuple(_alarm(p, by_name[p.name]) for p in tuned)
+    )
 
 
 def _outcome(path: Path, file: FileReport, twin: FileReport) -> Outcome:
@@ -198,6 +244,79 @@ def _or_dash(value: object) -> str:
     return "-" if value is None else str(value)
 
 
+def measure(score: Score, names: Sequence[str], seconds: float, keep: Path | None) -> Card:
+    """Time everything and ask Nsight Compute's rules until `seconds` are over."""
+    deadline = time.monotonic() + seconds
+    gpu = load_gpu(None)
+    programs, tuned = planted(names), controls(names)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        runs = time_programs([*programs, *map(twin_of, programs), *tuned], folder, gpu.arch)
+        asked = [(f"{o.program}.cu", o.kernel.rsplit("::", 1)[-1]) for o in score.outcomes]
+        asked += [(p.name, max(k, key=lambda n: k[n])) for p in tuned if (k := runs[p.name].kernels)]
+        rules = ask_rules(asked, folder, deadline, keep)
+    tool = resolve_toolchain().find("ncu")
+    return Card(
+        gpu=gpu.name,
+        driver=driver_version(),
+        ncu=tool_version(tool) if tool is not None else "",
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        programs=tuple(_measured(o, runs, rules.get(f"{o.program}.cu")) for o in score.outcomes),
+        controls={p.stem: (runs[p.name].kernels, _claim(rules.get(p.name))) for p in tuned},
+        rules=rules,
+    )
+
+
+def _measured(outcome: Outcome, runs: dict[str, Run], rules: Rules | None) -> Measured:
+    kernel = outcome.kernel.rsplit("::", 1)[-1]
+    run, twin = runs[f"{outcome.program}.cu"], runs[f"{outcome.program}.fixed.cu"]
+    before = run.kernels.get(kernel)
+    after = twin.kernels.get(kernel, sum(twin.kernels.values()) or None)
+    gained = before / after if before and after else None
+    factor = outcome.gain / gained if outcome.gain and gained else None
+    said = rules.advice if rules is not None else ()
+    hits = [n for n, (_, _, words) in enumerate(said, 1) if names_cause(outcome.slug, words)]
+    return Measured(
+        program=outcome.program,
+        kernel=kernel,
+        planted_us=before,
+        fixed_us=after,
+        measured_gain=gained and round(gained, 3),
+        predicted_gain=outcome.gain,
+        factor=factor and round(max(factor, 1 / factor), 2),
+        ncu_rank=hits[0] if hits else None,
+        ncu_first=said[0][0] if said else "",
+        problem="; ".join(filter(None, (run.problem, twin.problem, rules.problem if rules else ""))),
+    )
+
+
+def _claim(rules: Rules | None) -> float | None:
+    return max((s for _, s, _ in rules.advice if s is not None), default=None) if rules is not None else None
+
+
+def card_table(card: Card) -> str:
+    """What the card said, a line per program."""
+    rows = [
+        f"{m.program:22} {_us(m.planted_us)} -> {_us(m.fixed_us)} us  measured {_or_dash(m.measured_gain):7} "
+        f"predicted {_or_dash(m.predicted_gain):7} factor {_or_dash(m.factor):6} ncu {_or_dash(m.ncu_rank):3} "
+        f"{m.ncu_first} {m.problem[:80]}"
+        for m in card.programs
+    ]
+    rows += [f"control {n:22} {k} ncu claims {c} %" for n, (k, c) in card.controls.items()]
+    factors = [m.factor for m in card.programs if m.factor is not None]
+    asked = [m for m in card.programs if m.ncu_first]
+    rows.append(
+        f"{card.gpu}, driver {card.driver}, ncu {card.ncu}, {card.date}: median factor "
+        f"{statistics.median(factors) if factors else float('nan'):.2f} of {len(factors)}; ncu's rules name the cause "
+        f"first in {sum(m.ncu_rank == 1 for m in asked)} of {len(asked)}"
+    )
+    return "\n".join(rows)
+
+
+def _us(value: float | None) -> str:
+    return "-" if value is None else f"{value:9.1f}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Examine and print; see the module's text."""
     parser = argparse.ArgumentParser(
@@ -205,13 +324,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--tier", default="binary", choices=("source", "binary"))
-    parser.add_argument("--arch", default="sm_90")
+    parser.add_argument("--arch", default="", help="an architecture; the card that is here, else sm_90")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--gpu", action="store_true", help="time the programs on this machine's card too")
+    parser.add_argument("--seconds", type=float, default=600.0, help="after which no more rules are asked")
+    parser.add_argument("--reports", type=Path, help="keep Nsight Compute's reports in this archive")
     options = parser.parse_args(arguments)
     score = examine(options.names, options.tier, options.arch)
     sys.stdout.write(table(score) + "\n")
+    kept: dict[str, object] = {"findings": score}
+    if options.gpu:
+        card = measure(score, options.names, options.seconds, options.reports)
+        sys.stdout.write(card_table(card) + "\n")
+        kept["card"] = card
     if options.json is not None:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(score), indent=1) + b"\n")
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
     return 0
 
 

@@ -1,0 +1,167 @@
+"""Times the planted programs, their twins and the controls on a GPU, and asks Nsight Compute's own rules.
+
+Durations are CUPTI's, of every launch of the program's own run; the shortest counts, as programs are run
+side by side to save the card's time and another one's copies may fall between.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tarfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.survey import survey
+from warplens_tools.collect.ncu_report import read_report
+from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+from warplens_tools.errors import WarplensError
+from warplens_tools.run.probe.library import probe_library
+from warplens_tools.run.probe.visit import Command
+
+#: Seconds for one program, and for one under Nsight Compute.
+PROGRAM_LIMIT, NCU_LIMIT = 60.0, 60.0
+SIDE_BY_SIDE = 4
+_SECTIONS = (
+    "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "ComputeWorkloadAnalysis",
+    "WarpStateStats", "SchedulerStats", "SourceCounters", "Occupancy", "LaunchStats", "InstructionStats",
+)  # fmt: skip
+#: Words by which a rule of Nsight Compute names a cause; where it has none for a cause, it cannot name it.
+_WORDS = {
+    "uncoalesced-global-read": "uncoalesced|access pattern.*global load",
+    "uncoalesced-global-write": "uncoalesced|access pattern.*global store",
+    "strided-field-access": "uncoalesced|access pattern.*global|stride",
+    "per-thread-chunks": "uncoalesced|access pattern.*global|stride",
+    "misaligned-access": "uncoalesced|access pattern.*global|align",
+    "scalar-access": "vector|wider|bytes? per thread",
+    "missing-cache-reuse": "shared memory|L1TEX.*(?:LG|local/global)|lg throttle|locality",
+    "shared-bank-conflicts": "bank conflict",
+    "divergent-constant-access": "constant|IMC",
+    "l2-thrashing": "L2.*hit rate|hit rate.*L2|thrash",
+    "global-atomic-contention": "atomic",
+    "shared-atomic-contention": "atomic",
+    "warp-divergence": "diverge|predicat|threads.*per instruction",
+    "wave-quantization": "wave|tail",
+    "grid-too-small": "grid",
+    "integer-division": "ALU|integer|pipeline is the highest",
+    "sfu-bound": "XU|transcendental|special function|pipeline is the highest",
+}
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One program's run. Times in microseconds."""
+
+    program: str
+    #: Shortest launch by kernel name; 0 launches where the program failed.
+    kernels: dict[str, float]
+    problem: str = ""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What Nsight Compute's own rules said of a kernel, largest estimated speedup first."""
+
+    program: str
+    #: Rule, its estimate in per cent (None where it gives none), and its words.
+    advice: tuple[tuple[str, float | None, str], ...] = ()
+    metrics: dict[str, float] = {}
+    problem: str = ""
+
+
+def time_programs(paths: Sequence[Path], folder: Path, arch: str) -> dict[str, Run]:
+    """Build and time programs; by file name."""
+    toolchain = resolve_toolchain()
+    library = probe_library(toolchain)
+    with ThreadPoolExecutor(16) as pool:
+        built = list(pool.map(lambda p: _build(p, folder, toolchain, arch), paths))
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        runs = pool.map(lambda p, b: _time(p, b, library, folder), paths, built)
+    return {p.name: r for p, r in zip(paths, runs, strict=True)}
+
+
+def _build(path: Path, folder: Path, toolchain: Toolchain, arch: str) -> Path:
+    output = folder / path.name.removesuffix(".cu").replace(".", "_")
+    nvcc = toolchain.require("nvcc").path
+    command = [nvcc, "-O3", "-std=c++17", "-lineinfo", f"-arch={arch}", "-o", str(output), str(path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return output
+
+
+def _time(path: Path, built: Path, library: Path, folder: Path) -> Run:
+    try:
+        shapes = survey(Command((str(built),), str(folder)), library, folder, PROGRAM_LIMIT)
+    except WarplensError as error:
+        return Run(path.name, {}, str(error))
+    kernels: dict[str, float] = {}
+    for shape in shapes:
+        name = _plain(shape.mangled)
+        if shape.samples:
+            least = min(shape.samples) / 1e3
+            kernels[name] = min(least, kernels.get(name, least))
+    return Run(path.name, kernels)
+
+
+def _plain(mangled: str) -> str:
+    """The last name of a mangled one: "transpose" of _Z9transposePfS_."""
+    names = []
+    at = 2 if mangled.startswith("_Z") else 0
+    at += mangled.startswith("N", at)
+    while (found := re.match(r"\d+", mangled[at:])) is not None:
+        start = at + found.end()
+        at = start + int(found[0])
+        names.append(mangled[start:at])
+    return names[-1] if names else mangled
+
+
+def ask_rules(
+    programs: Sequence[tuple[str, str]], folder: Path, deadline: float, keep: Path | None = None
+) -> dict[str, Rules]:
+    """Nsight Compute's rules on (file name, kernel) pairs, until `deadline` (of `time.monotonic`)."""
+    toolchain = resolve_toolchain()
+    found: dict[str, Rules] = {}
+    for program, kernel in programs:
+        if time.monotonic() > deadline:
+            found[program] = Rules(program, problem="not asked: no time left")
+            continue
+        try:
+            found[program] = _rules(program, _profile(program, kernel, folder, toolchain))
+        except (WarplensError, subprocess.SubprocessError) as error:
+            found[program] = Rules(program, problem=str(error))
+    if keep is not None:
+        with tarfile.open(keep, "w:gz") as archive:
+            for report in sorted(folder.glob("*.ncu-rep")):
+                archive.add(report, report.name)
+    return found
+
+
+def _profile(program: str, kernel: str, folder: Path, toolchain: Toolchain) -> ProfiledLaunch:
+    built = folder / program.removesuffix(".cu").replace(".", "_")
+    report = built.with_suffix(".ncu-rep")
+    command = [
+        toolchain.require("ncu").path,
+        "--clock-control",
+        "none",
+        "--force-overwrite",
+        "--export",
+        str(report),
+    ]
+    command += ["--kernel-name-base", "function", "--kernel-name", f"regex:^{re.escape(kernel)}$"]
+    command += ["--launch-count", "1", "--kill", "yes", "--import-source", "yes"]
+    command += [word for section in _SECTIONS for word in ("--section", section)]
+    subprocess.run([*command, str(built)], capture_output=True, timeout=NCU_LIMIT, check=False, cwd=folder)
+    return read_report(report, toolchain=toolchain)[0]
+
+
+def _rules(program: str, launch: ProfiledLaunch) -> Rules:
+    ranked = sorted(launch.advice, key=lambda a: -(a.speedup_percent or 0.0))
+    advice = tuple((a.rule, a.speedup_percent, a.message) for a in ranked)
+    return Rules(program, advice, {k: v for k, v in sorted(launch.metrics.items()) if "__" in k})
+
+
+def names_cause(slug: str, words: str) -> bool:
+    """Whether a rule's words name the cause of that slug."""
+    return slug in _WORDS and re.search(_WORDS[slug], words, re.IGNORECASE | re.DOTALL) is not None
