@@ -59,7 +59,7 @@ def geometry(view: KernelView) -> Geometry | None:
 def _of_site(site: LaunchSite) -> Geometry | None:
     grid = [value for value in site.grid_value if value is not None]
     threads = block_size(site)
-    if len(grid) != 3 or threads is None:
+    if len(grid) != 3 or not threads or not math.prod(grid):
         return None
     return Geometry(math.prod(grid), threads, "source", "tree-sitter", site)
 

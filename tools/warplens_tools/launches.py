@@ -17,12 +17,12 @@ def block_size(site: LaunchSite) -> int | None:
 
 
 def block_extents(kernel: Kernel, model: SourceModel) -> tuple[int, int, int] | None:
-    """Block extents (x, y, z) that all launch sites of the file agree on; None otherwise."""
+    """Block extents (x, y, z) that all launch sites of the file agree on; None otherwise, or if one is empty."""
     known = {site.block_value for site in model.launches_of(kernel)}
     if len(known) != 1:
         return None
     x, y, z = known.pop()
-    return None if x is None or y is None or z is None else (x, y, z)
+    return None if x is None or y is None or z is None or min(x, y, z) < 1 else (x, y, z)
 
 
 def grid_blocks(kernel: Kernel, model: SourceModel) -> int | None:

@@ -91,7 +91,7 @@ def _gain(view: KernelView, shape: Geometry) -> Gain | None:
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         return None
-    most = max(4.0 * SCHEDULERS * view.gpu.multiprocessors / shape.warps, 1.0)
+    most = max(4.0 * SCHEDULERS * view.gpu.multiprocessors / max(shape.warps, 1), 1.0)
     return make_gain(min(idle_ratio(view, compiled, shape), most), 1.0, most)
 
 

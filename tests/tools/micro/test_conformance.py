@@ -1,0 +1,105 @@
+"""Every built-in tool passes the examination that third-party tools are offered, and one of those joins."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from warplens.service.service import CheckOptions, Service
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.micro import registry, strided_field_access
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.testing import MicroToolConformance, Sample, faults_of
+from warplens_tools.text import SourceText, Span
+
+PLUGIN = '''"""dot-product-by-hand
+
+**What.** A.
+
+**Why it costs.** B.
+
+**Wrong**
+
+**Right**
+
+**Evidence.** C.
+
+**Threshold.** D.
+
+**References.** E.
+"""
+
+from warplens_tools.evidence import Observation
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import MicroTool
+
+
+def check(view):
+    for line in range(view.kernel.span.line, view.kernel.span.end_line + 1):
+        if "dot" in view.text.line_text(line):
+            yield Finding(
+                "ACME001", "dot-product-by-hand", view.kernel.qualified_name, view.line_span(line), "warning",
+                "low", "A dot product.", "Call the library.", (Observation("source", "acme 1.0", "dots", 1.0),),
+            )
+
+
+TOOL = MicroTool("ACME001", "dot-product-by-hand", "A dot product by hand", ("source",), ("memory",), check)
+'''
+
+
+@pytest.mark.parametrize("tool", registry.TOOLS, ids=lambda t: t.slug)
+class TestBuiltIn(MicroToolConformance):
+    @pytest.fixture(autouse=True)
+    def _choose(self, tool: MicroTool) -> None:
+        type(self).tool = tool
+
+
+class TestSamples(MicroToolConformance):
+    tool = strided_field_access.TOOL
+    samples = (
+        Sample(
+            "one field",
+            "struct P { float x, y, z, w, m[4]; };\n__global__ void k(const P *p, float *o)\n"
+            "{ int i = blockIdx.x * blockDim.x + threadIdx.x; o[i] = p[i].w; }",
+            finds=True,
+        ),
+        Sample(
+            "all fields",
+            "struct P { float x, y, z, w; };\n__global__ void k(const P *p, float *o)\n"
+            "{ int i = blockIdx.x * blockDim.x + threadIdx.x; o[i] = p[i].x + p[i].y + p[i].z + p[i].w; }",
+            finds=False,
+        ),
+    )
+
+
+def test_a_bad_finding_is_told_what_is_wrong_with_it() -> None:
+    tool = strided_field_access.TOOL
+    bad = Finding(
+        "WL999", tool.slug, "k", Span(9, 1, 9, 4), "warning", "high", "no stop", "", (), Gain(0.5, 1.0, 0.2)
+    )
+    assert len(faults_of(bad, tool, SourceText("one line\n"))) == 6
+
+
+def test_a_tool_of_another_distribution_joins_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acme_lens.py").write_text(PLUGIN, "utf-8")
+    info = tmp_path / "acme_lens-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-lens\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text("[warplens.micro]\ndots = acme_lens:TOOL\n", "utf-8")
+    kernel = tmp_path / "dots.cu"
+    kernel.write_text("__global__ void product(float *a)\n{\n    a[0] = dot(a, a);\n}\n", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    registry.all_tools.cache_clear()
+    try:
+        assert "dot-product-by-hand" in [t.slug for t in registry.all_tools()]
+        report = Service(tmp_path).check([kernel], CheckOptions(tier="source", arch="sm_90"))
+        assert [(f.line, f.code) for file in report.files for f in file.findings] == [(3, "ACME001")]
+    finally:
+        registry.all_tools.cache_clear()
+        sys.modules.pop("acme_lens", None)
