@@ -45,3 +45,21 @@ __global__ void normalise(float *__restrict__ out, const float *__restrict__ in,
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = __expf(in[i]);
 }
+
+__global__ void horner_apart(float *__restrict__ out, const float *__restrict__ in, int n, int terms)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = in[i], y = 0.0f;
+    for (int k = 0; k < terms; ++k) y = __fadd_rn(__fmul_rn(y, x), 0.5f);  // expect: non-fused-arithmetic
+    out[i] = y;
+}
+
+__global__ void horner(float *__restrict__ out, const float *__restrict__ in, int n, int terms)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = in[i], y = 0.0f;
+    for (int k = 0; k < terms; ++k) y = y * x + 0.5f;
+    out[i] = y;
+}

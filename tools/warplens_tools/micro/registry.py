@@ -23,6 +23,7 @@ from warplens_tools.micro import (
     local_memory_array,
     misaligned_access,
     missing_cache_reuse,
+    non_fused_arithmetic,
     occupancy_block_size,
     occupancy_registers,
     occupancy_shared_memory,
@@ -72,6 +73,7 @@ TOOLS: tuple[MicroTool, ...] = (
     host_sync_in_loop.TOOL,
     launch_overhead.TOOL,
     excess_barriers.TOOL,
+    non_fused_arithmetic.TOOL,
 )
 
 
