@@ -34,6 +34,7 @@ from warplens_tools.micro import (
     shared_atomic_contention,
     shared_bank_conflicts,
     strided_field_access,
+    tensor_cores_unused,
     uncoalesced_global_read,
     uncoalesced_global_write,
     warp_divergence,
@@ -74,6 +75,7 @@ TOOLS: tuple[MicroTool, ...] = (
     launch_overhead.TOOL,
     excess_barriers.TOOL,
     non_fused_arithmetic.TOOL,
+    tensor_cores_unused.TOOL,
 )
 
 
