@@ -59,7 +59,8 @@ def launch_bound(view: KernelView) -> str:
     if repeated is None or repeated.duration_ns is None:
         return ""
     cost, doing = (WAIT_NS, "waiting for it") if repeated.loop.waits else (LAUNCH_NS, "launching it")
-    if repeated.duration_ns >= cost:
+    # Another kernel of the loop may be long enough to hide what launching this one costs.
+    if repeated.duration_ns >= cost or repeated.loop.launches > 1:
         return ""
     return (
         f"a host loop launches it for about {repeated.duration_ns / 1e3:.1f} us of work each time, and "

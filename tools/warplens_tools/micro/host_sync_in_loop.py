@@ -68,7 +68,7 @@ def check(view: KernelView) -> Iterator[Finding]:
         kernel=view.kernel.qualified_name,
         span=wait.span,
         severity="warning" if known else "information",
-        confidence=("medium" if copies else "high") if known else "low",
+        confidence=("medium" if copies or repeated.loop.launches > 1 else "high") if known else "low",
         message=(
             f"{wait.name} makes the host wait in every iteration of the loop that launches {view.kernel.name}: "
             "the device idles until the next launch reaches it."

@@ -22,7 +22,8 @@ relax_steps<<<1, 1024>>>(cells, 1024, steps);   // the loop inside the kernel, o
 kernel's loops are constant.
 
 **Threshold.** A duration below the cost of a launch. A loop that waits for the device in each iteration is
-reported as host-sync-in-loop, loops of fewer than 16 iterations not at all.
+reported as host-sync-in-loop; loops of fewer than 16 iterations, and loops with further kernels, which may hide
+the launch, not at all.
 
 **References.** CUDA C++ Programming Guide, "CUDA Graphs"; NVIDIA Technical Blog, "Getting Started with CUDA Graphs".
 """
@@ -43,7 +44,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     repeated = repeated_launch(view)
     if repeated is None or repeated.duration_ns is None or repeated.duration_ns >= LAUNCH_NS:
         return
-    if repeated.loop.waits:
+    if repeated.loop.waits or repeated.loop.launches > 1:
         return
     ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
     site = view.model.launches_of(view.kernel)[0]
