@@ -16,7 +16,7 @@ from warplens_cutlass.search.by_name import name_matches, rank_names
 from warplens_cutlass.search.by_words import rank_words
 from warplens_cutlass.search.present import result_of, section_results
 from warplens_cutlass.search.question import Question, ask
-from warplens_cutlass.search.ranked import Ranked, example_first_after_definition, spread
+from warplens_cutlass.search.ranked import Ranked, definition_then_example, spread
 from warplens_cutlass.search.reader import Reader, forget_reader, open_reader
 from warplens_cutlass.settings import IndexSettings, RankingSettings
 from warplens_cutlass.store.generation import current_index
@@ -147,7 +147,7 @@ def _search_one(
     ranked = [r for r in _best_of_each(ranked) if _kept(r, options, reader)]
     chosen = spread(ranked, max(options.limit, 10), ranking)
     if named or facts:
-        chosen = example_first_after_definition(chosen)
+        chosen = definition_then_example(chosen, ranking.definition_floor)
     chosen = chosen[: options.limit]
     results = [result_of(r, reader, settings, question) for r in chosen]
     if not facts and not named and (not options.kinds or "section" in options.kinds):

@@ -71,6 +71,14 @@ class RankingSettings(msgspec.Struct, frozen=True):
     concept_power: float = 1.3
     concept_decay: float = 0.9
     concept_example: float = 0.85
+    #: What a candidate that answers nothing else of the question keeps of its concept.
+    concept_alone: float = 0.6
+    #: What a file gains of each further concept that names it.
+    further_concept: float = 0.4
+    #: What a candidate gains per covered share above 0.6 of the question's weight.
+    full_coverage: float = 0.6
+    #: As `name_focus`, for the name of the file.
+    file_focus: float = 0.2
     #: A query that is a name: how its best score compares with words, what a matching qualification and a
     #: file of that name multiply, what its examples are worth, and how close a name split over words must be.
     name_scale: float = 1.6
@@ -86,6 +94,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     ptx: float = 1.3
     ptx_decay: float = 0.93
     ptx_floor: float = 0.45
+    #: Plain loads, stores and arithmetic count this much.
+    ptx_plain: float = 0.5
     #: A symbol of the corpus that the code already uses.
     known_name: float = 0.5
     #: What an example gains at most for using all recognised concepts.
@@ -93,6 +103,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: Words given with code count this much beside it; those of its own function names and comments this much.
     words_beside_code: float = 0.8
     words_in_code: float = 0.35
+    #: For names and code the best definition leads unless it scores below this share of the best example.
+    definition_floor: float = 0.6
     #: Candidates read from the full-text index.
     candidates: int = 130
     file_candidates: int = 60

@@ -14,7 +14,7 @@ _GROUPS = """
 hopper, sm90, h100, h200, gh200, h800
 blackwell, sm100, b200, gb200, b100
 sm103, b300, gb300, blackwell ultra
-sm120, geforce, rtx5090, 5090
+sm120, geforce, rtx5090, 5090, 5080, 5070, consumer
 ampere, sm80, a100, sm86
 ada, sm89, l40, 4090
 turing, sm75, t4
@@ -75,8 +75,8 @@ async, asynchronous, cpasync
 scheduler, schedule, scheduling
 scale, scaling, scaled
 predicate, predicated, predication
-residue, residual
-dequantize, dequant
+residue, residual, border, boundary, bound, edge, valid
+dequantize, dequant, unpack
 convert, conversion, converter
 vectorize, vectorized, vector, vectorizing
 swizzle, swizzled, swizzling

@@ -127,8 +127,14 @@ def file_grades(places: Sequence[Place], query: Query) -> list[int]:
 
 
 def symbol_grades(places: Sequence[Place], query: Query, lines: Lines) -> list[int]:
-    """Grade of each result at symbol level."""
-    return [max((a.grade for a in query.answers if _lands(p, a, lines)), default=0) for p in places]
+    """Grade of each result at symbol level; a definition counts once."""
+    seen: set[Place] = set()
+    grades = []
+    for place in places:
+        grade = max((a.grade for a in query.answers if _lands(place, a, lines)), default=0)
+        grades.append(0 if place in seen else grade)
+        seen.add(place)
+    return grades
 
 
 def _lands(place: Place, right: Right, lines: Lines) -> bool:

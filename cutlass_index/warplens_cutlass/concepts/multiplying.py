@@ -67,6 +67,19 @@ CONCEPTS = (
         weight=1.1,
     ),
     Concept(
+        does="takes the first operand from registers",
+        phrases=(
+            "a from registers",
+            "operand a registers wgmma",
+            "register sourced a",
+            "rs mainloop",
+            "rmem a",
+            "takes a from registers",
+        ),
+        symbols=("MainloopSm90TmaGmmaRmemAWarpSpecialized", "rs_op_selector", "MMA_64x128x16_F32F16F16_RS"),
+        examples=("sm90_mma_tma_gmma_rs_warpspecialized.hpp", "hopper_mixed_dtype_gemm.cu"),
+    ),
+    Concept(
         does="multiplies with Blackwell's tcgen05.mma",
         phrases=("tcgen05 mma", "umma", "blackwell tensor core instruction", "fifth generation tensor core"),
         symbols=("SM100_MMA_F16BF16_SS", "SM100_MMA_TF32_SS", "make_tiled_mma"),
@@ -168,7 +181,8 @@ CONCEPTS = (
         symbols=("Gemv", "GemvBatchedStrided", "GemvBlockScaled", "DefaultGemv"),
         examples=("91_fp4_gemv",),
         structure=("matrix vector product",),
-        weight=1.1,
+        weight=1.3,
+        supersedes=("multiplies tiles held in shared memory in a product loop",),
     ),
     Concept(
         does="uses packed integer dot products",
@@ -287,6 +301,8 @@ CONCEPTS = (
         ),
         symbols=("Trmm", "Symm"),
         examples=("32_basic_trmm", "33_ampere_3xtf32_tensorop_symm"),
+        structure=("triangular product",),
+        weight=1.35,
     ),
     Concept(
         does="contracts tensors of several modes",

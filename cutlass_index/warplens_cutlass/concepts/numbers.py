@@ -36,7 +36,7 @@ CONCEPTS = (
         symbols=("NumericArrayConverter", "NumericConverter", "half_t", "bfloat16_t"),
         traces=(
             (
-                r"__float22half2_rn|__float2half\w*|__half22float2|__float2bfloat16\w*|cvt\.rn\.(?:b?f16x2|f16|bf16)",
+                r"__floats?2\w*(?:half|bfloat)\w*|__half\w*2float\w*|__bfloat\w*2float\w*|cvt\.rn\.(?:b?f16x2|f16|bf16)",
             ),
         ),
         weight=0.6,
@@ -54,6 +54,9 @@ CONCEPTS = (
             "dequantize weights",
             "w4a16",
             "upcast weights",
+            "unpack int4",
+            "int4 to half",
+            "convert int4",
             "int8 weights half activations",
         ),
         symbols=(

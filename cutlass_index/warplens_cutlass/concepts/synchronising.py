@@ -249,6 +249,7 @@ CONCEPTS = (
         ),
         symbols=("Semaphore", "GenericBarrier", "Barrier"),
         traces=(
+            (r"atomicAdd\s*\([^;]*?,\s*1\w?\s*\)\s*==",),
             (r"atomicCAS\s*\(\s*&?\w*(?:lock|mutex|sem)",),
             (r"while\s*\([^)]*(?:ld\.acquire|atomicAdd\([^,]+,\s*0\)|volatile)",),
             (r"ld\.global\.acquire|red\.release",),

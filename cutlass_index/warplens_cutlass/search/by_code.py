@@ -19,12 +19,15 @@ _PTX_NEUTRAL = frozenset(
     ("sync", "aligned", "volatile", "cta", "b64", "b32", "u32", "release", "relaxed", "acquire")
 )
 
+#: Loads, stores and arithmetic, which many wrappers hold beside what they are for.
+_PTX_PLAIN = frozenset("ld st add sub mul mad fma and or xor shl shr cvt min max neg".split())  # noqa: SIM905
+
 
 def rank_code(
     facts: CodeFacts, reader: Reader, settings: RankingSettings, arch: frozenset[str]
 ) -> list[Ranked]:
     """All candidates with their scores, unordered. Scores are in the units of `rank_words`."""
-    boosts = Boosts()
+    boosts = Boosts(settings.further_concept)
     _boost_ptx(boosts, facts.ptx, reader, settings)
     boost_concepts(boosts, _matches(facts.seen), reader, settings, arch)
     _boost_known(boosts, facts, reader, settings)
@@ -49,7 +52,8 @@ def _boost_ptx(
 ) -> None:
     for place, operation in enumerate(operations[:12]):
         for hit, share in ptx_definitions(operation, reader, settings):
-            value = settings.ptx * share * settings.ptx_decay**place
+            plain = settings.ptx_plain if operation.split(".", 1)[0] in _PTX_PLAIN else 1.0
+            value = settings.ptx * share * plain * settings.ptx_decay**place
             boosts.symbol(hit, value, f"wraps {operation.split('.')[0]}: {operation}"[:120])
 
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from warplens_cutlass.search.by_name import examples_of
 from warplens_cutlass.search.names import NameMatch, match_names
 from warplens_cutlass.search.prior import arch_factor, prior
 from warplens_cutlass.search.question import Question
 from warplens_cutlass.search.ranked import Ranked, is_example
 from warplens_cutlass.search.reader import Reader, SymbolHit
-from warplens_cutlass.search.scoring import candidates, file_weights, score_rows, symbol_weights
+from warplens_cutlass.search.scoring import (
+    NO_EVIDENCE,
+    Evidence,
+    candidates,
+    file_weights,
+    score_rows,
+    symbol_weights,
+)
 from warplens_cutlass.search.thesaurus import ConceptMatch, concepts_in
 from warplens_cutlass.settings import RankingSettings
 from warplens_cutlass.vocabulary import query_words
@@ -25,7 +34,8 @@ _DEFINITIONS_OF_A_NAME = 3
 class Boosts:
     """What concepts and spellings add to definitions and files, with the reason."""
 
-    def __init__(self) -> None:
+    def __init__(self, further: float) -> None:
+        self.further = further
         self.symbols: dict[int, tuple[float, str]] = {}
         self.files: dict[int, tuple[float, str]] = {}
         self.hits: dict[int, SymbolHit] = {}
@@ -37,14 +47,18 @@ class Boosts:
             self.symbols[hit.id] = (value, why)
 
     def file(self, file_id: int, value: float, why: str) -> None:
-        """Raise a file to at least `value`."""
-        if value > self.files.get(file_id, (0.0, ""))[0]:
-            self.files[file_id] = (value, why)
+        """Raise a file by the best value given for it, and by a part of every further concept's."""
+        old, reason = self.files.get(file_id, (0.0, why))
+        if reason == why:
+            self.files[file_id] = (max(value, old), why)
+        else:
+            best = why if value > old else reason
+            self.files[file_id] = (max(value, old) + self.further * min(value, old), best)
 
 
 def rank_words(question: Question, reader: Reader, settings: RankingSettings) -> list[Ranked]:
     """All candidates with their scores, unordered."""
-    boosts = Boosts()
+    boosts = Boosts(settings.further_concept)
     boost_concepts(boosts, concepts_in(question), reader, settings, question.arch)
     _boost_spellings(boosts, question, reader, settings)
     symbol_ids = candidates(question, reader, "symbol_words", symbol_weights(settings), settings.candidates)
@@ -62,29 +76,49 @@ def rank_words(question: Question, reader: Reader, settings: RankingSettings) ->
         settings,
     )
     asked = frozenset(w for term in question.terms for spelling in term.spellings for w in spelling)
-    return [_rank(hit, words.get(hit.id, 0.0), files.get(hit.file_id, 0.0), boosts, question, reader, settings, asked,
-                  main=hit.id in mains) for hit in hits.values()]  # fmt: skip
+    context = _Context(question, reader, settings, boosts, asked, mains)
+    return [
+        _rank(hit, words.get(hit.id, NO_EVIDENCE), files.get(hit.file_id, NO_EVIDENCE), context)
+        for hit in hits.values()
+    ]
 
 
-def _rank(
-    hit: SymbolHit, words: float, file: float, boosts: Boosts, question: Question, reader: Reader,
-    settings: RankingSettings, asked: frozenset[str], *, main: bool,
-) -> Ranked:  # fmt: skip
-    role = settings.roles.get(hit.role, 0.8)
-    focus = 1 + settings.name_focus * (_focus(hit, asked) - 0.5)
-    own = (1 - settings.file_share) * words * prior(hit, reader, settings) * focus
-    around = settings.file_share * file * role * (1.0 if main else settings.not_main)
-    extra, why = boosts.symbols.get(hit.id, (0.0, ""))
-    file_extra, file_why = boosts.files.get(hit.file_id, (0.0, "")) if main else (0.0, "")
+class _Context(msgspec.Struct, frozen=True):
+    """What stays the same for all candidates of one question."""
+
+    question: Question
+    reader: Reader
+    settings: RankingSettings
+    boosts: Boosts
+    #: All words of the question, in every spelling.
+    asked: frozenset[str]
+    #: Definitions that their files are about.
+    mains: frozenset[int]
+
+
+def _rank(hit: SymbolHit, words: Evidence, file: Evidence, context: _Context) -> Ranked:
+    settings = context.settings
+    main = hit.id in context.mains
+    focus = 1 + settings.name_focus * (_focus(split(hit.name), context.asked) - 0.5)
+    stem = hit.path.rsplit("/", 1)[-1].split(".", 1)[0]
+    file_focus = 1 + settings.file_focus * (_focus(split(stem), context.asked) - 0.5)
+    own = (1 - settings.file_share) * words.score * prior(hit, context.reader, settings) * focus
+    around = settings.file_share * file.score * settings.roles.get(hit.role, 0.8) * file_focus
+    extra, why = context.boosts.symbols.get(hit.id, (0.0, ""))
+    file_extra, file_why = context.boosts.files.get(hit.file_id, (0.0, "")) if main else (0.0, "")
     if file_extra > extra:
         extra, why = file_extra, file_why
-    score = (own + around + extra) * arch_factor(hit.arch, question.arch, settings)
+    coverage = max(words.coverage, file.coverage)
+    extra *= settings.concept_alone + (1 - settings.concept_alone) * coverage
+    full = 1 + settings.full_coverage * max(0.0, coverage - 0.6)
+    score = ((own + around * (1.0 if main else settings.not_main)) * full + extra) * arch_factor(
+        hit.arch, context.question.arch, settings
+    )
     return Ranked(hit, score, why, example=is_example(hit))
 
 
-def _focus(hit: SymbolHit, asked: frozenset[str]) -> float:
-    """Share of the name's words that the question speaks of: 1 for a name that says nothing else."""
-    words = split(hit.name)
+def _focus(words: Sequence[str], asked: frozenset[str]) -> float:
+    """Share of a name's words that the question speaks of: 1 for a name that says nothing else."""
     return sum(w in asked for w in words) / max(len(words), 1)
 
 

@@ -31,7 +31,7 @@ def match_names(
         return []
     found = _equal(last, norm, reader)
     if len(norm) >= 4:
-        found |= {m.name: m for m in _containing(norm, reader) if m.name not in found}
+        found |= {m.name: m for m in _containing(last, norm, reader) if m.name not in found}
     if fuzzy and len(norm) >= 5 and max((m.quality for m in found.values()), default=0.0) < 0.8:
         found |= {m.name: m for m in _misspelt(norm, reader, settings) if m.name not in found}
     return sorted(found.values(), key=lambda m: (-m.quality, len(m.name), m.name))[:40]
@@ -47,7 +47,7 @@ def _equal(last: str, norm: str, reader: Reader) -> dict[str, NameMatch]:
     return matches
 
 
-def _containing(norm: str, reader: Reader) -> Iterable[NameMatch]:
+def _containing(last: str, norm: str, reader: Reader) -> Iterable[NameMatch]:
     """Names with the spelling inside; the more of the name it covers the better, beginnings and ends first."""
     rows = reader.rows(
         "SELECT name, norm FROM names WHERE defined AND norm <> ?1 AND instr(norm, ?1) ORDER BY length(norm) LIMIT 60",
@@ -56,8 +56,9 @@ def _containing(norm: str, reader: Reader) -> Iterable[NameMatch]:
     for name, other in rows:
         text = str(other)
         share = len(norm) / len(text)
-        edge = 0.06 if text.startswith(norm) or text.endswith(norm) else 0.0
-        yield NameMatch(str(name), 0.55 + edge + 0.3 * share, "part of the name")
+        edge = 0.08 if text.startswith(norm) else 0.05 if text.endswith(norm) else 0.0
+        edge += 0.05 if last in str(name) else 0.0
+        yield NameMatch(str(name), 0.53 + edge + 0.3 * share, "part of the name")
 
 
 def _misspelt(norm: str, reader: Reader, settings: RankingSettings) -> Iterable[NameMatch]:

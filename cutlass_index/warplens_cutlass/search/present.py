@@ -80,8 +80,8 @@ def section_results(
     weights = (ranking.title_weight, ranking.path_weight, ranking.doc_weight)
     ids = candidates(question, reader, "section_words", weights, 20)
     scores = score_rows(question, reader, "section_words", ids, weights, ranking)
-    best = sorted(scores, key=lambda i: -scores[i])[:2]
-    found = [_section(i, scores[i] * ranking.roles["documentation"], reader) for i in best]
+    best = sorted(scores, key=lambda i: -scores[i].score)[:2]
+    found = [_section(i, scores[i].score * ranking.roles["documentation"], reader) for i in best]
     merged = sorted([*results, *(s for s in found if s is not None)], key=lambda r: -r.score)
     return merged[: options.limit]
 

@@ -19,7 +19,7 @@ _BRANDS = frozenset(
 #: What a word of plain prose weighs beside one of code.
 _PROSE = 0.45
 _DEVICES = {"h100": "sm90", "h200": "sm90", "b200": "sm100", "gb200": "sm100", "a100": "sm80", "v100": "sm70",
-            "t4": "sm75", "l40": "sm89", "5090": "sm120", "4090": "sm89"}  # fmt: skip
+            "t4": "sm75", "l40": "sm89", "5090": "sm120", "5080": "sm120", "5070": "sm120", "4090": "sm89"}  # fmt: skip
 
 
 class Term(msgspec.Struct, frozen=True):

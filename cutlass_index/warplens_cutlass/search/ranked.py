@@ -38,14 +38,16 @@ def spread(ranked: Iterable[Ranked], limit: int, settings: RankingSettings) -> l
     return chosen
 
 
-def example_first_after_definition(chosen: list[Ranked]) -> list[Ranked]:
-    """The best definition first, the best example second, the rest in order."""
-    if len(chosen) < 3 or chosen[0].example:
+def definition_then_example(chosen: list[Ranked], floor: float) -> list[Ranked]:
+    """The best definition first, the best example second, the rest in order.
+
+    A definition that scores below `floor` of the best stays where it is.
+    """
+    definition = next((r for r in chosen if not r.example), None)
+    example = next((r for r in chosen if r.example), None)
+    if definition is None or example is None or definition.score < floor * chosen[0].score:
         return chosen
-    at = next((i for i, r in enumerate(chosen) if r.example), None)
-    if at is None or at <= 1:
-        return chosen
-    return [chosen[0], chosen[at], *chosen[1:at], *chosen[at + 1 :]]
+    return [definition, example, *(r for r in chosen if r is not definition and r is not example)]
 
 
 def is_example(hit: SymbolHit) -> bool:

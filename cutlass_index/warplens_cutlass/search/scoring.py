@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from warplens_cutlass.search.question import Question, Term
 from warplens_cutlass.search.reader import Reader
 from warplens_cutlass.settings import RankingSettings
 
 #: Inverse document frequency below which a word finds too much: one definition in seven holds it.
 _COMMON = 2.1
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """How a row answers a question: its score, and the share of the question's weight that its telling
+    fields (all but the body) hold. Both are 0 to 1.
+    """
+
+    score: float
+    coverage: float
+
+
+NO_EVIDENCE = Evidence(0.0, 0.0)
 _SYMBOL_FIELDS = "name, path, signature, doc, body"
 _FILE_FIELDS = "path, title, doc, names, body"
 
@@ -60,8 +74,8 @@ def match_expression(terms: Sequence[Term]) -> str:
 def score_rows(
     question: Question, reader: Reader, table: str, ids: Sequence[int], weights: Sequence[float],
     settings: RankingSettings,
-) -> dict[int, float]:  # fmt: skip
-    """Score of each row in 0…1: 1 when every word stands in the best field."""
+) -> dict[int, Evidence]:  # fmt: skip
+    """Evidence of each row; its score is 1 when every word stands in the best field."""
     if not ids:
         return {}
     fields = (
@@ -75,7 +89,7 @@ def score_rows(
     best = max(weights)
     plan = _plan(question.terms, settings)
     return {
-        int(str(row[0])): _score([f" {field} " for field in row[1:]], plan, weights) / best for row in rows
+        int(str(row[0])): _score([f" {field} " for field in row[1:]], plan, weights, best) for row in rows
     }
 
 
@@ -96,9 +110,10 @@ def _plan(terms: Sequence[Term], settings: RankingSettings) -> _Plan:
     ]
 
 
-def _score(fields: Sequence[str], plan: _Plan, weights: Sequence[float]) -> float:
+def _score(fields: Sequence[str], plan: _Plan, weights: Sequence[float], best: float) -> Evidence:
     whole = "".join(fields)
-    total = 0.0
+    total = coverage = 0.0
+    telling = 1.3 * weights[-1]
     for weight, spellings in plan:
         value = 0.0
         for needles, factor in spellings:
@@ -111,7 +126,8 @@ def _score(fields: Sequence[str], plan: _Plan, weights: Sequence[float]) -> floa
                 found = min(found, _found(fields, needle, weights))
             value = max(value, factor * found)
         total += weight * value
-    return total
+        coverage += weight if value > telling else 0.0
+    return Evidence(total / best, coverage)
 
 
 def _found(fields: Sequence[str], needle: str, weights: Sequence[float]) -> float:

@@ -103,6 +103,16 @@ def _matrix_vector(code: Code) -> int:
     )
 
 
+def _triangular(code: Code) -> int:
+    """A product loop that ends at the row it works on."""
+    for loop in code.loops:
+        if re.search(r"<=?\s*(?:i|row|r)\s*;|=\s*(?:i|row|r)\s*;", loop.head) and _SUBSCRIPT_PRODUCT.search(
+            loop.body
+        ):
+            return loop.line
+    return 0
+
+
 def _double_buffer(code: Code) -> int:
     flip = re.compile(
         r"(\w+)\s*\^=\s*1|(\w+)\s*=\s*1\s*-\s*\2\b|(\w+)\s*=\s*!\s*\3\b|(\w+)\s*=\s*\4\s*\^\s*1|"
@@ -136,6 +146,9 @@ def _split_reduction(code: Code) -> int:
         code.text,
         re.I,
     )
+    sums = re.search(r"for\s*\([^;]*;[^;]*<\s*\w*(?:split|slice)\w*[^)]*\)[^;]*\+=", code.text, re.I)
+    if sums and shared_out:
+        return _line(code.text, sums)
     has_product = _product_loop(code) or re.search(r"\+=[^;]*\*", code.text)
     return _line(code.text, range_of_block) if shared_out and range_of_block and has_product else 0
 
@@ -271,6 +284,7 @@ _CHECKS: tuple[tuple[str, Callable[[Code], int]], ...] = (
     ("product loop", _product_loop),
     ("outer product", _outer_product),
     ("matrix vector product", _matrix_vector),
+    ("triangular product", _triangular),
     ("double buffer", _double_buffer),
     ("persistent loop", _persistent),
     ("split reduction", _split_reduction),
