@@ -9,7 +9,7 @@ WARPLENS := $(VENV)/bin/warplens
 export WARPLENS_HOME := $(CURDIR)/.tools/warplens
 export WARPLENS_CACHE := $(CURDIR)/.tools/cache
 
-.PHONY: demo toolchain bench bench-gpu test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup
+.PHONY: demo toolchain bench bench-gpu test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup bench-index
 
 setup: $(READY)
 
@@ -23,6 +23,9 @@ toolchain: $(READY)
 
 demo: toolchain
 	$(WARPLENS) check examples/first --fail-on never
+
+bench-index: $(READY)
+	$(PY) -m tests.index.bench --baselines --out docs/benchmarks/index.json
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .

@@ -5,8 +5,8 @@ from tests.index.conftest import MINI
 from warplens_cutlass.extract.atoms import parse_atom
 from warplens_cutlass.extract.body import ptx_operations
 from warplens_cutlass.extract.file import extract_file
-from warplens_cutlass.extract.mask import first_branches, mask
 from warplens_cutlass.model import Definition, FileFacts, Skipped
+from warplens_tools.source.mask import first_branches, mask_library
 
 
 def facts(path: str) -> FileFacts:
@@ -88,7 +88,7 @@ def test_hostile_texts_are_skipped_with_a_reason() -> None:
 
 @given(st.binary(max_size=400))
 def test_masking_keeps_offsets(data: bytes) -> None:
-    for changed in (mask(data), first_branches(data)):
+    for changed in (mask_library(data), first_branches(data)):
         assert len(changed) == len(data)
         assert [i for i, b in enumerate(changed) if b == 10] == [i for i, b in enumerate(data) if b == 10]
 

@@ -10,7 +10,7 @@ import tree_sitter_cpp
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser, Tree
 
-from warplens_cutlass.extract.mask import first_branches, mask
+from warplens_tools.source.mask import first_branches, mask_library
 
 #: tree-sitter's own stack is a heap, but a walk and the scanner degrade on such files; the deepest
 #: nesting in CUTLASS 4.2 is 31.
@@ -40,7 +40,7 @@ def parse(source: bytes) -> Parsed:
     On CUTLASS 4.2 this leaves fewer error bytes than either grammar alone. What is still badly read is
     read once more with one branch of each `#if` ladder.
     """
-    masked = mask(source)
+    masked = mask_library(source)
     best = _parse("cuda", masked, source)
     if best.error_bytes:
         best = min(best, _parse("cpp", masked, source), key=lambda p: p.error_bytes)

@@ -129,7 +129,8 @@ def cutlass(
 
 def _with_progress(action: Callable[[Report], T]) -> T:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("starting", total=1.0)
 
         def progress(message: str, share: float | None) -> None:
