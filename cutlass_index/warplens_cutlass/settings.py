@@ -28,9 +28,9 @@ class RankingSettings(msgspec.Struct, frozen=True):
 
     #: Weight of a query word by the field it is found in.
     name_weight: float = 3.0
-    path_weight: float = 2.2
+    path_weight: float = 2.1
     title_weight: float = 2.4
-    doc_weight: float = 1.3
+    doc_weight: float = 1.2
     signature_weight: float = 0.9
     body_weight: float = 0.6
     #: A synonym counts this much of the word itself.
@@ -56,29 +56,29 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: The same for further definitions of one qualified name (overloads, specialisations).
     same_name: float = 0.8
     #: A query whose joined words are a name exactly: added to the score, in units of the best words score.
-    joined_name: float = 0.8
+    joined_name: float = 0.5
     #: An identifier in the query that names a definition, in the same units.
     written_name: float = 1.5
     #: … and among prose only from this closeness on.
     name_in_prose: float = 0.82
     #: What a name that holds nothing but words of the query gains over one that holds half of them, twice.
-    name_focus: float = 0.3
+    name_focus: float = 0.35
     #: A definition that is not what its file is about gets this much of the file's evidence.
     not_main: float = 0.8
     #: A concept of the thesaurus whose words the query covers adds up to this, in the same units.
-    concept: float = 0.9
+    concept: float = 1.1
     #: … times the covered share to this power, times this per place in its list, and this for its examples.
-    concept_power: float = 1.3
+    concept_power: float = 1.15
     concept_decay: float = 0.9
-    concept_example: float = 0.85
+    concept_example: float = 0.75
     #: What a candidate that answers nothing else of the question keeps of its concept.
-    concept_alone: float = 0.6
+    concept_alone: float = 0.7
     #: What a file gains of each further concept that names it.
-    further_concept: float = 0.4
+    further_concept: float = 0.5
     #: What a candidate gains per covered share above 0.6 of the question's weight.
-    full_coverage: float = 0.6
+    full_coverage: float = 1.2
     #: As `name_focus`, for the name of the file.
-    file_focus: float = 0.2
+    file_focus: float = 0.1
     #: A query that is a name: how its best score compares with words, what a matching qualification and a
     #: file of that name multiply, what its examples are worth, and how close a name split over words must be.
     name_scale: float = 1.6
@@ -106,8 +106,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: For names and code the best definition leads unless it scores below this share of the best example.
     definition_floor: float = 0.6
     #: Candidates read from the full-text index.
-    candidates: int = 130
-    file_candidates: int = 60
+    candidates: int = 100
+    file_candidates: int = 50
     #: Least similarity (0 to 1) for a misspelt name.
     fuzzy_floor: float = 0.62
 

@@ -51,7 +51,6 @@ conv, convolution, conv2d, implicit gemm
 wgrad, weight gradient
 dgrad, data gradient
 cta, threadblock, block
-tma, tensormap
 warpspecialized, warp specialized
 pingpong, ping pong
 cooperative, coop

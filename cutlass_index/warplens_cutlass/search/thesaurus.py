@@ -19,7 +19,7 @@ class ConceptMatch(msgspec.Struct, frozen=True):
 
 
 #: Least share of a phrase's words that the question must hold, and least number where it lacks one.
-_PHRASE_FLOOR = 0.6
+_PHRASE_FLOOR = 0.7
 
 
 @functools.cache
