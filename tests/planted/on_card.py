@@ -26,7 +26,7 @@ from warplens_tools.run.probe.visit import Command
 
 #: Seconds for one program, and for one under Nsight Compute.
 PROGRAM_LIMIT, NCU_LIMIT = 60.0, 60.0
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 6
 _SECTIONS = (
     "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "ComputeWorkloadAnalysis",
     "WarpStateStats", "SchedulerStats", "SourceCounters", "Occupancy", "LaunchStats", "InstructionStats",

@@ -65,6 +65,8 @@ class WarpAccess(msgspec.Struct, frozen=True):
     #: Bytes of one element of the array, and how many of them the kernel uses.
     element: int
     used: int
+    #: Lines whose instructions may be this access: its own, and those that use the record it is bound to.
+    lines_used: tuple[int, ...]
 
     @property
     def overfetch(self) -> float:
@@ -78,6 +80,7 @@ class _Place(msgspec.Struct, frozen=True):
     access: ArrayAccess
     element: int
     ranges: tuple[tuple[int, int], ...]
+    lines: tuple[int, ...]
 
 
 def warp_accesses(view: KernelView) -> list[WarpAccess]:
@@ -117,27 +120,35 @@ def _place(tree: SourceTree, view: KernelView, access: ArrayAccess) -> _Place | 
     element = element_bytes(tree, access.element_type)
     if access.index is None or element is None:
         return None
+    line = access.span.line
     if access.member:
         place = member_place(tree, access.element_type, access.member)
-        return _Place(access, element, (place,)) if place is not None else None
-    return _Place(access, element, _used_ranges(tree, view, access) or ((0, element),))
+        return _Place(access, element, (place,), (line,)) if place is not None else None
+    uses = _member_uses(view, access) if access.element_type in records(tree) else {}
+    places = [member_place(tree, access.element_type, m) for m in uses]
+    known = [p for p in places if p is not None]
+    if not uses or len(known) < len(places):
+        return _Place(access, element, ((0, element),), (line,))
+    lines = {line, *(n for found in uses.values() for n in found)}
+    return _Place(access, element, tuple(sorted(known)), tuple(sorted(lines)))
 
 
-def _used_ranges(tree: SourceTree, view: KernelView, access: ArrayAccess) -> tuple[tuple[int, int], ...]:
-    """Members that the kernel uses of `Particle p = particles[i];`: the compiler loads no others."""
-    record = records(tree).get(access.element_type)
-    if record is None or (access.writes and not access.reads):
-        return ()
+def _member_uses(view: KernelView, access: ArrayAccess) -> dict[str, list[int]]:
+    """Members that the kernel uses of `Particle p = particles[i];`, with their lines: it loads no others.
+
+    Empty where the whole record is used, or it is bound to no name.
+    """
     before = view.text.line_text(access.span.line)[: access.span.column - 1]
     bound = re.search(r"[\s&](\w+)\s*[={(]\s*\Z", before)
-    if bound is None:
-        return ()
-    uses = re.findall(rf"\b{bound[1]}\b(\s*\.\s*\w+)?", view.text.slice(view.kernel.body))
-    members = {u.replace(" ", "").strip() for u in uses[1:]}
-    if "" in members or not members:
-        return ()
-    places = [member_place(tree, access.element_type, m) for m in sorted(members)]
-    return tuple(sorted(p for p in places if p is not None)) if all(places) else ()
+    if bound is None or not access.reads:
+        return {}
+    use = re.compile(rf"\b{bound[1]}\b((?:\s*\.\s*\w+)*)")
+    found: dict[str, list[int]] = {}
+    for line in range(access.span.line, view.kernel.body.end_line + 1):
+        text = view.text.line_text(line)
+        for hit in use.finditer(text, access.span.column - 1 if line == access.span.line else 0):
+            found.setdefault("".join(hit[1].split()), []).append(line)
+    return {} if "" in found else found
 
 
 class _Lanes:
@@ -190,6 +201,7 @@ class _Lanes:
             aligned=shape.first % self.limits.sector_bytes == 0,
             element=place.element,
             used=min(used, place.element),
+            lines_used=place.lines,
         )
 
     def _siblings(self, place: _Place, every: Sequence[_Place]) -> list[_Place]:

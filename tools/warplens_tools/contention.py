@@ -30,12 +30,13 @@ from warplens_tools.source.varying import lane_names, mentions_lanes
 from warplens_tools.text import Span
 from warplens_tools.traffic import dram_floor
 
-#: Clocks of the SM that one lane's atomic holds its address: in an L2 slice, and in shared memory natively
-#: (integers) or as a compare-and-swap loop (floating point).
+#: Clocks that one lane's atomic holds its address. Global: one a clock (Kepler GK110 whitepaper, "Atomic
+#: Memory Operations"). Shared: a read and a write natively (integers); as a compare-and-swap loop (floating
+#: point) about the latency of its load and swap over the warps that run it side by side. Not measured here.
 GLOBAL_CLOCKS, SHARED_CLOCKS, SHARED_LOOP_CLOCKS = 1.0, 2.0, 20.0
-#: Addresses that the L2 serves side by side.
+#: Addresses that the L2 serves side by side: an order of magnitude, cards have 48 to 96 slices.
 L2_SLICES = 64
-#: Clocks of one pass of the constant cache.
+#: Clocks of one pass of the constant cache: a request a clock, as for a conflict-free pass of shared memory.
 CONSTANT_CLOCKS = 1.0
 _WORD = 4
 _GLOBAL_OPCODES = frozenset({"RED", "REDG", "ATOM", "ATOMG"})

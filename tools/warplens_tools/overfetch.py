@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -15,6 +16,10 @@ from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, kernel_line, weight
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import space_of
 from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.source.accesses import ArrayAccess, accesses
+from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.forms import ONE
+from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 from warplens_tools.traffic import dram_floor
 
@@ -27,6 +32,9 @@ Cause = Literal["field", "chunk", "read", "write"]
 REPORTED = 2.0
 #: Expected gain below which a finding would only distract: an access in cold code, or served by a cache.
 WORTH = 1.1
+#: Overfetch from which an access is reported too where its sectors keep the L1 or the L2 this share of the
+#: busiest unit's time (Nsight Compute calls a unit busy from 60 % of its peak on).
+SCATTERED, NEAR = 4.0, 0.6
 #: Bytes between lanes up to which a constant stride counts as a record laid out by hand.
 _RECORD_BYTES = 128
 _SECTOR_BYTES = 32
@@ -67,6 +75,33 @@ def _is_field(warp: WarpAccess) -> bool:
     return by_hand and apart <= _RECORD_BYTES
 
 
+def loaded_stretches(view: KernelView) -> list[ArrayAccess]:
+    """Reads `v[j]` in `for (j = start[row]; …; ++j)` where each thread has a row of its own, as in a CSR product."""
+    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
+    every = accesses(parse_tree(view.text), view.kernel, block)
+    per_thread = {
+        view.text.slice(a.span)
+        for a in every
+        if a.space == "global" and a.index is not None and a.index.coefficient("threadIdx.x")
+    }
+    return [a for a in every if a.space == "global" and a.reads and _walks_loaded(view, a, per_thread)]
+
+
+def _walks_loaded(view: KernelView, access: ArrayAccess, per_thread: set[str]) -> bool:
+    loop = access.loops[-1] if access.loops else None
+    if loop is None or access.index is not None or access.indices != (loop.variable,) or loop.step != ONE:
+        return False
+    header = view.text.slice(loop.span).partition(";")[0]
+    _, _, first = header.partition("=")
+    body = view.text.slice(view.kernel.body)
+    named = (
+        re.search(rf"\b{re.escape(first.strip())}\s*=\s*([^;,]+)[;,]", body)
+        if first.strip().isidentifier()
+        else None
+    )
+    return (named[1] if named else first).strip() in per_thread
+
+
 def uncoalesced(view: KernelView, cause: Cause) -> list[WarpAccess]:
     """The accesses with that cause that the compiled code still has, most wasteful first."""
     found = [w for w in warp_accesses(view) if cause_of(w) == cause and is_compiled(view, w)]
@@ -83,11 +118,7 @@ def is_compiled(view: KernelView, warp: WarpAccess) -> bool:
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         return True
-    line = warp.access.span.line
-    return any(
-        space_of(x) == "global" and kernel_line(x, view.model.path, view.kernel) == line
-        for x in compiled.instructions
-    )
+    return any(global_indices_on(view, compiled, line) for line in warp.lines_used)
 
 
 def sector_gain(view: KernelView, found: Iterable[WarpAccess]) -> Gain | None:
@@ -100,6 +131,17 @@ def sector_gain(view: KernelView, found: Iterable[WarpAccess]) -> Gain | None:
     before = pipes | dram_floor(compiled, weight, view)
     ratio = bound_ratio(before, pipes | dram_floor(compiled, weight, view, _spans(found)))
     return make_gain(ratio, 1.0, max(ratio, *(w.overfetch for w in found)))
+
+
+def _is_near(view: KernelView, worst: WarpAccess) -> bool:
+    """Whether the caches that a scattered access keeps busy come near the roof: units do not overlap perfectly."""
+    compiled = view.evidence.worst
+    if compiled is None or worst.overfetch < SCATTERED:
+        return False
+    weight = weights(analyse(compiled.instructions))
+    floor = dram_floor(compiled, weight, view)
+    top = max([*pipe_cycles(compiled.instructions, weight, view.gpu).values(), *floor.values()])
+    return max(floor["l2"], floor["l1 lines"]) >= NEAR * top
 
 
 def _spans(found: Iterable[WarpAccess]) -> frozenset[Span]:
@@ -116,9 +158,9 @@ def sector_finding(
 ) -> Finding | None:
     """The finding on the first of `found`; None where removing the cause would not show."""
     gain = sector_gain(view, found)
-    if gain is not None and gain.estimate < WORTH:
-        return None
     worst = found[0]
+    if gain is not None and gain.estimate < WORTH and not _is_near(view, worst):
+        return None
     known = block_extents(view.kernel, view.model) is not None
     confidence: Confidence = "medium" if gain is None or not known else "high"
     severity: Severity = "information" if gain is None else "warning"
@@ -150,7 +192,7 @@ def observations(view: KernelView, worst: WarpAccess) -> tuple[Observation, ...]
     ]  # fmt: skip
     compiled, binary = view.evidence.worst, view.evidence.binary
     if compiled is not None and binary is not None and compiled.instructions:
-        count = len(global_indices_on(view, compiled, worst.access.span.line))
+        count = sum(len(global_indices_on(view, compiled, line)) for line in worst.lines_used)
         seen.append(
             Observation("binary", binary.origin, "global accesses on the line", float(count), "instructions")
         )

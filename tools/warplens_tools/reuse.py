@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ from warplens_tools.source.tree import parse_tree
 
 #: Iterations assumed of a loop whose count the file does not fix.
 _TRIPS = 32
+#: What stands for an integer that is not known, and the threads of a block that are looked at.
+_LARGE, _MOST_THREADS = 4096, 1024
 
 
 class Reread(msgspec.Struct, frozen=True):
@@ -44,31 +46,51 @@ def rereads(view: KernelView) -> list[Reread]:
     """Global reads of the deepest loops whose elements several threads of a block read, most often first."""
     extents = block_extents(view.kernel, view.model)
     block = extents or (view.gpu.limits.warp_size, 1, 1)
+    known = argument_values(parse_tree(view.text), view.model, view.kernel)
     found = []
     for access in _global(view):
-        if access.reads and not access.writes and access.index is not None and access.loops:
-            found.append(Reread(access, _times(access, access.index, block)))
+        # What the innermost loop does not move is read once, or is a matter of aliasing.
+        if access.reads and not access.writes and access.index is not None and _follows(access, access.index):
+            found.append(Reread(access, _times(access, access.index, block, known)))
     return sorted(found, key=lambda r: (-r.times, r.access.span))
 
 
-def _times(access: ArrayAccess, index: Form, block: Sequence[int]) -> int:
-    """Threads of a block per element: those the index does not tell apart, and those that overlap by a loop."""
-    times = 1
-    names = [f"threadIdx.{axis}" for axis in "xyz"]
-    for name, extent in zip(names, block, strict=True):
-        if not index.mentions(name):
-            times *= extent
+def _follows(access: ArrayAccess, index: Form) -> bool:
+    return bool(access.loops) and _moves(index, access.loops[-1])
+
+
+def _times(access: ArrayAccess, index: Form, block: Sequence[int], known: Mapping[str, int]) -> int:
+    """Threads of a block per element: those that share it at once, and those that overlap by a loop."""
+    times = _sharing(index, block, known)
     taken: set[str] = set()
     for loop in access.loops:
         growth = index.growth(loop.counter) if loop.counter else None
         if growth is None or not growth.terms:
             continue
-        for name, extent in zip(names, block, strict=True):
+        for axis, extent in zip("xyz", block, strict=True):
+            name = f"threadIdx.{axis}"
             if name not in taken and index.mentions(name) and index.growth(name) == growth:
                 taken.add(name)
                 times *= max(1, min(loop.trips or _TRIPS, extent))
                 break
     return times
+
+
+def _sharing(index: Form, block: Sequence[int], known: Mapping[str, int]) -> int:
+    """Threads of a block over the different elements that they read in one iteration."""
+    x, y, z = block
+    same = {
+        s.name: known.get(s.name, _LARGE)
+        for s in index.symbols
+        if s.kind not in ("thread", "derived", "loop")
+    }
+    same |= {s.name: 0 for s in index.symbols if s.kind in ("loop", "block")}
+    count = min(x * y * z, _MOST_THREADS)
+    found = set()
+    for n in range(count):
+        threads = {"threadIdx.x": n % x, "threadIdx.y": n // x % y, "threadIdx.z": n // (x * y)}
+        found.add(index.evaluate({**same, **threads}))
+    return 1 if None in found else count // max(1, len(found))
 
 
 def sweeps(view: KernelView) -> list[Sweep]:

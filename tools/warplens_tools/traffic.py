@@ -26,6 +26,7 @@ from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import access_bytes, is_load, is_store, space_of
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.forms import Form
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 
@@ -64,6 +65,10 @@ def global_traffic(
 ) -> Traffic:
     """Global-memory traffic of one warp's pass; the accesses at spans `ideal` count as coalesced."""
     by_line = _global_accesses(view)
+    for warp in warp_accesses(view):
+        for used in warp.lines_used:
+            if used != warp.access.span.line:
+                by_line.setdefault(used, []).append(warp.access)
     by_span = {w.access.span: w for w in warp_accesses(view)}
     varying = _varying(by_line)
     thrashed = l1_overflows(view, compiled)
@@ -181,7 +186,13 @@ def is_compulsory(access: ArrayAccess, varying: frozenset[str]) -> bool | None:
     needed = varying | {loop.counter or loop.variable for loop in access.loops if loop.variable}
     if any(not loop.variable for loop in access.loops):
         return None
-    return all(access.index.mentions(name) for name in needed)
+    return all(access.index.mentions(name) for name in needed) and not _folds(access.index)
+
+
+def _folds(index: Form) -> bool:
+    """Whether several threads fall on one element: `i / n` without `i % n`, or the other way round."""
+    divided = {(s.operation, s.operands[1]) for s in index.symbols if s.operation in ("/", "%")}
+    return any(("%" if operation == "/" else "/", by) not in divided for operation, by in divided)
 
 
 def _global_accesses(view: KernelView) -> dict[int, list[ArrayAccess]]:

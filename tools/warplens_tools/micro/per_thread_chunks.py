@@ -20,7 +20,8 @@ for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * bloc
 ```
 
 **Evidence.** The index for every lane of a warp, and its growth from one iteration to the next: inside a
-sector along the loop, whole stretches apart along the lanes.
+sector along the loop, whole stretches apart along the lanes. Where a thread loads the start of its stretch (the rows
+of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data.
 
 **Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1.
 
@@ -32,15 +33,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.overfetch import sector_finding, uncoalesced
+from warplens_tools.overfetch import global_indices_on, loaded_stretches, sector_finding, uncoalesced
 
 
 def check(view: KernelView) -> Iterator[Finding]:
     """One finding per kernel, on the access that wastes most."""
     found = uncoalesced(view, "chunk")
     if not found:
+        yield from _loaded(view)
         return
     worst = found[0]
     text, name = view.text.slice(worst.access.span), worst.access.name
@@ -62,6 +65,38 @@ def check(view: KernelView) -> Iterator[Finding]:
     )
     if finding is not None:
         yield finding
+
+
+def _loaded(view: KernelView) -> Iterator[Finding]:
+    """A stretch whose bounds each thread loads: how far apart the lanes are is in the data."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return
+    found = [a for a in loaded_stretches(view) if global_indices_on(view, compiled, a.span.line)]
+    if not found:
+        return
+    worst, loop = found[0], found[0].loops[-1]
+    text, name = view.text.slice(worst.span), worst.name
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.span,
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"Each thread walks its own stretch of {name} in the loop of line {loop.span.line}, from a start it "
+            f"loads: {text} takes up to 32 cache lines a request, one per lane."
+        ),
+        guidance=(
+            f"Give each stretch of {name} to a warp (or to 2 to 16 lanes where stretches are short): the lanes step "
+            "through it together and add up by shuffles."
+        ),
+        evidence=(
+            Observation("source", "tree-sitter", "stretches that lanes of a warp walk side by side", text),
+        ),
+        index_query="",
+    )
 
 
 TOOL = MicroTool(

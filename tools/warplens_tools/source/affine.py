@@ -14,11 +14,13 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.source import forms
+from warplens_tools.source.arithmetic import combine, substituted
 from warplens_tools.source.bindings import Binding, changes, is_set_once
 from warplens_tools.source.constants import Dim3
 from warplens_tools.source.expanded import KernelTree
 from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.forms import Form, Symbol
+from warplens_tools.source.stepping import condition_of, initialised, is_initializer, stepping_loop
 from warplens_tools.text import Span
 
 _BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "block size", "gridDim": "grid size"}
@@ -58,7 +60,7 @@ class FormReader:
         self.block = dict(zip("xyz", block, strict=True))
         self._values: dict[tuple[int, str], Form | None] = {}
         self._set_once: dict[tuple[int, str], bool] = {}
-        self._loops: dict[int, Loop] = {}
+        self._loops: dict[tuple[int, str], Loop] = {}
         self._forms: dict[int, Form | None] = {}
         self._depth = 0
 
@@ -148,10 +150,20 @@ class FormReader:
         if cast and len(arguments) == 1:
             return self.form(arguments[0]) if _INTEGRAL.fullmatch(cast[1] or cast[2]) else None
         operation = _CALLS.get(name.removeprefix("::").removeprefix("std::"))
-        if operation is None or len(arguments) != 2:
+        if operation is None:
+            return self._returned(name, arguments)
+        if len(arguments) != 2:
             return None
         left, right = self.form(arguments[0]), self.form(arguments[1])
         return combine(operation, left, right) if left is not None and right is not None else None
+
+    def _returned(self, name: str, arguments: list[Node]) -> Form | None:
+        """What a function of the file that is one `return` gives."""
+        function = self.kernel.constants.function(name.split("<")[0].strip())
+        if function is None or len(function[0]) != len(arguments):
+            return None
+        known = {n: self.form(a) for n, a in zip(function[0], arguments, strict=True)}
+        return substituted(function[1], known)
 
     def size(self, node: Node) -> Form | None:
         """`sizeof(float)`"""
@@ -169,7 +181,10 @@ class FormReader:
         if loop is not None:
             return self._in_loop(loop)
         binding = constants.binding(name, node.start_byte)
-        return self._bound(binding) if binding is not None else None
+        if binding is None:
+            return None
+        stepped = stepping_loop(self.tree, node, binding) if binding.kind == "plain" else None
+        return self._in_loop(self.loop(stepped[0], binding, stepped[1])) if stepped else self._bound(binding)
 
     def set_once(self, binding: Binding) -> bool:
         """Whether nothing changes the variable after its declaration."""
@@ -211,7 +226,7 @@ class FormReader:
         """The loop around `node` whose variable `name` is, where only its header changes it."""
         child, current = node, node.parent
         while current is not None and current.type != "function_definition":
-            if current.type == "for_statement" and not _is_initializer(current, child):
+            if current.type == "for_statement" and not is_initializer(current, child):
                 loop = self.loop(current)
                 if loop.variable == name:
                     return loop if self._means(node, name, current) else None
@@ -239,17 +254,38 @@ class FormReader:
             return forms.variable(Symbol(f"{loop.variable}@{loop.offset}", "loop"))
         return None
 
-    def loop(self, node: Node) -> Loop:
-        """What is known of a loop statement."""
-        if node.start_byte not in self._loops:
-            self._loops[node.start_byte] = Loop(self.tree.span(node), node.start_byte)
-            self._loops[node.start_byte] = self._read_loop(node)
-        return self._loops[node.start_byte]
+    def loop(self, node: Node, stepped: Binding | None = None, update: Node | None = None) -> Loop:
+        """What is known of a loop statement; `stepped` is a variable of it that `update` steps in its body."""
+        key = (node.start_byte, stepped.name if stepped is not None else "")
+        if key not in self._loops:
+            self._loops[key] = Loop(self.tree.span(node), node.start_byte)
+            self._loops[key] = self._read_stepped(node, stepped, update) if stepped else self._read_loop(node)
+        return self._loops[key]
+
+    def _read_stepped(self, node: Node, binding: Binding, update: Node | None) -> Loop:
+        step, known = self._step(update, binding.name)
+        loop = Loop(self.tree.span(node), node.start_byte, variable=binding.name)
+        if not known or step is None or binding.value is None:
+            return loop
+        first = self.form(self.value_node(binding))
+        comparison, bound = self._condition(condition_of(node), binding.name)
+        return msgspec.structs.replace(
+            loop,
+            first=first,
+            step=step,
+            comparison=comparison,
+            bound=self.form(bound),
+            bound_text=self.tree.text_of(bound) if bound is not None else "",
+            # All that one loop steps counts by the same iterations.
+            counter=f"iteration@{node.start_byte}",
+        )
 
     def _read_loop(self, node: Node) -> Loop:
         plain = Loop(self.tree.span(node), node.start_byte)
-        variable, first = _initialised(node)
-        if node.type != "for_statement" or variable is None:
+        variable, first = initialised(node)
+        if variable is None:
+            return self._stepped_in(node) or plain
+        if node.type != "for_statement":
             return plain
         name = self.tree.code_of(variable)
         step, known = self._step(node.child_by_field_name("update"), name)
@@ -267,6 +303,17 @@ class FormReader:
             counter=f"{name}@{node.start_byte}" if step is not None else "",
         )
         return msgspec.structs.replace(loop, trips=_trips(loop))
+
+    def _stepped_in(self, node: Node) -> Loop | None:
+        """The loop as one over the variable of its condition, where the body steps that."""
+        condition = condition_of(node)
+        for name in condition.named_children if condition is not None else ():
+            if name.type == "identifier":
+                binding = self.kernel.constants.binding(self.tree.code_of(name), name.start_byte)
+                found = stepping_loop(self.tree, name, binding) if binding is not None else None
+                if binding is not None and found is not None and found[0].start_byte == node.start_byte:
+                    return self.loop(node, binding, found[1])
+        return None
 
     def _step(self, update: Node | None, name: str) -> tuple[Form | None, bool]:
         """What the update adds, and whether the update is understood at all."""
@@ -311,52 +358,8 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _CALLS = {"min": "min", "max": "max", "umin": "min", "umax": "max", "__mul24": "*", "__umul24": "*"}
 
 
-def combine(operator: str, left: Form, right: Form) -> Form | None:
-    """left op right, as C computes it; None for an operator that gives no integer form."""
-    if operator == "+":
-        return forms.add(left, right)
-    if operator == "-":
-        return forms.subtract(left, right)
-    if operator == "*":
-        return forms.multiply(left, right)
-    shift = right.value
-    if operator == "<<" and shift is not None and 0 <= shift < 31:
-        return forms.multiply(left, forms.number(1 << shift))
-    if operator in ("/", "%") and right.value == 0:
-        return None
-    if operator == "/" and right.value == 1:
-        return left
-    return forms.derive(operator, left, right) if operator in _DERIVED else None
-
-
-_DERIVED = frozenset({"/", "%", "&", "|", "^", "<<", ">>", "min", "max"})
-
-
 def _mentions_loop(form: Form) -> bool:
     return any(symbol.kind == "loop" for symbol in form.symbols)
-
-
-def _is_initializer(loop: Node, child: Node) -> bool:
-    initializer = loop.child_by_field_name("initializer")
-    return initializer is not None and initializer.start_byte == child.start_byte
-
-
-def _initialised(loop: Node) -> tuple[Node | None, Node | None]:
-    """The one variable that a `for` header sets, and its first value."""
-    initializer = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None
-    if initializer is None:
-        return None, None
-    if initializer.type == "declaration":
-        declarators = initializer.children_by_field_name("declarator")
-        if len(declarators) != 1 or declarators[0].type != "init_declarator":
-            return None, None
-        initializer = declarators[0]
-        name, value = initializer.child_by_field_name("declarator"), initializer.child_by_field_name("value")
-    elif initializer.type == "assignment_expression":
-        name, value = initializer.child_by_field_name("left"), initializer.child_by_field_name("right")
-    else:
-        return None, None
-    return (name, value) if name is not None and name.type == "identifier" else (None, None)
 
 
 def _trips(loop: Loop) -> int | None:

@@ -118,6 +118,11 @@ class Constants:
         by_name = dict(zip(function[0], values, strict=True))
         return evaluate(self.tree.macros.expand(function[1]) or "", by_name.get)
 
+    def function(self, name: str) -> tuple[list[str], str] | None:
+        """Parameter names and expression of the function of that name, where it is one `return`."""
+        found = self.functions().get(name.rsplit("::", 1)[-1])
+        return found or (self.outer[0].function(name) if self.outer else None)
+
     def functions(self) -> dict[str, tuple[list[str], str] | None]:
         """Functions that are one `return` expression: parameter names and expression; None if overloaded."""
         if self._functions is None:
