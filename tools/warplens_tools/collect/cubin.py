@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -62,13 +63,16 @@ class Cubin(msgspec.Struct, frozen=True):
         return {s.name: s for s in self.symbols if s.kind == _STT_FUNC and f".text.{s.name}" in self.sections}
 
     def relocations(self, section: Section) -> list[tuple[int, int, int]]:
-        """(offset, symbol index, addend) of every relocation that applies to `section`."""
+        """(offset, symbol index, addend) of every relocation that applies to `section`.
+
+        A damaged table gives what is whole of it and names a symbol that exists.
+        """
         found: list[tuple[int, int, int]] = []
         if table := self.sections.get(f".rela{section.name}"):
-            found += [(o, i >> 32, a) for o, i, a in _RELA.iter_unpack(self.content(table))]
+            found += [(o, i >> 32, a) for o, i, a in _whole(_RELA, self.content(table))]
         if table := self.sections.get(f".rel{section.name}"):
-            found += [(o, i >> 32, 0) for o, i in _REL.iter_unpack(self.content(table))]
-        return found
+            found += [(o, i >> 32, 0) for o, i in _whole(_REL, self.content(table))]
+        return [row for row in found if row[1] < len(self.symbols)]
 
     def code_digest(self, name: str) -> str:
         """A hash of all that decides a function's disassembly, save line numbers; "" if it is not here.
@@ -109,7 +113,7 @@ def parse_cubin(data: bytes, *, name: str = "<cubin>") -> Cubin:
     """Parse a cubin's bytes; see `read_cubin`."""
     try:
         return _parse(data)
-    except (struct.error, IndexError, ValueError) as error:
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
         raise InputError(f"{name} is not a cubin") from error
 
 
@@ -136,6 +140,10 @@ def _symbols(data: bytes, sections: list[Section]) -> tuple[Symbol, ...]:
         Symbol(i, _text(data, names + name), info & 0xF)
         for i, (name, info, _other, _section, _value, _size) in enumerate(rows)
     )
+
+
+def _whole(row: struct.Struct, data: bytes) -> Iterator[tuple[int, ...]]:
+    return row.iter_unpack(data[: len(data) // row.size * row.size])
 
 
 def _text(data: bytes, at: int) -> str:
