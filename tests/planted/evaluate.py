@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
+import platform
 import re
 import statistics
 import sys
@@ -219,6 +221,20 @@ def _share(held: Sequence[bool]) -> float:
     return sum(held) / len(held) if held else 0.0
 
 
+def shares(score: Score) -> dict[str, float]:
+    """Every share of the examination by its name, 0 to 1."""
+    return {
+        "top-1": score.share(within=1), "top-3": score.share(within=3), "line": score.line,
+        "class": score.bound, "twins": score.twins, "controls": score.silent,
+    }  # fmt: skip
+
+
+def nvcc_version() -> str:
+    """The compiler of the binary tier, e.g. "nvcc 13.0.88"; "" where there is none."""
+    tool = resolve_toolchain().find("nvcc")
+    return f"nvcc {tool_version(tool)}" if tool is not None else ""
+
+
 def table(score: Score) -> str:
     """The examination as text: a line per program, then the shares."""
     rows = [
@@ -231,11 +247,7 @@ def table(score: Score) -> str:
         f"control {c.program:22} {' '.join(c.warnings) or 'silent'} ({' '.join(c.information)})"
         for c in score.controls
     ]
-    shares = {
-        "top-1": score.share(within=1), "top-3": score.share(within=3), "line": score.line,
-        "class": score.bound, "twins": score.twins, "controls": score.silent,
-    }  # fmt: skip
-    said = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    said = ", ".join(f"{name} {share:.0%}" for name, share in shares(score).items())
     rows.append(f"{score.tier} on {score.arch}, {len(score.outcomes)} programs: {said}")
     return "\n".join(rows)
 
@@ -332,7 +344,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     score = examine(options.names, options.tier, options.arch)
     sys.stdout.write(table(score) + "\n")
-    kept: dict[str, object] = {"findings": score}
+    said = " ".join(arguments if arguments is not None else sys.argv[1:])
+    kept: dict[str, object] = {
+        "command": f"python tests/planted/evaluate.py {said}".strip(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "compiler": nvcc_version() if options.tier == "binary" else "",
+        "shares": shares(score),
+        "findings": score,
+    }
     if options.gpu:
         card = measure(score, options.names, options.seconds, options.reports)
         sys.stdout.write(card_table(card) + "\n")

@@ -21,6 +21,7 @@ from warplens_tools.source.expanded import KernelTree
 from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.forms import Form, Symbol
 from warplens_tools.source.stepping import condition_of, initialised, is_initializer, stepping_loop
+from warplens_tools.source.tree import walk
 from warplens_tools.text import Span
 
 _BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "block size", "gridDim": "grid size"}
@@ -307,7 +308,7 @@ class FormReader:
     def _stepped_in(self, node: Node) -> Loop | None:
         """The loop as one over the variable of its condition, where the body steps that."""
         condition = condition_of(node)
-        for name in condition.named_children if condition is not None else ():
+        for name in walk(condition) if condition is not None else ():
             if name.type == "identifier":
                 binding = self.kernel.constants.binding(self.tree.code_of(name), name.start_byte)
                 found = stepping_loop(self.tree, name, binding) if binding is not None else None

@@ -14,6 +14,8 @@ from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.tree import SourceTree
 
 _POINTER_BYTES = 8
+#: `long` as device code has it on a 64-bit Linux host, where nearly all CUDA programs run; 4 on Windows.
+_LONG_BYTES = {"long": 8, "unsigned long": 8, "long int": 8}
 _MAX_DEPTH = 8
 _STRUCTS = """
 (struct_specifier body: (field_declaration_list)) @struct
@@ -55,7 +57,7 @@ def records(tree: SourceTree) -> dict[str, Record]:
 
 def element_bytes(tree: SourceTree, name: str) -> int | None:
     """Bytes of a built-in or of a struct of the file; None for any other type."""
-    known = TYPE_BYTES.get(name)
+    known = TYPE_BYTES.get(name) or _LONG_BYTES.get(name)
     if known is not None:
         return known
     record = records(tree).get(name.rsplit("::", 1)[-1])
@@ -147,7 +149,7 @@ class _Layouts:
         """Size and alignment of a member's type; (0, 1) where they are not known."""
         if pointers:
             return _POINTER_BYTES, _POINTER_BYTES
-        size = TYPE_BYTES.get(base)
+        size = TYPE_BYTES.get(base) or _LONG_BYTES.get(base)
         if size is not None:
             return size, size // 3 if base.endswith("3") else min(size, 16)
         record = self.record(base.rsplit("::", 1)[-1], depth + 1)
