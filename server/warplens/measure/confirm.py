@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -12,25 +13,22 @@ from warplens.measure.conditions import Watch
 from warplens.measure.gate import pooled, verdict_of
 from warplens.measure.program import ProgramRun, difference, run_program
 from warplens.measure.sanitize import new_reports
+from warplens.measure.session import Opened
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.survey import survey
 from warplens.measure.target import Target
-from warplens.measure.timing import bootstrap, ratio
 from warplens.measure.verdict import Interval, State, Verdict
-from warplens.measure.visits import Heard, Visits
-from warplens_tools.arch.gpu import Gpu
-from warplens_tools.collect.toolchain import Toolchain
+from warplens.measure.visits import Heard, Place, Visits
 from warplens_tools.errors import CompileError, InputError, TimeLimitError
-from warplens_tools.evidence import Resources, Unknown
-from warplens_tools.run.build import Overlay, build_program, start_command
+from warplens_tools.evidence import Unknown
+from warplens_tools.run.build import Overlay, start_command
 from warplens_tools.run.cancel import CancelToken, Progress
 from warplens_tools.run.cubin import unit_free_name
 from warplens_tools.run.probe.visit import Command
-from warplens_tools.run.workload import Workload
 
 
 class ProgramGain(msgspec.Struct, frozen=True):
-    """The whole program, original against rebuilt, in alternating runs."""
+    """The whole program, original against rebuilt, in alternating runs. Intervals are whole ranges."""
 
     baseline_seconds: Interval
     candidate_seconds: Interval
@@ -48,103 +46,116 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 def confirm(
-    built: Built,
-    *,
-    workload: Workload,
-    text: str,
-    toolchain: Toolchain,
-    arch: str,
-    gpu: Gpu,
-    program: Path,
-    visits: Callable[[], Visits],
-    library: Path,
-    baseline_resources: Resources,
-    target: Target,
-    settings: MeasureSettings,
-    folder: Path,
-    watch: Watch,
-    progress: Progress,
-    cancel: CancelToken | None,
+    built: Built, opened: Opened, watch: Watch, progress: Progress, cancel: CancelToken | None
 ) -> Confirmation:
-    """Rebuild, run, compare, and measure in fresh processes. Raises as `Judge.confirm`."""
-
-    def fail(state: State, reason: str) -> Confirmation:
-        resources = built.compiled.resources
-        return Confirmation(
-            Verdict(
-                built.candidate.id, state, reason, resources=resources, baseline_resources=baseline_resources
-            )
-        )
-
+    """Rebuild, compare, measure in fresh processes, run. The card is the caller's. Raises as `Judge.confirm`."""
+    session = opened.session
+    folder = Path(tempfile.mkdtemp(dir=session.folder, prefix="confirm-"))
     progress("rebuilding the program", None)
+    text = opened.builder.edited(built.candidate).text
     try:
-        rebuilt = build_program(
-            workload,
-            toolchain=toolchain,
-            arch=arch,
-            folder=folder,
-            overlay=Overlay(workload.source, text),
-            timeout=settings.compile_seconds,
-            cancel=cancel,
-        )
+        rebuilt = session.build(folder, Overlay(session.workload.source, text), cancel)
     except CompileError as error:
-        return fail("not_built", str(error))
-    old, new = start_command(workload, program), start_command(workload, rebuilt)
+        return _failed(built, opened, "not_built", str(error))
+    progress("comparing other launches", None)
+    elsewhere = _elsewhere(built, opened.place, session.settings, folder, cancel)
+    if elsewhere is not None:
+        return _failed(built, opened, *elsewhere)
     progress("measuring in fresh processes", None)
-    heards = _fresh(built, visits, settings, cancel)
-    verdict = _verdict(heards, built, gpu, settings, baseline_resources, watch)
+    heards = _fresh(built, opened, cancel)
+    verdict = _verdict(heards, built, opened, watch)
     if verdict.state != "faster":
         return Confirmation(verdict)
     progress("running the rebuilt program", None)
-    try:
-        before, after = _alternating(old, new, workload.time_limit, settings.program_runs, cancel)
-    except TimeLimitError:
-        return fail("hung", f"the rebuilt program did not end within {workload.time_limit:g} s")
+    new = start_command(session.workload, rebuilt)
     exact = all(h.result.bitwise for h in heards)
-    strange = difference(before, after, exact=exact) or _geometry(new, library, folder, built, target, cancel)
-    if strange:
-        return fail("wrong" if "prints" in strange or "exits" in strange else "unproven", strange)
+    whole = _whole(built, opened, new, folder, exact, cancel)
+    if not isinstance(whole, ProgramGain):
+        return _failed(built, opened, *whole)
     progress("looking for faults with compute-sanitizer", None)
     fault, unknown = new_reports(
-        old,
+        opened.place.command,
         new,
-        kernel=target.compiled.qualified_name.rsplit("::", 1)[-1],
-        toolchain=toolchain,
-        time_limit=settings.sanitizer_seconds,
+        kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
+        toolchain=session.toolchain,
+        time_limit=session.settings.sanitizer_seconds,
         cancel=cancel,
     )
     if fault:
-        return fail("wrong", fault)
-    return Confirmation(verdict, _gain(before, after, settings), unknown)
+        return _failed(built, opened, "wrong", fault)
+    return Confirmation(verdict, whole, unknown)
 
 
-def _fresh(
-    built: Built, visits: Callable[[], Visits], settings: MeasureSettings, cancel: CancelToken | None
-) -> list[Heard]:
+def _failed(built: Built, opened: Opened, state: State, reason: str) -> Confirmation:
+    return Confirmation(
+        Verdict(
+            built.candidate.id,
+            state,
+            reason,
+            resources=built.compiled.resources,
+            baseline_resources=opened.target.compiled.resources,
+        )
+    )
+
+
+def _whole(
+    built: Built, opened: Opened, new: Command, folder: Path, exact: bool, cancel: CancelToken | None
+) -> ProgramGain | tuple[State, str]:
+    """The whole program's gain, or how the rebuilt one does not do the same."""
+    work, settings = opened.session.workload, opened.session.settings
+    old = opened.place.command
+    try:
+        before, after = _alternating(old, new, work.time_limit, settings.program_runs, cancel)
+    except TimeLimitError:
+        return "hung", f"the rebuilt program did not end within {work.time_limit:g} s"
+    strange = difference(before, after, exact=exact)
+    if strange:
+        return "wrong", strange
+    strange = _geometry(new, opened.place.library, folder, built, opened.target, cancel)
+    return ("unproven", strange) if strange else _gain(before, after)
+
+
+def _elsewhere(
+    built: Built, place: Place, settings: MeasureSettings, folder: Path, cancel: CancelToken | None
+) -> tuple[State, str] | None:
+    """What is not right at other launches than the judged one: other shapes, the first, the last."""
+    shape, others = place.target.shape, place.target.others
+    places = [(shape, launch) for launch in sorted({0, shape.launches - 1} - {place.launch})]
+    if (built.job.grid, built.job.block, built.job.shared) == (None, None, None):
+        # a geometry of its own holds for the judged shape alone
+        places += [(other, min(place.launch, other.launches - 1)) for other in others]
+    for other, launch in places[: settings.other_launches]:
+        target = msgspec.structs.replace(place.target, shape=other)
+        there = msgspec.structs.replace(place, target=target, launch=launch, timed=False)
+        heards: list[Heard] = []
+        Visits(there, settings, folder).judge([built.job], heards.append, cancel)
+        result = heards[-1].result
+        if result.state != "right":
+            grid = "x".join(map(str, other.grid))
+            return result.state, f"at launch {launch} with grid {grid}: {result.reason}"
+    return None
+
+
+def _fresh(built: Built, opened: Opened, cancel: CancelToken | None) -> list[Heard]:
     """One visit per process; stops at the first that does not find it right."""
+    session = opened.session
     heards: list[Heard] = []
-    for _ in range(settings.confirmations):
-        visits().judge([built.job], heards.append, cancel)
+    for _ in range(session.settings.confirmations):
+        visits = Visits(opened.place, session.settings, session.folder)
+        visits.judge([built.job], heards.append, cancel)
         if heards[-1].result.state != "right":
             break
     return heards
 
 
-def _verdict(
-    heards: list[Heard],
-    built: Built,
-    gpu: Gpu,
-    settings: MeasureSettings,
-    baseline_resources: Resources,
-    watch: Watch,
-) -> Verdict:
+def _verdict(heards: list[Heard], built: Built, opened: Opened, watch: Watch) -> Verdict:
     def of(heard: Heard) -> Verdict:
         return verdict_of(
             heard,
-            gpu=gpu,
-            settings=settings,
+            gpu=opened.session.gpu,
+            settings=opened.session.settings,
             resources=built.compiled.resources,
-            baseline_resources=baseline_resources,
+            baseline_resources=opened.target.compiled.resources,
             conditions=watch.now(),
             build_seconds=built.seconds,
         )
@@ -168,9 +179,11 @@ def _alternating(
 ) -> tuple[list[ProgramRun], list[ProgramRun]]:
     before: list[ProgramRun] = []
     after: list[ProgramRun] = []
-    for _ in range(runs):
-        before.append(run_program(old, time_limit, cancel))
-        after.append(run_program(new, time_limit, cancel))
+    for turn in range(runs):
+        # each goes first in every other turn: whoever does pays for what has gone cold
+        for command in (old, new) if turn % 2 else (new, old):
+            results = before if command is old else after
+            results.append(run_program(command, time_limit, cancel))
     return before, after
 
 
@@ -195,6 +208,12 @@ def _geometry(
     return f"the rebuilt program launches the kernel as {sorted(found)}, judged was {wanted}"
 
 
-def _gain(before: list[ProgramRun], after: list[ProgramRun], settings: MeasureSettings) -> ProgramGain:
-    old, new = [r.seconds for r in before], [r.seconds for r in after]
-    return ProgramGain(bootstrap(old, settings), bootstrap(new, settings), ratio(old, new, settings))
+def _gain(before: list[ProgramRun], after: list[ProgramRun]) -> ProgramGain:
+    """The interval is the whole range: a handful of runs has no finer one."""
+    old, new = _range([r.seconds for r in before]), _range([r.seconds for r in after])
+    speedup = Interval(old.median / new.median, old.low / new.high, old.high / new.low)
+    return ProgramGain(old, new, speedup)
+
+
+def _range(seconds: list[float]) -> Interval:
+    return Interval(median(seconds), min(seconds), max(seconds))

@@ -44,8 +44,11 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     resamples: int = 400
     #: Fresh processes in which a winner is measured again.
     confirmations: int = 3
+    #: Other launches, of the same and of other shapes, at which a winner is compared too: each is a run of
+    #: the program.
+    other_launches: int = 4
     #: Runs of the whole program, each of the original and the rebuilt, for its gain and its exit.
-    program_runs: int = 3
+    program_runs: int = 4
     #: One run of one of compute-sanitizer's tools on the rebuilt program; beyond it the check is left out.
     sanitizer_seconds: float = 120.0
     #: Compilations at a time; 0 means one per CPU core.

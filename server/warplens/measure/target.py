@@ -41,6 +41,8 @@ class Target(msgspec.Struct, frozen=True):
     #: Over all shapes and instantiations of the kernel.
     launches: int
     share: float
+    #: Its other shapes, heaviest first.
+    others: tuple[SurveyedShape, ...] = ()
 
 
 def shares(surveyed: Sequence[SurveyedShape], defined: set[str]) -> tuple[KernelShare, ...]:
@@ -98,6 +100,11 @@ def choose(
         shape=shape,
         launches=sum(s.launches for s in shapes),
         share=sum(k.share for k in wanted),
+        others=tuple(
+            s
+            for s in sorted(visitable, key=lambda s: -s.total_ns)
+            if s is not shape and s.mangled == shape.mangled
+        ),
     )
 
 

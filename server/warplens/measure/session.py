@@ -1,0 +1,179 @@
+"""A workload opened for judging: built, run as it is, its kernels surveyed, one launch chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.builds import Builder, Unit
+from warplens.measure.conditions import Watch
+from warplens.measure.geometry import Geometries
+from warplens.measure.program import ProgramRun, require_success, run_program
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.survey import survey
+from warplens.measure.target import KernelShare, Target, choose, shares
+from warplens.measure.timing import bootstrap
+from warplens.measure.verdict import Conditions
+from warplens.measure.visits import Place, Visits
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect.toolchain import Toolchain, tool_version
+from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
+from warplens_tools.run.build import Overlay, build_program, start_command
+from warplens_tools.run.cancel import CancelToken, Progress
+from warplens_tools.run.cubin import live_names, variables
+from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.run.probe.library import helper_kernels, probe_library
+from warplens_tools.run.workload import Workload
+from warplens_tools.source.parse import parse
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """The kernel as the user wrote it, in the user's own program."""
+
+    #: Qualified name of the judged kernel; the hottest that the source defines if none was named.
+    kernel: str
+    #: The instantiation that takes most time.
+    compiled: CompiledKernel
+    #: Its heaviest launch shape; `share` is the kernel's share over all shapes and instantiations.
+    timing: LaunchTiming
+    program: ProgramRun
+    conditions: Conditions
+    #: Every kernel the program ran, hottest first.
+    kernels: tuple[KernelShare, ...]
+    #: What could not be established, e.g. that output differs from run to run.
+    unknown: tuple[Unknown, ...] = ()
+
+
+class Session(msgspec.Struct, frozen=True):
+    """What is judged, with which tools, on which card."""
+
+    workload: Workload
+    toolchain: Toolchain
+    #: What is compiled for, e.g. "sm_90a".
+    arch: str
+    gpu: Gpu
+    settings: MeasureSettings
+    #: For builds and records; belongs to the judge.
+    folder: Path
+
+    def build(self, folder: Path, overlay: Overlay | None, cancel: CancelToken | None) -> Path:
+        """The whole program, as it is or with one file replaced. Raises as `build_program`."""
+        return build_program(
+            self.workload,
+            toolchain=self.toolchain,
+            arch=self.arch,
+            folder=folder,
+            overlay=overlay,
+            timeout=self.settings.compile_seconds,
+            cancel=cancel,
+        )
+
+    @contextmanager
+    def card(self, what: str, progress: Progress, cancel: CancelToken | None) -> Iterator[Watch]:
+        """The card, for this process alone, and its state watched."""
+        nvcc = self.toolchain.find("nvcc")
+        with gpu_lock(self.gpu.uuid, what, progress=progress, cancel=cancel):
+            watch = Watch(self.gpu, cuda=tool_version(nvcc) if nvcc is not None else "")
+            watch.start()
+            try:
+                yield watch
+            finally:
+                watch.stop()
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """What is known once the baseline was measured."""
+
+    session: Session
+    builder: Builder
+    unit: Unit
+    target: Target
+    visits: Visits
+    program: Path
+    place: Place
+    baseline: Baseline
+    geometries: Geometries
+
+
+def open_workload(session: Session, kernel: str, progress: Progress, cancel: CancelToken | None) -> Opened:
+    """Build, run and survey the program; choose the launch. Raises as `Judge.baseline`."""
+    work, settings = session.workload, session.settings
+    progress("building the program", None)
+    builder = Builder(
+        work, toolchain=session.toolchain, arch=session.arch, folder=session.folder, settings=settings
+    )
+    program = session.build(session.folder / "program", None, cancel)
+    unit = builder.baseline(cancel)
+    library = probe_library(session.toolchain, cancel=cancel)
+    command = start_command(work, program)
+    model = parse(builder.text, work.source)
+    with session.card("measuring a baseline", progress, cancel) as watch:
+        progress("running the program", None)
+        alone = run_program(command, work.time_limit, cancel)
+        require_success(alone)
+        surveyed = survey(command, library, session.folder, work.time_limit, cancel)
+        conditions = watch.stop()
+    kernels = shares(surveyed, {k.qualified_name for k in model.kernels})
+    target = choose(surveyed, kernels, unit.evidence.kernels, kernel)
+    defined = model.kernel(target.compiled.qualified_name)
+    names = live_names(tuple(v.name for v in variables(unit.cubin)), program.read_bytes())
+    place = Place(
+        command=command,
+        target=target,
+        parameters=defined.parameters if defined is not None else (),
+        variables=tuple(name for name in names.values() if name),
+        library=library,
+        helpers=helper_kernels(session.toolchain, session.gpu.arch, cancel=cancel),
+        time_limit=work.time_limit,
+        launch=settings.launch,
+    )
+    return Opened(
+        session=session,
+        builder=builder,
+        unit=unit,
+        target=target,
+        visits=Visits(place, settings, session.folder),
+        program=program,
+        place=place,
+        baseline=_baseline(target, kernels, alone, conditions, settings),
+        geometries=Geometries(
+            work,
+            toolchain=session.toolchain,
+            arch=session.arch,
+            library=library,
+            folder=session.folder,
+            settings=settings,
+        ),
+    )
+
+
+def _baseline(
+    target: Target,
+    kernels: tuple[KernelShare, ...],
+    alone: ProgramRun,
+    conditions: Conditions,
+    settings: MeasureSettings,
+) -> Baseline:
+    shape = target.shape
+    interval = bootstrap(shape.samples, settings)
+    return Baseline(
+        kernel=target.compiled.qualified_name,
+        compiled=target.compiled,
+        timing=LaunchTiming(
+            origin="CUPTI activity",
+            launches=target.launches,
+            grid=shape.grid,
+            block=shape.block,
+            dynamic_shared_bytes=shape.shared,
+            median_ns=interval.median,
+            low_ns=interval.low,
+            high_ns=interval.high,
+            share=target.share,
+        ),
+        program=alone,
+        conditions=conditions,
+        kernels=kernels,
+    )
