@@ -1,0 +1,289 @@
+"""The whole judge without a GPU: real sources, compiler and job files; a card's recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from warplens.measure import confirm as confirm_room
+from warplens.measure import judge as judge_room
+from warplens.measure import session as session_room
+from warplens.measure import survey as survey_room
+from warplens.measure import visits as visits_room
+from warplens.measure.judge import Judge
+from warplens.measure.program import ProgramRun
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.verdict import Candidate
+from warplens_tools.arch.load import load_architecture
+from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.run.probe.job import Job, Shape, encode_job
+from warplens_tools.run.probe.records import (
+    BaselineRecord,
+    Begin,
+    Closed,
+    Damaged,
+    Failed,
+    Opened,
+    Record,
+    ResultRecord,
+    Stage,
+    SurveyedShape,
+    SurveyEnd,
+    TimingRecord,
+    read_records,
+)
+from warplens_tools.run.probe.visit import Command, ProbeRun
+from warplens_tools.run.process import Completed
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText, TextEdit
+
+RECORDED = Path(__file__).parent / "recorded"
+PROGRAM = Path(__file__).parents[2] / "gpu/programs/affine.cu"
+SETTINGS = MeasureSettings(resamples=100, build_jobs=2, confirmations=2)
+pytestmark = pytest.mark.compiler
+
+
+class Card:
+    """Answers jobs as a card would: surveys from a recording, candidates by `faults` or as 20 % faster."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        #: What a visit does with a candidate, by a word of its cubin's entry or id: "hangs", "kills", a state.
+        self.faults: dict[str, str] = {}
+        #: Stages that the baseline does not survive.
+        self.fatal: set[str] = set()
+        self.gain = 1.2
+        self.outputs = ("sum 1.5\n", "sum 1.5\n")
+        records = read_records(RECORDED / "affine-visit.jsonl")
+        self._opened = next(r for r in records if isinstance(r, Opened))
+        self._baseline = next(r for r in records if isinstance(r, BaselineRecord))
+        (self.shape,) = [
+            r for r in read_records(RECORDED / "affine-survey.jsonl") if isinstance(r, SurveyedShape)
+        ]
+        self.other = msgspec.structs.replace(
+            self.shape, grid=(4, 8, 1), launches=2, total_ns=self.shape.total_ns / 9
+        )
+
+    def answer(
+        self,
+        command: Command,
+        job: Job,
+        library: Path,
+        *,
+        on_record: Callable[[Record], None] | None = None,
+        **_: object,
+    ) -> ProbeRun:
+        assert library.name == "probe.so"
+        assert Path(command.arguments[0]).is_file()
+        assert encode_job(job)
+        self.jobs.append(job)
+        stalled = ""
+        records: list[Record] = []
+        if job.mode == "survey":
+            records = [self.shape, self.other, SurveyEnd()]
+        else:
+            for record in self._visit(job):
+                records.append(record)
+                if on_record is not None:
+                    on_record(record)
+            last = records[-1]
+            stalled = last.candidate if isinstance(last, Begin) else ""
+            stalled = stalled if self.faults.get(stalled) == "hangs" else ""
+        completed = None if stalled else Completed(command.arguments, 0, "", "", 0.1)
+        return ProbeRun(tuple(records), completed, stalled)
+
+    def _visit(self, job: Job) -> list[Record]:
+        records: list[Record] = [self._opened]
+        asked = {"fill": job.options["fill"], "poison": job.options["poison"], "later launch": job.launch}
+        asked |= {f"variant {v.name}": 1 for v in job.variants}
+        for stage, on in asked.items():
+            if on and stage in self.fatal:
+                return [*records, Stage(stage), Failed("the launch failed with CUDA_ERROR_ILLEGAL_ADDRESS")]
+        records.append(self._baseline)
+        for candidate in job.candidates:
+            records.append(Begin(candidate.id))
+            fault = self.faults.get(candidate.id, "right")
+            if fault in ("hangs", "kills"):
+                return records
+            if fault == "damages":
+                return [*records, Damaged(candidate.id)]
+            state = "wrong" if fault == "elsewhere" and not job.options["time"] else "right"
+            state = fault if fault in ("wrong", "illegal", "crashed") else state
+            records.append(self._result(candidate.id, state, bool(job.options["time"])))
+            if state == "crashed":
+                return records
+        return [*records, Closed()]
+
+    def _result(self, id: str, state: str, timed: bool) -> ResultRecord:
+        base = tuple(1e5 + 10.0 * (i % 7) for i in range(21))
+        fast = tuple(x / self.gain for x in base)
+        timings = [TimingRecord(c, base, fast, base[::-1], 2) for c in ("program", "flushed")]
+        result = ResultRecord(id, "right", "" if state == "right" else f"it is {state}", bitwise=True)
+        return msgspec.structs.replace(
+            result, state=state, timings=tuple(timings) if timed and state == "right" else ()
+        )
+
+    def run(self, command: Command, *_: object) -> ProgramRun:
+        rebuilt = "confirm-" in command.arguments[0]
+        return ProgramRun(0, 1.0 if rebuilt else 1.1, self.outputs[rebuilt], "")
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Card:
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None or toolchain.find("cupti_library") is None:
+        pytest.skip("no nvcc or no CUPTI")
+    card = Card()
+    gpu = msgspec.structs.replace(load_architecture("sm_90"), uuid="GPU-test", present=True)
+    folder = tmp_path_factory.mktemp("judge")
+    library = folder / "probe.so"
+    library.touch()
+    monkeypatch.setenv("WARPLENS_LOCKS", str(folder))
+    monkeypatch.setattr(judge_room, "present_gpus", lambda: (gpu,))
+    monkeypatch.setattr(session_room, "probe_library", lambda *_, **__: library)
+    for room in (survey_room, visits_room):
+        monkeypatch.setattr(room, "run_with_probe", card.answer)
+    for room in (session_room, confirm_room):
+        monkeypatch.setattr(room, "run_program", card.run)
+    return card
+
+
+@pytest.fixture
+def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole programs are not built: what they print is the card's business."""
+
+    def place(workload: Workload, *, folder: Path, **_: object) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "program").touch()
+        return folder / "program"
+
+    monkeypatch.setattr(session_room, "build_program", place)
+
+
+def edit(id: str, old: str, new: str) -> Candidate:
+    text = SourceText.read(PROGRAM)
+    start = text.text.index(old)
+    return Candidate(id, str(PROGRAM), "affine", (TextEdit(text.span(start, start + len(old)), new),))
+
+
+def variant(id: str, factor: int) -> Candidate:
+    return edit(id, "gain[column] +", f"gain[column] * {factor}.0f +")
+
+
+def judge() -> Judge:
+    return Judge(Workload(str(PROGRAM), str(PROGRAM)), settings=SETTINGS)
+
+
+def test_a_batch_goes_on_after_every_fault(card: Card) -> None:
+    card.faults = {"b": "hangs", "c": "kills", "d": "damages", "e": "wrong", "f": "crashed", "g": "illegal"}
+    candidates = [variant(id, number) for number, id in enumerate("abcdefgh", 2)]
+    candidates.append(edit("comment", "    int column", "    // nothing\n    int column"))
+    candidates.append(edit("host", "return 0;", "return 1;"))
+    told: list[str] = []
+    with judge() as judging:
+        baseline = judging.baseline()
+        verdicts = judging.judge(candidates, on_verdict=lambda v: told.append(v.candidate))
+        folder = judging._folder
+        assert folder.is_dir()
+    assert not folder.exists()
+    assert {v.candidate: v.state for v in verdicts} == {
+        "a": "faster",
+        "b": "hung",
+        "c": "crashed",
+        "d": "crashed",
+        "e": "wrong",
+        "f": "crashed",
+        "g": "illegal",
+        "h": "faster",
+        "comment": "same",
+        "host": "refused",
+    }
+    assert [v.candidate for v in verdicts] == [c.id for c in candidates]
+    assert sorted(told) == sorted(c.id for c in candidates)
+    assert [[c.id for c in job.candidates] for job in card.jobs[1:]] == [
+        list("abcdefgh"),
+        list("cdefgh"),
+        list("defgh"),
+        list("efgh"),
+        list("gh"),
+    ]
+    assert (baseline.kernel, baseline.timing.grid) == ("affine", card.shape.grid)
+    assert baseline.compiled.resources.registers > 0
+    job = card.jobs[1]
+    assert job.shape == Shape(card.shape.grid, card.shape.block, card.shape.shared)
+    assert [(p.element, p.constant) for p in job.parameters] == [("f32", False), *[("f32", True)] * 3]
+    assert job.launch == SETTINGS.launch
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_questions_the_baseline_does_not_stand_are_left_out(card: Card) -> None:
+    card.fatal = {"poison", "variant negated", "fill", "later launch"}
+    with judge() as judging:
+        (verdict,) = judging.judge([variant("a", 2)])
+    assert verdict.state == "faster"
+    last = card.jobs[-1]
+    assert (last.options["poison"], last.options["fill"]) == (0, 0)
+    assert (last.variants, last.launch) == ((), 0)
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_launch_that_cannot_be_visited_says_why(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card, "_visit", lambda _: [Failed("CUPTI takes no subscriber")])
+    with judge() as judging, pytest.raises(InputError, match="cannot be visited: CUPTI takes no subscriber"):
+        judging.judge([variant("a", 2)])
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_winner_is_confirmed_elsewhere_afresh_and_whole(card: Card) -> None:
+    with judge() as judging:
+        confirmed = judging.confirm(variant("a", 2))
+    assert confirmed.verdict.state == "faster", confirmed.verdict.reason
+    assert "in each of 2 fresh processes" in confirmed.verdict.reason
+    assert confirmed.verdict.timings[0].rounds == 42
+    assert confirmed.program is not None
+    assert confirmed.program.speedup.median == pytest.approx(1.1)
+    visited = [(j.shape, j.launch, bool(j.options["time"])) for j in card.jobs if j.mode == "visit"]
+    mine = Shape(card.shape.grid, card.shape.block, 0)
+    other = Shape(card.other.grid, card.other.block, 0)
+    last = card.shape.launches - 1
+    assert visited == [(mine, 0, False), (mine, last, False), (other, 1, False), *[(mine, 2, True)] * 2]
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_winner_that_is_wrong_elsewhere_is_wrong(card: Card) -> None:
+    card.faults = {"a": "elsewhere"}
+    with judge() as judging:
+        confirmed = judging.confirm(variant("a", 2))
+    assert confirmed.verdict.state == "wrong"
+    assert confirmed.verdict.reason.startswith("at launch 0 with grid ")
+    assert confirmed.program is None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "state"), [(("sum 1.5\n", "sum 1.6\n"), "wrong"), (("a\n", "a\n"), "faster")]
+)
+@pytest.mark.usefixtures("unbuilt")
+def test_the_rebuilt_program_must_print_as_before(card: Card, outputs: tuple[str, str], state: str) -> None:
+    card.outputs = outputs
+    with judge() as judging:
+        assert judging.confirm(variant("a", 2)).verdict.state == state
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_winner_that_does_not_win_again_is_no_winner(card: Card) -> None:
+    card.gain = 1.0
+    with judge() as judging:
+        confirmed = judging.confirm(variant("a", 2))
+        assert confirmed.verdict.state == "same"
+        assert confirmed.verdict.reason.startswith("in fresh process 1: ")
+        assert judging.confirm(edit("host", "return 0;", "return 1;")).verdict.state == "refused"
+
+
+def test_without_a_card_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_room, "present_gpus", lambda: ())
+    with judge() as judging, pytest.raises(MissingToolError, match="nothing can be measured: "):
+        judging.baseline()
