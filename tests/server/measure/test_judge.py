@@ -156,7 +156,7 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
 def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole programs are not built: what they print is the card's business."""
 
-    def place(workload: Workload, *, folder: Path, **_: object) -> Path:
+    def place(_: Workload, *, folder: Path, **__: object) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program").touch()
         return folder / "program"
