@@ -34,6 +34,10 @@ class Checked(msgspec.Struct, frozen=True):
     report: FileReport
     unknown: tuple[Unknown, ...] = ()
 
+    def lacking(self, unknown: Unknown) -> Checked:
+        """The same, with one more thing that is not known, said first."""
+        return Checked(self.report, (unknown, *self.unknown))
+
 
 class FileCheck:
     """The state of one check: the parsed file, and what each stage adds to it."""
@@ -76,7 +80,7 @@ class FileCheck:
         checked = self._checked(
             {}, build_findings(self.path, self.text, messages), ("source",), compiled=False
         )
-        return Checked(checked.report, (unknown, *checked.unknown))
+        return checked.lacking(unknown)
 
     def _checked(
         self,

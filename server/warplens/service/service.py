@@ -13,7 +13,7 @@ import msgspec
 from warplens import __version__
 from warplens.service.check import BinaryTier, Checked, FileCheck, check_binary
 from warplens.service.cutlass_flags import cutlass_flags
-from warplens.service.files import SUFFIXES, expand
+from warplens.service.files import expand
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
 from warplens.settings import Loaded, Settings, load
 from warplens_tools.arch.gpu import Gpu
@@ -146,10 +146,7 @@ class Service:
         if unit is None:
             why = "no .cu file of the workspace includes it"
             remedy = "check a unit that includes it, or list one in compile_commands.json"
-            checked = file.source()
-            return Checked(
-                checked.report, (Unknown(f"binary tier of {path.name}", why, remedy), *checked.unknown)
-            )
+            return file.source().lacking(Unknown(f"binary tier of {path.name}", why, remedy))
         progress(f"compiling {unit.name}", None)
         tier = self.binary_tier(file, unit, loaded, options.arch)
         notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
@@ -245,11 +242,8 @@ def _with_reason(checked: Checked, path: Path, options: CheckOptions, settings: 
         return checked
     why = "no CUDA compiler was found"
     remedy = "run `warplens setup toolchain`; `warplens doctor` shows what was looked at"
-    return Checked(checked.report, (Unknown(f"binary tier of {path.name}", why, remedy), *checked.unknown))
+    return checked.lacking(Unknown(f"binary tier of {path.name}", why, remedy))
 
 
 def _unreadable(path: Path, error: InputError) -> Checked:
     return Checked(FileReport(str(path), (), ()), (Unknown(str(path), str(error), error.remedy),))
-
-
-__all__ = ["SUFFIXES", "CheckOptions", "Service"]
