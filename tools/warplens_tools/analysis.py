@@ -113,6 +113,8 @@ def tiers_present(evidence: KernelEvidence) -> set[Tier]:
         present.add("timing")
     if evidence.counters is not None:
         present.add("counters")
+    if evidence.timeline is not None:
+        present.add("timeline")
     return present
 
 
@@ -135,7 +137,7 @@ def _rank_key(finding: Finding) -> tuple[float, ...]:
 def _guarded(tool: MicroTool, view: KernelView) -> list[Finding]:
     """A tool that fails on strange code must not take the others with it."""
     try:
-        return list(tool.check(view))
+        return tool.run(view)
     except Exception:
         log.exception("%s failed on kernel %s of %s", tool.slug, view.kernel.name, view.model.path)
         return []

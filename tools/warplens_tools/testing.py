@@ -110,7 +110,7 @@ def findings(
         finding
         for view in views(text, evidence=evidence)
         if tiers_present(view.evidence) & set(tool.tiers)
-        for finding in tool.check(view)
+        for finding in tool.run(view)
     ]
 
 

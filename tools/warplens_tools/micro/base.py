@@ -39,6 +39,8 @@ class KernelView(msgspec.Struct, frozen=True):
 
 
 Check = Callable[[KernelView], Iterable[Finding]]
+#: What a higher tier says of a finding: the finding confirmed or refined, or None where it is contradicted.
+Judge = Callable[[KernelView, Finding], Finding | None]
 
 
 class MicroTool(msgspec.Struct, frozen=True):
@@ -52,3 +54,18 @@ class MicroTool(msgspec.Struct, frozen=True):
     #: Classes of bottleneck it is relevant to; "mixed" and "unknown" kernels get every tool.
     relevant: Sequence[BottleneckClass]
     check: Check
+    #: Asked about each finding where the kernel was measured; it returns the finding as it is where the
+    #: measurement does not tell.
+    judge: Judge | None = None
+
+    def run(self, view: KernelView) -> list[Finding]:
+        """The findings of `check` that what was measured does not contradict."""
+        found = list(self.check(view))
+        if self.judge is None or not is_measured(view.evidence):
+            return found
+        return [told for finding in found if (told := self.judge(view, finding)) is not None]
+
+
+def is_measured(evidence: KernelEvidence) -> bool:
+    """Whether anything was observed while the kernel ran."""
+    return not (evidence.timing is None and evidence.counters is None and evidence.timeline is None)
