@@ -35,6 +35,12 @@ export interface Options {
   readonly environment?: NodeJS.ProcessEnv;
 }
 
+/** What to type into a list, and the row to take then. */
+interface Row {
+  readonly text: string;
+  readonly row: string | RegExp;
+}
+
 export class Editor {
   readonly workspace: string;
   readonly storage: string;
@@ -69,9 +75,9 @@ export class Editor {
       ],
     });
     this.page = await this.browser.newPage({ viewport: { width: 1400, height: 860 } });
-    this.page.setDefaultTimeout(30_000);
+    this.page.setDefaultTimeout(60_000);
     await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`);
-    await this.page.locator('.monaco-workbench .statusbar').waitFor({ timeout: 60_000 });
+    await this.page.locator('.monaco-workbench .statusbar').waitFor({ timeout: 120_000 });
   }
 
   async close(): Promise<void> {
@@ -96,30 +102,31 @@ export class Editor {
 
   /** Opens a file of the workspace with its caret at a place, 1-based, as in Go to File. */
   async openFile(name: string, line = 1, column = 1): Promise<void> {
-    await this.quickInput('Control+P', `${name}:${line}:${column}`);
-    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: name }).first().waitFor();
-    await this.page.keyboard.press('Enter');
-    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+    await this.pick('Control+P', [{ text: `${name}:${line}:${column}`, row: name }]);
     await this.page.locator('.tab.active', { hasText: name }).first().waitFor();
   }
 
   /** Puts the caret on a line of the active editor and that line in the middle. */
   async goTo(line: number): Promise<void> {
-    await this.quickInput('Control+G', `:${line}`);
-    await this.page.keyboard.press('Enter');
-    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+    await this.pick('Control+G', [{ text: `:${line}`, row: /Go to line/i }]);
   }
 
-  /** Runs a command by its title. */
-  async command(title: string): Promise<void> {
-    await this.quickInput('F1', `>${title}`);
-    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click();
+  /** Runs a command by its title; `picks` are taken one after another in the lists it shows. */
+  async command(title: string, ...picks: readonly string[]): Promise<void> {
+    const rows = picks.map((text) => ({ text, row: new RegExp(`^${text}`) }));
+    await this.pick('F1', [{ text: `>${title}`, row: title }, ...rows]);
   }
 
-  /** Holds the mouse over a word of the visible line that contains `text`. */
-  async hover(text: string, word: string): Promise<void> {
+  /** Holds the mouse over a word of the visible line that contains `text`, until a hover with `expected` shows. */
+  async hover(text: string, word: string, expected: string): Promise<playwright.Locator> {
     const line = this.page.locator('.view-line', { hasText: text });
-    await line.locator('span > span', { hasText: word }).first().hover();
+    const shown = this.page.locator('.monaco-hover-content', { hasText: expected }).first();
+    await until(async () => {
+      await this.page.mouse.move(0, 0);
+      await line.locator('span > span', { hasText: word }).first().hover();
+      return did(shown.waitFor({ timeout: 3_000 }));
+    }, `a hover shows ${expected}`);
+    return shown;
   }
 
   /** Runs a code action at the caret by its title, through the light bulb's menu. */
@@ -127,13 +134,10 @@ export class Editor {
     const entry = this.page.locator('.action-widget .monaco-list-row', { hasText: title }).first();
     await until(async () => {
       await this.page.keyboard.press('Control+Period');
-      return entry.waitFor({ timeout: 1_000 }).then(
-        () => true,
-        () => undefined,
-      );
+      if (!(await did(entry.waitFor({ timeout: 1_000 })))) return undefined;
+      await this.screenshot(`light-bulb-${this.options.name}`);
+      return did(entry.click({ timeout: 2_000 }));
     }, `the action ${title} is offered`);
-    await this.screenshot(`light-bulb-${this.options.name}`);
-    await entry.click();
   }
 
   async save(): Promise<void> {
@@ -180,16 +184,25 @@ export class Editor {
       .join('\n');
   }
 
-  /** Opens the quick input and fills it; again, where an editor that got the focus has closed it. */
-  private async quickInput(key: string, text: string): Promise<void> {
-    const input = this.page.locator('.quick-input-widget input[type=text]').first();
-    await until(async () => {
-      await this.page.keyboard.press(key);
-      return input.fill(text, { timeout: 1_000 }).then(
-        () => true,
-        () => undefined,
-      );
-    }, 'the quick input opens');
+  /**
+   * Opens the quick input with a key and takes a row of each list it shows; all of it again where something that got
+   * the focus has closed the input meanwhile, as a panel does that opens late.
+   */
+  private async pick(key: string, rows: readonly Row[]): Promise<void> {
+    const widget = this.page.locator('.quick-input-widget');
+    const input = widget.locator('input[type=text]').first();
+    await until(
+      async () => {
+        await this.page.keyboard.press(key);
+        for (const { text, row } of rows) {
+          const entry = widget.locator('.monaco-list-row', { hasText: row }).first();
+          if (!(await did(input.fill(text, { timeout: 2_000 })))) return undefined;
+          if (!(await did(entry.click({ timeout: 5_000 })))) return undefined;
+        }
+        return true;
+      },
+      `the quick input takes ${rows.map(({ text }) => text).join(', ')}`,
+    );
   }
 
   private prepare(): void {
@@ -265,7 +278,7 @@ export class Editor {
 export async function until<T>(
   probe: () => T | undefined | Promise<T | undefined>,
   what: string,
-  seconds = 30,
+  seconds = 60,
 ): Promise<T> {
   const end = Date.now() + seconds * 1000;
   for (;;) {
@@ -274,6 +287,14 @@ export async function until<T>(
     if (Date.now() > end) throw new Error(`not within ${seconds} s: ${what}`);
     await new Promise((done) => setTimeout(done, 100));
   }
+}
+
+/** Whether an action was possible in its time. */
+function did(action: Promise<void>): Promise<true | undefined> {
+  return action.then(
+    () => true,
+    () => undefined,
+  );
 }
 
 /** How many processes have a command line that matches. */

@@ -67,9 +67,7 @@ test('its lens and hints say what bounds it and what it takes', async () => {
 
 test('its hover shows the evidence and where it comes from', async () => {
   await editor.goTo(34);
-  await editor.hover('= tile[threadIdx.x]', 'tile');
-  const hover = editor.page.locator('.monaco-hover-content', { hasText: 'WL108' }).first();
-  await hover.waitFor();
+  const hover = await editor.hover('= tile[threadIdx.x]', 'tile', 'WL108');
   assert.match((await hover.textContent()) ?? '', /shared-memory passes per warp access/);
   await editor.screenshot('hover');
   await editor.page.keyboard.press('Escape');
