@@ -184,6 +184,17 @@ export class Editor {
       .join('\n');
   }
 
+  /** The process below this VS Code whose command line matches; others may run on the machine. */
+  child(pattern: RegExp): number | undefined {
+    const listed = spawnSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' }).stdout;
+    const rows = [...listed.matchAll(/^ *(\d+) +(\d+) (.*)$/gm)];
+    const parents = new Map(rows.map(([, pid, parent]) => [Number(pid), Number(parent)]));
+    const isBelow = (pid: number | undefined): boolean =>
+      pid !== undefined && (pid === this.server?.pid || isBelow(parents.get(pid)));
+    const found = rows.find(([, pid, , command]) => pattern.test(command ?? '') && isBelow(Number(pid)));
+    return found && Number(found[1]);
+  }
+
   /**
    * Opens the quick input with a key and takes a row of each list it shows; all of it again where something that got
    * the focus has closed the input meanwhile, as a panel does that opens late.

@@ -1,6 +1,5 @@
 // Every feature of the language server as a person sees it, on a file whose findings are written in its text.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -120,7 +119,7 @@ test('the traffic with the server can be logged', async () => {
 test('a server that crashes is started again, and left stopped when it keeps crashing', async () => {
   for (let crash = 1; crash <= 5; crash += 1) {
     await until(() => editor.log('Warplens').split('the server runs').length > 1 || undefined, 'it runs');
-    const pid = await until(() => serverPid(), 'the server process');
+    const pid = await until(() => editor.child(/sample_service\.py$/), 'the server process');
     process.kill(pid, 'SIGKILL');
     await until(
       () =>
@@ -134,12 +133,3 @@ test('a server that crashes is started again, and left stopped when it keeps cra
   await editor.command('Warplens: Restart Server');
   await editor.ready();
 });
-
-/** The one that belongs to this editor's profile. */
-function serverPid(): number | undefined {
-  const found = spawnSync('pgrep', ['-f', `${ROOT}/tests/server/lsp/sample_service\\.py$`], {
-    encoding: 'utf8',
-  });
-  const pid = Number(found.stdout.trim().split('\n').at(-1));
-  return pid > 0 ? pid : undefined;
-}
