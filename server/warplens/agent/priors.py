@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from warplens.store.rates import HitRate
+from warplens_tools.collect import metrics
 from warplens_tools.evidence import CounterEvidence
 from warplens_tools.finding import Confidence, Gain
 
@@ -43,11 +44,6 @@ NEEDS_ROOM: dict[str, str] = {
     "parameter:unroll": "dram",
     "float-literals": "dram",
     "pad-shared-tile": "dram",
-}
-_METRICS = {
-    "dram": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-    "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-    "sm": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
 }
 
 
@@ -101,11 +97,13 @@ def busy_shares(counters: CounterEvidence | None) -> dict[str, float]:
     """How busy each resource was, 0 to 1 of its peak, as Nsight Compute saw it; the unseen is absent."""
     if counters is None:
         return {}
-    return {
-        resource: counters.metrics[metric] / 100
-        for resource, metric in _METRICS.items()
-        if metric in counters.metrics
+    compute = metrics.compute_throughput(counters)
+    shares = {
+        "dram": metrics.value(counters, metrics.DRAM_THROUGHPUT),
+        "l2": metrics.l2_throughput(counters),
+        "sm": None if compute is None else compute[0],
     }
+    return {resource: share / 100 for resource, share in shares.items() if share is not None}
 
 
 def _asks(cause: Cause, rule: str) -> bool:

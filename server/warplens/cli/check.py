@@ -12,6 +12,7 @@ from rich.console import Console
 
 from warplens.cli.main import EXIT_CLEAN, EXIT_FINDINGS
 from warplens.cli.text import print_report
+from warplens.service.profile import check_measured
 from warplens.service.report import FileReport, Report
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.evidence import Tier
@@ -34,7 +35,8 @@ def check(
     paths
         Files, or folders that are searched for .cu and .cuh files.
     tier
-        Highest tier of evidence to collect; binary where a compiler is found, else source.
+        Highest tier of evidence to collect; binary where a compiler is found, else source. From timing on
+        each file's program is built and run, which takes a GPU.
     arch
         Architecture to judge against, such as sm_90; the GPU present, else the configured one.
     format
@@ -45,7 +47,7 @@ def check(
         Apply the edits that answer the findings, and print them as a diff. They are unproven.
     """
     service = Service(Path.cwd())
-    report = service.check(list(paths) or [Path()], CheckOptions(tier=tier, arch=arch))
+    report = check_measured(service, list(paths) or [Path()], CheckOptions(tier=tier, arch=arch))
     if fix:
         apply_fixes(report)
     if format == "json":

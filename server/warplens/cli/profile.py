@@ -25,6 +25,7 @@ def profile(
     kernel: str = "",
     import_: Annotated[tuple[Path, ...], Parameter(name="--import", negative="")] = (),
     arch: str | None = None,
+    tier: Literal["timing", "counters", "timeline"] = "timeline",
     svg: Path | None = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
@@ -40,13 +41,15 @@ def profile(
         A report to read instead of running anything: .ncu-rep, text of `ncu --csv`, .nsys-rep, or its .sqlite.
     arch
         Architecture to judge against, such as sm_90.
+    tier
+        Highest tier to collect by running the program: durations alone, counters too, or a timeline as well.
     svg
         Folder to write each kernel's roofline into, as SVG.
     format
         Text for people, or one JSON object.
     """
     errors = Console(stderr=True, highlight=False)
-    options = ProfileOptions(kernel=kernel, reports=import_, arch=arch)
+    options = ProfileOptions(kernel=kernel, reports=import_, arch=arch, tier=tier)
 
     def said(message: str, _share: float | None = None) -> None:
         if errors.is_terminal:

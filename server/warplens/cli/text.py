@@ -9,7 +9,7 @@ from rich.text import Text
 
 from warplens.service.report import FileReport, FindingReport, KernelReport, Report
 from warplens_tools.errors import InputError
-from warplens_tools.evidence import Observation
+from warplens_tools.evidence import LaunchTiming, Observation
 from warplens_tools.text import SourceText
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "information": "cyan", "hint": "dim"}
@@ -57,6 +57,17 @@ def _print_kernel(console: Console, kernel: KernelReport) -> None:
     console.print(Text(f"    {bottleneck.reason}", style="dim"))
     if kernel.resources is not None:
         console.print(Text(f"    {resources_line(kernel)}", style="dim"))
+    if kernel.timing is not None:
+        console.print(Text(f"    {timing_line(kernel.timing)}", style="dim"))
+
+
+def timing_line(timing: LaunchTiming) -> str:
+    """Median duration with its interval, launches and share of kernel time in one line."""
+    parts = [f"{timing.median_ns / 1e3:.4g} µs a launch"]
+    parts += [f"95 % interval {timing.low_ns / 1e3:.4g} to {timing.high_ns / 1e3:.4g} µs"]
+    parts += [f"{_count(timing.launches, 'launch', 'launches')}"]
+    parts += [] if timing.share is None else [f"{timing.share:.0%} of kernel time"]
+    return " · ".join([*parts, timing.origin])
 
 
 def resources_line(kernel: KernelReport) -> str:
@@ -119,5 +130,5 @@ def _source(path: str) -> SourceText | None:
         return None
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import msgspec
 
@@ -23,12 +22,12 @@ from warplens.measure.judge import Judge
 from warplens.measure.verdict import Candidate
 from warplens.service.report import FileReport, FixReport
 from warplens.service.service import CheckOptions, Service
-from warplens.settings import Loaded, Program
+from warplens.service.workloads import require_main, workload_of
+from warplens.settings import Loaded
 from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates, record_decision
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
-from warplens_tools.collect.flags import unit_flags
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
@@ -96,7 +95,7 @@ def optimize_file(
     model = parse(text, str(inputs.path))
     kernels = _kernels(model, options.kernel, inputs.path)
     progress(f"reading {inputs.path.name}", None)
-    workload = workload_of(inputs)
+    workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
     causes = causes_of(inputs.report())
     with open_store(data_folder(os.environ)) as store:
         rates = hit_rates(store)
@@ -124,7 +123,7 @@ def optimize_file(
             control=options.control,
         )
         try:
-            _need_main(inputs, model)
+            require_main(inputs.path, inputs.unit, inputs.loaded)
             named = kernels[0] if options.kernel else ""
             with judge(workload, named, options.arch) as session:
                 return optimize(problem, session, store, progress=progress, cancel=cancel)
@@ -200,7 +199,7 @@ def prove_fix(
     text = SourceText.read(inputs.path)
     model = parse(text, str(inputs.path))
     (name,) = _kernels(model, kernel, inputs.path)[:1]
-    _need_main(inputs, model)
+    require_main(inputs.path, inputs.unit, inputs.loaded)
     after = text.apply(list(fix.edits))
     codes = [f.code for f in inputs.report().findings if f.kernel == name and fix in f.fixes]
     candidate = Candidate(
@@ -214,7 +213,8 @@ def prove_fix(
         text_hash=text_hash(after),
         answers=tuple(dict.fromkeys(codes)),
     )
-    with open_store(data_folder(os.environ)) as store, judge(workload_of(inputs), name, "") as session:
+    workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
+    with open_store(data_folder(os.environ)) as store, judge(workload, name, "") as session:
         return prove(
             text,
             candidate,
@@ -257,30 +257,6 @@ def apply_result(result: OptimizeResult) -> None:
                 )
 
 
-def workload_of(inputs: FileInputs) -> Workload:
-    """How the program that launches the file's kernels is built and run: the first `program` that matches.
-
-    Raises:
-        InputError: a command in the settings or the compile database cannot be read.
-    """
-    settings, root = inputs.loaded.settings, inputs.loaded.root
-    program = next((p for p in settings.program if _matches(inputs, p)), Program(source=""))
-    flags = unit_flags(inputs.unit, configured=settings.flags, root=Path(root))
-    directory = Path(root, program.directory) if program.directory else inputs.path.parent
-    return Workload(
-        source=str(inputs.path),
-        unit=str(inputs.unit),
-        build=_words(program.build, root),
-        flags=flags.arguments,
-        command=_words(program.command, root),
-        arguments=program.arguments,
-        wrapper=program.wrapper,
-        directory=str(directory),
-        environment=program.environment,
-        time_limit=program.time_limit,
-    )
-
-
 def causes_of(report: FileReport) -> tuple[Cause, ...]:
     """A file's findings as the search reads them."""
     return tuple(
@@ -296,27 +272,9 @@ def causes_of(report: FileReport) -> tuple[Cause, ...]:
     )
 
 
-def _matches(inputs: FileInputs, program: Program) -> bool:
-    for path in (inputs.path, inputs.unit):
-        if path.is_relative_to(inputs.loaded.root):
-            relative = PurePath(path.relative_to(inputs.loaded.root))
-            if relative.match(program.source) or str(relative) == program.source:
-                return True
-    return False
-
-
 def _shown(inputs: FileInputs) -> str:
     path, root = inputs.path, inputs.loaded.root
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
-
-
-def _words(command: str, root: str) -> tuple[str, ...]:
-    try:
-        return tuple(word.replace("{root}", root) for word in shlex.split(command))
-    except ValueError as error:
-        raise InputError(
-            f"the command `{command}` does not parse: {error}", remedy="see docs/settings.md"
-        ) from error
 
 
 def _kernels(model: SourceModel, name: str, path: Path) -> list[str]:
@@ -329,16 +287,6 @@ def _kernels(model: SourceModel, name: str, path: Path) -> list[str]:
     if kernel is None:
         raise InputError(f"{path.name} has no kernel {name}", remedy=f"it has {', '.join(names)}")
     return [kernel.qualified_name]
-
-
-def _need_main(inputs: FileInputs, model: SourceModel) -> None:
-    configured = any(_matches(inputs, p) and (p.build or p.command) for p in inputs.loaded.settings.program)
-    unit = model if inputs.unit == inputs.path else parse(SourceText.read(inputs.unit), str(inputs.unit))
-    if not configured and not unit.has_main:
-        raise InputError(
-            f"{inputs.unit.name} has no main, so it cannot be run as a program",
-            remedy="say in warplens.toml how the program is built and started: [[program]] source, build, command",
-        )
 
 
 def _budget(options: OptimizeOptions, loaded: Loaded) -> Budget:

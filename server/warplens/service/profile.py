@@ -18,14 +18,15 @@ from warplens.service.profile_collect import (
 )
 from warplens.service.profile_report import profile_report
 from warplens.service.report import FORMAT_VERSION, FileReport, KernelReport, Report
-from warplens.service.service import Service, gpu_for, machine_unknowns
+from warplens.service.service import CheckOptions, Service, gpu_for, machine_unknowns, not_included
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.errors import CancelledError, InputError, WarplensError
-from warplens_tools.evidence import BinaryEvidence, KernelEvidence, Unknown
+from warplens_tools.evidence import TIERS, BinaryEvidence, KernelEvidence, Tier, Unknown
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.source.model import Kernel
+from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
 
@@ -37,6 +38,8 @@ class ProfileOptions(msgspec.Struct, frozen=True):
     reports: tuple[Path, ...] = ()
     #: Architecture to judge against; None means the report's card, the GPU present, the configured one.
     arch: str | None = None
+    #: The highest tier to collect by running the program; imported reports count whatever theirs is.
+    tier: Tier = "timeline"
 
 
 def profile_file(
@@ -58,10 +61,11 @@ def profile_file(
     """
     loaded = service.settings_for(path.absolute())
     file = FileCheck(path, SourceText.read(path), gpu_for(options.arch, loaded.settings), loaded.settings)
-    kernels = _chosen(file, options.kernel)
-    binary, unknown = _binary(service, file, loaded, options, progress, cancel)
+    unit = service.unit(path.absolute(), loaded)
+    kernels = _chosen(file, unit, options.kernel)
+    binary, unknown = _binary(service, file, unit, loaded, options, progress, cancel)
     arch = binary.arch if binary is not None else file.gpu.arch
-    subject = Subject(path, file.text, file.model, loaded, binary, arch)
+    subject = Subject(path, unit or path.absolute(), file.text, file.model, loaded, binary, arch)
     toolchain = service.toolchain(loaded.settings)
     gathered = Gathered()
     if options.reports:
@@ -69,36 +73,83 @@ def profile_file(
         if options.kernel:
             names = {k.qualified_name for k in kernels}
             gathered.counters = {n: c for n, c in gathered.counters.items() if n in names}
-    elif file.gpu.present:
+    elif file.gpu.present and unit is not None:
         gathered = run_and_collect(
-            subject, kernels, file.gpu, toolchain=toolchain, progress=progress, cancel=cancel
+            subject,
+            kernels,
+            file.gpu,
+            tier=options.tier,
+            toolchain=toolchain,
+            progress=progress,
+            cancel=cancel,
         )
+    elif unit is not None:
+        unknown.append(_no_card(path, options.tier))
     gpu = file.gpu if options.arch else measured_gpu(gathered, file.gpu)
     checked = _judged(file, gpu, binary, gathered)
     return _report(checked, gathered, measured_gpu(gathered, gpu), gpu, unknown, options)
 
 
-def _chosen(file: FileCheck, name: str) -> list[Kernel]:
-    if not name:
-        return [k for k in file.model.kernels if file.model.launches_of(k)]
-    kernel = file.model.kernel(name)
-    if kernel is None:
-        known = ", ".join(k.qualified_name for k in file.model.kernels) or "none"
-        raise InputError(f"{file.path} defines no kernel {name}", remedy=f"it defines: {known}")
-    return [kernel]
+def check_measured(
+    service: Service,
+    paths: Sequence[Path],
+    options: CheckOptions,
+    *,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+) -> Report:
+    """`check` up to a tier above `binary`: each file's program is run for it. Below, `Service.check`.
+
+    Raises:
+        As `Service.check`.
+    """
+    settings = service.settings_for(service.root).settings
+    tier = options.tier or (None if settings.tier == "auto" else settings.tier)
+    if tier is None or TIERS.index(tier) <= TIERS.index("binary"):
+        return service.check(paths, options, progress=progress, cancel=cancel)
+    wanted = ProfileOptions(arch=options.arch, tier=tier)
+    files = service.files(paths, options.arch)
+    found: list[Report] = []
+    for path in files:
+        try:
+            found.append(profile_file(service, path, wanted, progress=progress, cancel=cancel))
+        except InputError as error:
+            if len(files) == 1:
+                raise
+            found.append(service.unreadable(path, error))
+    reports = tuple(file for report in found for file in report.files)
+    unknown = tuple(dict.fromkeys(u for report in found for u in report.unknown))
+    return Report(FORMAT_VERSION, f"warplens {__version__}", reports, unknown)
+
+
+def _chosen(file: FileCheck, unit: Path | None, name: str) -> list[Kernel]:
+    """The kernel of that name, else all that the file or the unit that includes it launches."""
+    if name:
+        kernel = file.model.kernel(name)
+        if kernel is None:
+            known = ", ".join(k.qualified_name for k in file.model.kernels) or "none"
+            raise InputError(f"{file.path} defines no kernel {name}", remedy=f"it defines: {known}")
+        return [kernel]
+    models = [file.model]
+    if unit is not None and unit != file.path.absolute():
+        models.append(parse(SourceText.read(unit), str(unit)))
+    return [k for k in file.model.kernels if any(model.launches_of(k) for model in models)]
 
 
 def _binary(
     service: Service,
     file: FileCheck,
+    unit: Path | None,
     loaded: Loaded,
     options: ProfileOptions,
     progress: Progress,
     cancel: CancelToken | None,
 ) -> tuple[BinaryEvidence | None, list[Unknown]]:
     """The binary tier, or why there is none."""
-    tier = service.binary_tier(file, file.path.absolute(), loaded, options.arch)
-    progress(f"compiling {file.path.name}", None)
+    if unit is None:
+        return None, [not_included(file.path)]
+    tier = service.binary_tier(file, unit, loaded, options.arch)
+    progress(f"compiling {unit.name}", None)
     try:
         return collect_binary(
             tier.unit,
@@ -115,13 +166,22 @@ def _binary(
         return None, [Unknown(f"binary tier of {file.path.name}", str(error), error.remedy)]
 
 
+def _no_card(path: Path, tier: Tier) -> Unknown:
+    return Unknown(
+        f"{tier} tier of {path.name}",
+        "there is no CUDA GPU in this machine",
+        f"run it on a machine with one, or import a report: warplens profile {path.name} --import REPORT.ncu-rep",
+    )
+
+
 def _judged(file: FileCheck, gpu: Gpu, binary: BinaryEvidence | None, gathered: Gathered) -> Checked:
     """Both stages over all tiers, against the card that was measured."""
     evidence = by_kernel(binary) if binary is not None else {}
-    names = {*evidence, *gathered.counters}
+    names = {*evidence, *gathered.counters, *gathered.timings}
     joined = {
         name: msgspec.structs.replace(
             evidence.get(name, KernelEvidence()),
+            timing=gathered.timings.get(name),
             counters=gathered.counters.get(name),
             timeline=gathered.timeline,
         )
@@ -129,6 +189,7 @@ def _judged(file: FileCheck, gpu: Gpu, binary: BinaryEvidence | None, gathered: 
     }
     tiers = ["source"]
     tiers += ["binary"] if binary is not None else []
+    tiers += ["timing"] if gathered.timings else []
     tiers += ["counters"] if gathered.counters else []
     tiers += ["timeline"] if gathered.timeline is not None else []
     under = FileCheck(file.path, file.text, gpu, file.settings)
@@ -154,11 +215,12 @@ def _report(
         checked.report, kernels=tuple(kernels), findings=findings, timeline=gathered.timeline
     )
     said = [*unknown, *gathered.unknown, *_foreign(gathered, measured, judged), *checked.unknown]
-    said += [] if gathered.counters else machine_unknowns()
+    said += machine_unknowns() if not said and not gathered.counters else []
     return Report(FORMAT_VERSION, f"warplens {__version__}", (file,), tuple(dict.fromkeys(said)))
 
 
 def _with_profile(kernel: KernelReport, gathered: Gathered, gpu: Gpu) -> KernelReport:
+    kernel = msgspec.structs.replace(kernel, timing=gathered.timings.get(kernel.qualified_name))
     counters = gathered.counters.get(kernel.qualified_name)
     if counters is None:
         return kernel

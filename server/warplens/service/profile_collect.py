@@ -9,7 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.service.workloads import workload_of
+from warplens.measure.survey import survey
+from warplens.service.profile_times import launch_timings
+from warplens.service.workloads import require_main, workload_of
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.match import match_launches
@@ -22,10 +24,20 @@ from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.collect.toolchain import Toolchain, tool_version
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, WarplensError
-from warplens_tools.evidence import BinaryEvidence, CounterEvidence, TimelineEvidence, Unknown
+from warplens_tools.evidence import (
+    TIERS,
+    BinaryEvidence,
+    CounterEvidence,
+    LaunchTiming,
+    Tier,
+    TimelineEvidence,
+    Unknown,
+)
 from warplens_tools.run.build import build_program, start_command
 from warplens_tools.run.cancel import CancelToken, Progress
 from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.run.probe.library import probe_library
+from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.probe.visit import environment_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.sass.pipes import pipe_of
@@ -42,6 +54,7 @@ class Gathered(msgspec.Struct):
     counters: dict[str, CounterEvidence] = {}
     #: The imported report each kernel's counters came from; absent for those collected here.
     reports: dict[str, str] = {}
+    timings: dict[str, LaunchTiming] = {}
     timeline: TimelineEvidence | None = None
     gpu: Gpu | None = None
     unknown: list[Unknown] = []
@@ -51,6 +64,8 @@ class Subject(msgspec.Struct, frozen=True):
     """The file that is profiled, as it is now."""
 
     path: Path
+    #: The translation unit the file is compiled in, absolute; the file itself unless it is a header.
+    unit: Path
     text: SourceText
     model: SourceModel
     loaded: Loaded
@@ -105,21 +120,25 @@ def run_and_collect(
     kernels: Sequence[Kernel],
     gpu: Gpu,
     *,
+    tier: Tier,
     toolchain: Toolchain,
     progress: Progress,
     cancel: CancelToken | None,
 ) -> Gathered:
-    """Build and run the file's program under Nsight Compute, and under Nsight Systems where it is here.
+    """Build and run the file's program: for its counters, its timeline, and its kernels' durations.
 
-    What cannot be collected is said in `unknown`, never raised; only a cancellation is.
+    `tier` is the highest that is collected. Durations take a run of their own, so where counters give one
+    of every kernel they are left out, unless `tier` asks for no more than them. What cannot be collected
+    is said in `unknown`, never raised; only a cancellation is.
     """
     gathered = Gathered(gpu=gpu)
     try:
-        workload = workload_of(subject.path, subject.model, subject.loaded)
+        path, unit = subject.path.absolute(), subject.unit
+        require_main(path, unit, subject.loaded)
+        workload = workload_of(path, unit, subject.loaded)
         with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
-            _collect(
-                _Run(subject, workload, gpu, toolchain, Path(folder)), kernels, gathered, progress, cancel
-            )
+            started = _Run(subject, workload, gpu, toolchain, Path(folder))
+            _collect(started, kernels, gathered, tier, progress, cancel)
     except CancelledError:
         raise
     except WarplensError as error:
@@ -165,21 +184,34 @@ class _Run(msgspec.Struct):
 
 
 def _collect(
-    run: _Run, kernels: Sequence[Kernel], gathered: Gathered, progress: Progress, cancel: CancelToken | None
+    run: _Run,
+    kernels: Sequence[Kernel],
+    gathered: Gathered,
+    tier: Tier,
+    progress: Progress,
+    cancel: CancelToken | None,
 ) -> None:
-    for kernel in kernels:
-        with _said(f"counters of {kernel.qualified_name}", gathered):
-            launches = _counters(run, kernel, progress, cancel)
-            subject = run.subject
-            compiled = subject.binary.kernels if subject.binary is not None else ()
-            found = match_launches(
-                launches, subject.model, subject.text, report="this run", compiled=compiled
-            )
-            gathered.counters |= found.counters
-            gathered.unknown += found.unknown
-    if run.toolchain.find("nsys") is not None:
+    highest = TIERS.index(tier)
+    if highest >= TIERS.index("counters"):
+        for kernel in kernels:
+            with _said(f"counters of {kernel.qualified_name}", gathered):
+                _count(run, kernel, gathered, progress, cancel)
+    if any(k.qualified_name not in gathered.counters for k in kernels):
+        with _said("how long the kernels take", gathered):
+            gathered.timings = launch_timings(_surveyed(run, progress, cancel))
+    if highest >= TIERS.index("timeline"):
         with _said("the timeline", gathered):
             gathered.timeline = _timeline(run, progress, cancel)
+
+
+def _count(
+    run: _Run, kernel: Kernel, gathered: Gathered, progress: Progress, cancel: CancelToken | None
+) -> None:
+    launches, subject = _counters(run, kernel, progress, cancel), run.subject
+    compiled = subject.binary.kernels if subject.binary is not None else ()
+    found = match_launches(launches, subject.model, subject.text, report="this run", compiled=compiled)
+    gathered.counters |= found.counters
+    gathered.unknown += found.unknown
 
 
 class _said(contextlib.AbstractContextManager[None]):  # noqa: N801
@@ -222,6 +254,20 @@ def _counters(
         )
     store_profile(key, launches)
     return launches
+
+
+def _surveyed(run: _Run, progress: Progress, cancel: CancelToken | None) -> tuple[SurveyedShape, ...]:
+    library = probe_library(run.toolchain, cancel=cancel)
+    key = run.key(f"survey {library.parent.name}".encode(), cancel)
+    known = load_profile(key, tuple[SurveyedShape, ...])
+    if known is not None:
+        return known
+    start = start_command(run.workload, run.program(cancel))
+    progress("timing the kernels", None)
+    with gpu_lock(run.gpu.uuid, "timing", progress=progress, cancel=cancel):
+        shapes = survey(start, library, run.folder, run.workload.time_limit, cancel)
+    store_profile(key, shapes)
+    return shapes
 
 
 def _timeline(run: _Run, progress: Progress, cancel: CancelToken | None) -> TimelineEvidence:

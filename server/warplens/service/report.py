@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from warplens.service.profile_report import ProfileReport
-from warplens_tools.evidence import Observation, TimelineEvidence, Unknown
+from warplens_tools.evidence import LaunchTiming, Observation, TimelineEvidence, Unknown
 from warplens_tools.finding import BottleneckClass, Confidence, Finding, Gain, Severity, Vote
 from warplens_tools.text import TextEdit
 
@@ -61,7 +61,9 @@ class KernelReport(msgspec.Struct, frozen=True):
     resources: ResourceReport | None
     #: Launch sites in the file that name it, 1-based lines.
     launch_lines: tuple[int, ...] = ()
-    #: What was measured of it; null where nothing was.
+    #: How long it takes in its own program; null where it was not timed.
+    timing: LaunchTiming | None = None
+    #: What was counted of it; null where nothing was.
     profile: ProfileReport | None = None
 
 

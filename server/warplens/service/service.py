@@ -101,12 +101,7 @@ class Service:
         Raises:
             As `check_file`; InputError also where a path does not exist, or the only file cannot be read.
         """
-        settings = self.settings_for(self.root).settings
-        gpu_for(options.arch, settings)
-        files = expand(paths, settings.exclude)
-        if not files:
-            named = ", ".join(map(str, paths))
-            raise InputError(f"no .cu or .cuh file in {named}")
+        files = self.files(paths, options.arch)
         done = []
         for path in files:
             try:
@@ -116,6 +111,24 @@ class Service:
                     raise
                 done.append(_unreadable(path, error))
         return self._report(done)
+
+    def files(self, paths: Sequence[Path], arch: str | None = None) -> list[Path]:
+        """The files that `paths` mean, at least one.
+
+        Raises:
+            InputError: a path does not exist, there is no file, or the settings or `arch` are not usable.
+        """
+        settings = self.settings_for(self.root).settings
+        gpu_for(arch, settings)
+        files = expand(paths, settings.exclude)
+        if not files:
+            named = ", ".join(map(str, paths))
+            raise InputError(f"no .cu or .cuh file in {named}")
+        return files
+
+    def unreadable(self, path: Path, error: InputError) -> Report:
+        """The answer for a file that cannot be read, beside others that can."""
+        return self._report([_unreadable(path, error)])
 
     def doctor(self) -> tuple[doctor.Check, ...]:
         """What this machine has, what is missing or at odds, and how to get it."""
@@ -144,9 +157,7 @@ class Service:
             on_partial(file.source().report)
         unit = self.unit(path.absolute(), loaded)
         if unit is None:
-            why = "no .cu file of the workspace includes it"
-            remedy = "check a unit that includes it, or list one in compile_commands.json"
-            return file.source().lacking(Unknown(f"binary tier of {path.name}", why, remedy))
+            return file.source().lacking(not_included(path))
         progress(f"compiling {unit.name}", None)
         tier = self.binary_tier(file, unit, loaded, options.arch)
         notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
@@ -221,6 +232,15 @@ def gpu_for(arch: str | None, settings: Settings) -> Gpu:
 @functools.lru_cache(maxsize=16)
 def _gpu(arch: str) -> Gpu:
     return load_gpu(arch or None)
+
+
+def not_included(header: Path) -> Unknown:
+    """What a header is not known of that no unit includes."""
+    return Unknown(
+        f"binary tier of {header.name}",
+        "no .cu file of the workspace includes it",
+        "check a unit that includes it, or list one in compile_commands.json",
+    )
 
 
 def machine_unknowns() -> list[Unknown]:

@@ -2,59 +2,76 @@
 
 from __future__ import annotations
 
-import fnmatch
 import shlex
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from warplens.settings import Loaded, Program
+from warplens_tools.collect.flags import unit_flags
 from warplens_tools.errors import InputError
 from warplens_tools.run.workload import Workload
-from warplens_tools.source.model import SourceModel
+from warplens_tools.source.parse import parse
+from warplens_tools.text import SourceText
 
 
-def workload_of(path: Path, model: SourceModel, loaded: Loaded) -> Workload:
-    """How to run the kernels of `path`: a `[[program]]` of the settings that names it, else its own `main`.
+def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
+    """How the program that launches the kernels of `path` is built and run: the first `program` that matches.
+
+    `unit` is the translation unit the file is compiled in, itself for a `.cu`; both paths are absolute.
 
     Raises:
-        InputError: the settings name no program for it and it has no `main`.
+        InputError: a command in the settings or the compile database cannot be read.
     """
-    source = path.absolute()
-    root = Path(loaded.root)
-    for program in loaded.settings.program:
-        if _names(program, source, root):
-            return _configured(program, source, loaded)
-    if not model.has_main:
-        raise InputError(
-            f"{path.name} has no main, and no program that runs it is known",
-            remedy="add a [[program]] with its source, build and command to warplens.toml",
-        )
-    return Workload(source=str(source), unit=str(source), flags=loaded.settings.flags)
-
-
-def _names(program: Program, source: Path, root: Path) -> bool:
-    relative = source.relative_to(root).as_posix() if source.is_relative_to(root) else source.as_posix()
-    return fnmatch.fnmatch(relative, program.source) or fnmatch.fnmatch(source.as_posix(), program.source)
-
-
-def _configured(program: Program, source: Path, loaded: Loaded) -> Workload:
-    root = loaded.root
-    directory = str(Path(root) / program.directory) if program.directory else ""
+    settings, root = loaded.settings, loaded.root
+    program = _program(path, unit, loaded) or Program(source="")
+    flags = unit_flags(unit, configured=settings.flags, root=Path(root)).arguments
+    # What is linked counts for the program alone; compile flags leave it out.
+    libraries = tuple(word for word in settings.flags if word.startswith(("-l", "-L")))
+    directory = Path(root, program.directory) if program.directory else path.parent
     return Workload(
-        source=str(source),
-        unit=str(source),
+        source=str(path),
+        unit=str(unit),
         build=_words(program.build, root),
-        flags=loaded.settings.flags,
+        flags=(*flags, *libraries),
         command=_words(program.command, root),
         arguments=program.arguments,
         wrapper=program.wrapper,
-        directory=directory,
+        directory=str(directory),
         environment=program.environment,
         time_limit=program.time_limit,
     )
+
+
+def require_main(path: Path, unit: Path, loaded: Loaded) -> None:
+    """Refuse a file whose program is not known.
+
+    Raises:
+        InputError: no `program` of the settings builds or starts it, and its unit has no `main`.
+    """
+    program = _program(path, unit, loaded)
+    if program is not None and (program.build or program.command):
+        return
+    if not parse(SourceText.read(unit), str(unit)).has_main:
+        raise InputError(
+            f"{unit.name} has no main, so it cannot be run as a program",
+            remedy="say in warplens.toml how the program is built and started: [[program]] source, build, command",
+        )
+
+
+def _program(path: Path, unit: Path, loaded: Loaded) -> Program | None:
+    return next((p for p in loaded.settings.program if any(_names(p, x, loaded) for x in (path, unit))), None)
+
+
+def _names(program: Program, path: Path, loaded: Loaded) -> bool:
+    if not path.is_relative_to(loaded.root):
+        return path.as_posix() == program.source
+    relative = PurePath(path.relative_to(loaded.root))
+    return relative.match(program.source) or str(relative) == program.source
 
 
 def _words(command: str, root: str) -> tuple[str, ...]:
     try:
         return tuple(word.replace("{root}", root) for word in shlex.split(command))
     except ValueError as error:
-        raise InputError(f"the command {command!r} in the settings cannot be split: {error}") from error
+        raise InputError(
+            f"the command `{command}` does not parse: {error}", remedy="see docs/settings.md"
+        ) from error

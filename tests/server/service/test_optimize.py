@@ -22,10 +22,10 @@ from warplens.service.optimize import (
     inputs_of,
     optimize_file,
     prove_fix,
-    workload_of,
 )
 from warplens.service.report import FileReport, FindingReport, FixReport
 from warplens.service.service import Service
+from warplens.service.workloads import workload_of
 from warplens.settings import load
 from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates
@@ -181,7 +181,7 @@ environment = { A = "1" }
 time-limit = 5
 """
     )
-    workload = workload_of(inputs(file))
+    workload = workload_of(file, file, load(file))
     root = str(file.parent)
     assert workload.build == ("make", "-C", root, "a b", "OUT={output}")
     assert workload.arguments == ("--size", "9")
@@ -192,7 +192,7 @@ time-limit = 5
 def test_a_command_that_does_not_parse_is_said_so(file: Path) -> None:
     (file.parent / "warplens.toml").write_text('[[program]]\nsource = "*.cu"\nbuild = "make \'"\n')
     with pytest.raises(InputError, match="does not parse"):
-        workload_of(inputs(file))
+        workload_of(file, file, load(file))
 
 
 def test_findings_become_causes() -> None:
@@ -236,7 +236,7 @@ def test_a_header_is_measured_through_the_program_that_includes_it(file: Path) -
     file.write_text(f'#include "scale.cuh"\nint main(){main}')
     known = inputs_of(Service(file.parent), header)
     assert (known.path, known.unit) == (header, file)
-    assert workload_of(known).unit == str(file)
+    assert workload_of(known.path, known.unit, known.loaded).unit == str(file)
 
 
 def test_a_header_that_nothing_includes_is_refused(file: Path) -> None:

@@ -14,11 +14,9 @@ from warplens.cli.profile import write_drawings
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
 from warplens.service.service import Service
-from warplens.service.workloads import workload_of
+from warplens.service.workloads import require_main, workload_of
 from warplens.settings import load
 from warplens_tools.errors import InputError
-from warplens_tools.source.parse import parse
-from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).parents[3]
 REPORTS = ROOT / "tests/data/reports"
@@ -140,15 +138,16 @@ def test_drawings_are_written(unit: Path) -> None:
 def test_the_program_of_a_file(tmp_path: Path) -> None:
     unit = tmp_path / "t.cu"
     shutil.copy(REPORTS / "saxpy_transpose.cu", unit)
-    text = SourceText.read(unit)
-    assert workload_of(unit, parse(text, str(unit)), load(unit)).unit == str(unit)
-    library = parse(SourceText("__global__ void k() {}\n"), "k.cu")
+    assert workload_of(unit, unit, load(unit)).unit == str(unit)
+    require_main(unit, unit, load(unit))
+    unit.write_text("__global__ void k() {}\n")
     with pytest.raises(InputError, match="has no main"):
-        workload_of(unit, library, load(unit))
+        require_main(unit, unit, load(unit))
     (unit.parent / "warplens.toml").write_text(
         '[[program]]\nsource = "*.cu"\nbuild = "make -C {root} OUT={output}"\nwrapper = ["nice"]\n'
     )
-    found = workload_of(unit, library, load(unit))
+    require_main(unit, unit, load(unit))
+    found = workload_of(unit, unit, load(unit))
     assert found.build == ("make", "-C", str(unit.parent), "OUT={output}")
     assert found.wrapper == ("nice",)
 

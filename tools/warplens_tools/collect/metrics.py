@@ -263,6 +263,15 @@ def memory_throughput(counters: CounterEvidence) -> tuple[float, str] | None:
     return (known[top], top) if known else None
 
 
+def l2_throughput(counters: CounterEvidence) -> float | None:
+    """% of peak of the L2: Nsight Compute's own figure where the report has it, else its busier part."""
+    whole = value(counters, L2_THROUGHPUT)
+    if whole is not None:
+        return whole
+    parts = [value(counters, MEMORY_PARTS[name]) for name in ("L2", "L2 requests")]
+    return max((share for share in parts if share is not None), default=None)
+
+
 def compute_throughput(counters: CounterEvidence) -> tuple[float, str] | None:
     """% of peak of the busiest arithmetic pipe or of instruction issue, and its name; None if none was read.
 

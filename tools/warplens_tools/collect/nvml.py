@@ -31,7 +31,6 @@ _THROTTLE_REASONS = {
 SLOWDOWNS = frozenset(_THROTTLE_REASONS.values()) - {
     "application clocks setting",
     "display clocks setting",
-    "sync boost",
 }
 
 
