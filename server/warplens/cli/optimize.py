@@ -93,7 +93,9 @@ def print_result(console: Console, result: OptimizeResult) -> None:
         for line in proof_lines(result, result.proof):
             console.print(Text(line))
     for offer in result.offers:
-        console.print(Text(f"unproven: {offer.title} ({offer.kernel}; if it works, about {offer.gain:.2f}x)"))
+        # What no finding asks for has a rate in the literature, and no evidence in this kernel.
+        gain = f"; if it works, about {offer.gain:.2f}x" if offer.answers else ""
+        console.print(Text(f"unproven: {offer.title} ({offer.kernel}{gain})"))
         console.print(Text(offer.diff, style="dim"))
     if result.tried:
         console.print(_tried_table(result))

@@ -41,7 +41,7 @@ def _unproven(result: OptimizeResult) -> Offer:
     if not result.offers:
         raise MissingToolError(result.reason, remedy=result.remedy)
     first = result.offers[0]
-    why = f"**Unproven.** Not measured: {result.reason.rstrip('.')}."
+    why = f"**Unproven:** {result.reason.rstrip('.')}."
     remedy = f"To have it measured: {result.remedy}." if result.remedy else ""
     caveat = f"Results may change: {first.caveat}." if first.caveat else ""
     parts = [why, remedy, _expected(first), caveat, _others(result.offers[1:])]
@@ -50,12 +50,14 @@ def _unproven(result: OptimizeResult) -> Offer:
 
 
 def _expected(offer: Unproven) -> str:
-    answers = f"It answers {', '.join(offer.answers)}. " if offer.answers else ""
-    return f"{answers}If it works, about {offer.gain:.2f}× is expected."
+    if not offer.answers:
+        return "No finding asks for it, so nothing is known of its gain."
+    return f"It answers {', '.join(offer.answers)}. If it works, about {offer.gain:.2f}× is expected."
 
 
 def _others(offers: Sequence[Unproven]) -> str:
-    lines = [f"- {o.title} ({o.kernel}): about {o.gain:.2f}× if it works" for o in offers]
+    gains = [f": about {o.gain:.2f}× if it works" if o.answers else "" for o in offers]
+    lines = [f"- {o.title} ({o.kernel}){gain}" for o, gain in zip(offers, gains, strict=True)]
     return "Other edits that a measurement would try:\n\n" + "\n".join(lines) if lines else ""
 
 

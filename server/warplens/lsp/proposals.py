@@ -51,7 +51,7 @@ def unproven(kernel: str, fix: FixReport, error: WarplensError) -> Offer:
     """A fix that nothing could judge, and why."""
     remedy = f" To have it measured: {error.remedy}." if error.remedy else ""
     caveat = f"\n\nResults may change: {fix.caveat}." if fix.caveat else ""
-    proof = f"**Unproven.** Not measured: {str(error).rstrip('.')}.{remedy}{caveat}"
+    proof = f"**Unproven:** {str(error).rstrip('.')}.{remedy}{caveat}"
     return Offer(kernel, f"{fix.title} (unproven)", "unproven", fix.edits, proof)
 
 

@@ -76,7 +76,7 @@ test('its hover shows the evidence and where it comes from', async () => {
 test('without a GPU Optimize offers an edit as a diff, unproven, and says why', async () => {
   await editor.page.locator('.codelens-decoration a', { hasText: 'Optimize this kernel' }).click();
   await editor.page.locator('.monaco-diff-editor').waitFor();
-  await editor.webview('Unproven. Not measured:').waitFor();
+  await editor.webview('Unproven: nothing can be measured').waitFor();
   await editor.screenshot('optimize-unproven');
   const question = editor.notification(/\(unproven\)/);
   await question.getByRole('button', { name: 'Dismiss' }).click();

@@ -69,8 +69,12 @@ def test_nothing_found_has_no_edit() -> None:
 
 def test_without_a_measurement_the_first_offer_is_unproven() -> None:
     offers = tuple(
-        Unproven("transpose", title, "r", "", (EDIT,), ("WL104",), gain, 0.5)
-        for title, gain in (("Pad the tile", 1.8), ("Smaller blocks", 1.1))
+        Unproven("transpose", title, "r", "", (EDIT,), answers, gain, 0.5)
+        for title, answers, gain in (
+            ("Pad the tile", ("WL104",), 1.8),
+            ("Smaller blocks", ("WL104",), 1.1),
+            ("Larger tile", (), 1.4),
+        )
     )
     result = msgspec.structs.replace(
         NOTHING,
@@ -81,8 +85,12 @@ def test_without_a_measurement_the_first_offer_is_unproven() -> None:
     )
     offer = offer_of(result)
     assert (offer.state, offer.title) == ("unproven", "Pad the tile (unproven)")
-    assert "Not measured: there is no GPU." in offer.proof and "run it on a machine with one" in offer.proof
-    assert "about 1.80× is expected" in offer.proof and "- Smaller blocks (transpose)" in offer.proof
+    assert "**Unproven:** there is no GPU." in offer.proof and "run it on a machine with one" in offer.proof
+    assert (
+        "about 1.80× is expected" in offer.proof
+        and "- Smaller blocks (transpose): about 1.10×" in offer.proof
+    )
+    assert offer.proof.endswith("- Larger tile (transpose)")
     with pytest.raises(MissingToolError, match="no GPU"):
         offer_of(msgspec.structs.replace(result, offers=()))
 
