@@ -76,8 +76,9 @@ test('a quick fix is applied', async () => {
 
 test('a save shows progress, and its Cancel ends the compiler', async () => {
   const path = join(editor.workspace, 'sample.cu');
-  writeFileSync(path, readFileSync(path, 'utf8') + '// sleep: 97.25\n');
-  const running = (): number => processes(/time\.sleep\(97\.25\)/);
+  const seconds = `97.${process.pid}5`;
+  writeFileSync(path, readFileSync(path, 'utf8') + `// sleep: ${seconds}\n`);
+  const running = (): number => processes(new RegExp(`time\\.sleep\\(${seconds}\\)`));
   const progress = editor.page.locator('.statusbar-item', { hasText: 'checking sample.cu' }).last();
   await progress.waitFor();
   await editor.status.filter({ hasText: 'checking' }).waitFor();
