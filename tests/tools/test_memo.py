@@ -2,55 +2,146 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warplens_tools.analysis import analyse_file
+from warplens_tools.analysis import KernelAnalysis, analyse_file
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.finding import Finding
 from warplens_tools.memo import KernelMemo
+from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.micro.registry import TOOLS
 from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
-TILE = (
-    "#define N 32\n__global__ void a(float *o)\n{\n    __shared__ float t[N][N];\n"
-    "    t[threadIdx.y][threadIdx.x] = o[threadIdx.x];\n    __syncthreads();\n"
-    "    o[threadIdx.x] = t[threadIdx.x][threadIdx.y];\n}\n"
-    "__global__ void b(float *o, const float *g, int n)\n{\n"
-    "    for (int i = 0; i < n; ++i) o[i * n] = g[0];\n}\n"
-    "void run(float *o)\n{\n    int n = 32;\n    float s = 0;\n    a<<<1, dim3(n, 32)>>>(o);\n}\n"
-)
+ROOT = Path(__file__).parents[2]
+PROGRAMS = sorted([*(ROOT / "tests" / "planted").glob("*.cu"), *(ROOT / "examples" / "first").glob("*.cu")])
+TILE = """\
+#define N 32
+#define ROW(i) ((i) * kPitch)
+constexpr int kPitch = 64;
+struct Sample { float x; double y; int count; };
+__device__ float half_of(float v) { return v * 0.5; }
+__global__ void a(float *o)
+{
+    __shared__ float t[N][N];
+    t[threadIdx.y][threadIdx.x] = half_of(o[threadIdx.x]);
+    __syncthreads();
+    o[threadIdx.x] = t[threadIdx.x][threadIdx.y];
+}
+namespace inner {
+__global__ void b(float *o, const float *g, const Sample *s, int n)
+{
+    for (int i = 0; i < n; ++i) o[i * n] = g[ROW(threadIdx.x)] + s[threadIdx.x].x;
+}
+}
+int blocks(int n) { return (n + 255) / 256; }
+void step(float *o, int n) { inner::b<<<blocks(n), 256>>>(o, o, nullptr, 4096); }
+void run(float *o)
+{
+    int n = 32;
+    a<<<1, dim3(n, 32)>>>(o);
+    for (int i = 0; i < 1000; ++i) {
+        step(o, n);
+    }
+}
+"""
 GPU = load_architecture("sm_90")
+INSERTED = (
+    "\n", " ", "x", "33", "// c\n", "", "{", "}", "/*", "#if 0\n", "#endif\n", "cudaDeviceSynchronize();",
+    "#define N 16\n", "int n = 7;", '"',
+)  # fmt: skip
 
 
-def findings(text: str, memo: KernelMemo | None) -> list[Finding]:
-    """Every finding of a text, in file order."""
+def analysed(text: str, memo: KernelMemo | None) -> tuple[KernelAnalysis, ...]:
+    """The source tier of a text."""
     source = SourceText(text)
-    found = analyse_file(parse(source, "k.cu"), source, GPU, {}, TOOLS, memo)
-    return [f for analysis in found for f in analysis.findings]
+    return analyse_file(parse(source, "k.cu"), source, GPU, {}, TOOLS, memo)
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> list[tuple[float, str, int]]:
+    """Where (as a share of the text), what is inserted, and how many characters go there."""
+    one = st.tuples(st.floats(0, 1), st.sampled_from(INSERTED), st.sampled_from((0, 0, 0, 1, 3)))
+    return draw(st.lists(one, min_size=1, max_size=6))
+
+
+def check_edits(text: str, changes: list[tuple[float, str, int]]) -> None:
+    memo = KernelMemo()
+    assert analysed(text, memo) == analysed(text, None)
+    for share, new, removed in changes:
+        at = round(share * len(text))
+        text = text[:at] + new + text[at + removed :]
+        assert analysed(text, memo) == analysed(text, None)
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, len(TILE)), st.sampled_from(["\n", " ", "x", "33", "// c\n", ""])),
-        max_size=6,
-    )
-)
-def test_remembered_findings_equal_fresh_ones(edits: list[tuple[int, str]]) -> None:
+@given(edits())
+def test_remembered_analyses_equal_fresh_ones(changes: list[tuple[float, str, int]]) -> None:
+    check_edits(TILE, changes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(PROGRAMS), edits())
+def test_remembered_analyses_of_programs_equal_fresh_ones(
+    program: Path, changes: list[tuple[float, str, int]]
+) -> None:
+    check_edits(program.read_text(), changes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_renaming_anything_is_seen(data: st.DataObject) -> None:
+    names = list(re.finditer(r"[A-Za-z_]\w*|\d+", TILE))
+    place, other = data.draw(st.sampled_from(names)), data.draw(st.sampled_from(names))
     memo = KernelMemo()
-    text = TILE
-    assert findings(text, memo) == findings(text, None)
-    for at, new in edits:
-        at = min(at, len(text))
-        text = text[:at] + new + text[at + (1 if not new else 0) :]
-        assert findings(text, memo) == findings(text, None)
+    analysed(TILE, memo)
+    text = TILE[: place.start()] + other[0] + TILE[place.end() :]
+    assert analysed(text, memo) == analysed(text, None)
+
+
+def fresh_after(old: str, new: str) -> set[str]:
+    """The kernels of TILE that an edit has analysed anew."""
+    seen: list[str] = []
+    spy = MicroTool("WL000", "spy", "", ("source",), TOOLS[0].relevant, lambda v: _note(seen, v))
+    memo = KernelMemo()
+    for text in (TILE, TILE.replace(old, new)):
+        assert text.count(new if text is not TILE else old) == 1
+        seen.clear()
+        source = SourceText(text)
+        analyse_file(parse(source, "k.cu"), source, GPU, {}, [spy], memo)
+    return set(seen)
+
+
+def _note(seen: list[str], view: KernelView) -> Iterable[Finding]:
+    seen.append(view.kernel.qualified_name)
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("int n = 32;", "int n = 32; // in a comment", set()),
+        ("o[i * n]", "o[i * n + 1]", {"inner::b"}),
+        ("v * 0.5", "v * 0.25", {"a"}),
+        ("kPitch = 64", "kPitch = 128", {"inner::b"}),
+        ("N 32", "N 16", {"a"}),
+        ("float x; double y;", "double y; float x;", {"inner::b"}),
+        ("step(o, n);", "step(o, n); cudaDeviceSynchronize();", {"a", "inner::b"}),
+    ],
+)
+def test_an_edit_has_only_what_rests_on_it_analysed_again(old: str, new: str, expected: set[str]) -> None:
+    assert fresh_after(old, new) == expected
 
 
 def test_a_kernel_that_moved_keeps_its_findings_on_its_lines() -> None:
     memo = KernelMemo()
-    before = findings(TILE, memo)
-    after = findings("\n\n" + TILE, memo)
+    before = [f for a in analysed(TILE, memo) for f in a.findings]
+    after = [f for a in analysed("\n\n" + TILE, memo) for f in a.findings]
     assert [f.span.line for f in after] == [f.span.line + 2 for f in before]
     assert before

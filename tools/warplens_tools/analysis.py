@@ -10,10 +10,12 @@ import msgspec
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import KernelEvidence, Tier
 from warplens_tools.finding import SEVERITIES, Bottleneck, Confidence, Finding
-from warplens_tools.memo import KernelMemo, context_of, key_of
+from warplens_tools.memo import Analysed, KernelMemo
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.roofline import classify
+from warplens_tools.source.dependencies import Dependencies
 from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import SourceText
 
 log = logging.getLogger(__name__)
@@ -53,8 +55,8 @@ def analyse_file(
             )
             for kernel in model.kernels
         )
-    context = context_of(text, model, gpu.arch)
-    return tuple(_remembered(kernel, model, text, gpu, tools, memo, context) for kernel in model.kernels)
+    rests_on = memo.dependencies(parse_tree(text), model, gpu)
+    return tuple(_remembered(kernel, model, text, gpu, tools, memo, rests_on) for kernel in model.kernels)
 
 
 def _remembered(
@@ -64,15 +66,14 @@ def _remembered(
     gpu: Gpu,
     tools: Sequence[MicroTool],
     memo: KernelMemo,
-    context: bytes,
+    rests_on: Dependencies,
 ) -> KernelAnalysis:
-    key = key_of(context, text, kernel)
-    findings = memo.find(key, kernel)
-    if findings is not None:
-        bottleneck = classify(KernelView(kernel, model, text, gpu, UNCLASSIFIED, KernelEvidence()))
-        return KernelAnalysis(kernel, bottleneck, findings, KernelEvidence())
+    basis = rests_on.basis(kernel)
+    known = memo.find(basis, kernel, text)
+    if known is not None:
+        return KernelAnalysis(kernel, known.bottleneck, known.findings, KernelEvidence())
     fresh = analyse_kernel(kernel, model, text, gpu, KernelEvidence(), tools)
-    memo.keep(key, kernel, fresh.findings)
+    memo.keep(basis, kernel, text, Analysed(fresh.bottleneck, fresh.findings))
     return fresh
 
 

@@ -8,7 +8,6 @@ warp uses it while the sector is still in a cache: `rest` says which.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import re
@@ -87,32 +86,19 @@ def warp_accesses(view: KernelView) -> list[WarpAccess]:
     """The global accesses of the kernel whose addresses are known well enough, in text order."""
     block = block_extents(view.kernel, view.model)
     known = argument_values(parse_tree(view.text), view.model, view.kernel)
-    return list(_warp_accesses(_Key(view), block, tuple(sorted(known.items()))))
+    tree = parse_tree(view.text)
+    sites = (block, tuple(sorted(known.items())), view.gpu.limits.sector_bytes)
+    key = ("warp accesses", view.kernel.span, view.kernel.name, *sites)
+    return list(tree.remembered(key, lambda: _warp_accesses(view, block, known)))
 
 
-class _Key:
-    """A view as a cache key: what the answer depends on."""
-
-    def __init__(self, view: KernelView) -> None:
-        self.view = view
-        self.key = (view.text.text, view.kernel, view.gpu.limits.sector_bytes)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.key == other.key
-
-
-@functools.lru_cache(maxsize=2)
 def _warp_accesses(
-    key: _Key, block: tuple[int, int, int] | None, known: tuple[tuple[str, int], ...]
+    view: KernelView, block: tuple[int, int, int] | None, known: dict[str, int]
 ) -> tuple[WarpAccess, ...]:
-    view = key.view
     tree = parse_tree(view.text)
     found = accesses(tree, view.kernel, block or UNKNOWN_DIM3)
     places = [p for a in found if a.space == "global" and (p := _place(tree, view, a)) is not None]
-    lanes = _Lanes(block or _ROW_BLOCK, dict(known), view.gpu.limits)
+    lanes = _Lanes(block or _ROW_BLOCK, known, view.gpu.limits)
     return tuple(w for p in places if (w := lanes.warp_access(p, places)) is not None)
 
 

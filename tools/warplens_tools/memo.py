@@ -1,96 +1,92 @@
-"""Remembers the source tier's analysis of kernels that an edit elsewhere in the file did not touch.
+"""Remembers the source tier's analysis of kernels that an edit did not touch.
 
-A kernel's findings follow from its own text, the file outside all kernels (constants, launches, device
-functions, declarations) and the architecture. Where these are the same again, the findings are the same,
-moved by the lines the kernel moved. Findings that point outside their kernel are worked out anew: what
-they point at may have moved by another distance.
+Where what a kernel rests on (`source.dependencies`) is the same again, so are its class and its findings,
+moved by the lines that the kernel moved. A finding that also points at host code, or at a declaration, is
+moved with that part of the file, as long as it is the same to the letter.
 """
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Iterable
 
 import msgspec
 
-from warplens_tools.finding import Finding
-from warplens_tools.source.functions import find_functions
-from warplens_tools.source.model import Kernel, LaunchSite, SourceModel
-from warplens_tools.source.tree import parse_tree
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.finding import Bottleneck, Finding
+from warplens_tools.source.dependencies import Basis, Dependencies
+from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.source.parts import PartTexts
+from warplens_tools.source.tree import SourceTree
 from warplens_tools.text import SourceText, Span
 
 _CAPACITY = 2048
-_NOWHERE = Span(0, 0, 0, 0)
+_NAMES_A_LINE = re.compile(rb"\blines? \d")
 
 
-class _Entry(msgspec.Struct, frozen=True):
-    span: Span
+class Analysed(msgspec.Struct, frozen=True):
+    """What the source tier says of a kernel."""
+
+    bottleneck: Bottleneck
     findings: tuple[Finding, ...]
 
 
+class _Anchor(msgspec.Struct, frozen=True):
+    """A stretch of the file that findings point into, and what must be the same for them to hold."""
+
+    span: Span
+    exact: bytes
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    analysed: Analysed
+    #: The kernel, then the parts it rests on; None for those that no finding points into.
+    anchors: tuple[_Anchor | None, ...]
+    #: A sentence names a line, which holds only where nothing moved.
+    fixed: bool
+
+
 class KernelMemo:
-    """Findings by kernel text and context; bounded, oldest go first. For one thread at a time."""
+    """Analyses by what they rest on; bounded, oldest go first. For one thread at a time."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
+        self._texts = PartTexts()
 
-    def find(self, key: bytes, kernel: Kernel) -> tuple[Finding, ...] | None:
-        """The findings remembered under `key`, on the lines of `kernel`; None where there are none."""
-        entry = self._entries.get(key)
-        if entry is None or entry.span.column != kernel.span.column:
+    def dependencies(self, tree: SourceTree, model: SourceModel, gpu: Gpu) -> Dependencies:
+        """The dependencies of the kernels of a tree; what parts of its text say is remembered."""
+        return Dependencies(tree, model, f"{gpu.arch} {gpu.name}", self._texts)
+
+    def find(self, basis: Basis, kernel: Kernel, text: SourceText) -> Analysed | None:
+        """What is remembered of a kernel, on its lines in `text`; None where there is nothing."""
+        entry = self._entries.get(basis.key)
+        if entry is None:
             return None
-        self._entries.move_to_end(key)
-        delta = kernel.span.line - entry.span.line
-        return tuple(moved(f, delta) for f in entry.findings) if delta else entry.findings
+        self._entries.move_to_end(basis.key)
+        now = _anchors(basis, kernel, text)
+        deltas = [_delta(old, new) for old, new in zip(entry.anchors, now, strict=True)]
+        if None in deltas or (entry.fixed and any(deltas)):
+            return None
+        if not any(deltas):
+            return entry.analysed
+        places = [(a.span, d) for a, d in zip(entry.anchors, deltas, strict=True) if a is not None]
+        findings = tuple(_moved(f, places) for f in entry.analysed.findings)
+        return Analysed(entry.analysed.bottleneck, findings)
 
-    def keep(self, key: bytes, kernel: Kernel, findings: tuple[Finding, ...]) -> None:
-        """Remember findings, if all they point at lies inside the kernel."""
-        if all(kernel.span.contains(span) for finding in findings for span in spans_of(finding)):
-            self._entries[key] = _Entry(kernel.span, findings)
-            while len(self._entries) > _CAPACITY:
-                self._entries.popitem(last=False)
-
-
-def context_of(text: SourceText, model: SourceModel, arch: str) -> bytes:
-    """A digest of the architecture and of what kernels may rest on outside their own text.
-
-    That is the file without its kernels and without the bodies of host functions, of which only the
-    launches and the constants count.
-    """
-    digest = hashlib.blake2b(arch.encode(), digest_size=16)
-    digest.update(msgspec.json.encode([_placeless(site) for site in model.launches]))
-    digest.update(msgspec.json.encode([(c.name, c.value, c.text) for c in model.constants]))
-    at = 0
-    for span in sorted([*(k.span for k in model.kernels), *_host_bodies(text)]):
-        start = text.offset(span.line, span.column)
-        digest.update(text.text[at : max(start, at)].encode("utf-8", "surrogatepass") + b"\0")
-        at = max(at, text.offset(span.end_line, span.end_column))
-    digest.update(text.text[at:].encode("utf-8", "surrogatepass"))
-    return digest.digest()
-
-
-def _host_bodies(text: SourceText) -> list[Span]:
-    """Bodies of functions that no kernel can call, without preprocessor lines."""
-    tree = parse_tree(text)
-    functions = (
-        f
-        for f in find_functions(tree)
-        if not f.is_device and not f.is_kernel and f.macro is None and "constexpr" not in f.header
-    )
-    return [span for span in (tree.span(f.body) for f in functions) if "#" not in text.slice(span)]
-
-
-def _placeless(site: LaunchSite) -> LaunchSite:
-    return msgspec.structs.replace(site, span=_NOWHERE, grid_span=_NOWHERE, block_span=_NOWHERE)
-
-
-def key_of(context: bytes, text: SourceText, kernel: Kernel) -> bytes:
-    """The key of a kernel in a context."""
-    digest = hashlib.blake2b(context, digest_size=16)
-    digest.update(f"{kernel.qualified_name}\0{kernel.macro}\0".encode())
-    digest.update(text.slice(kernel.span).encode("utf-8", "surrogatepass"))
-    return digest.digest()
+    def keep(self, basis: Basis, kernel: Kernel, text: SourceText, analysed: Analysed) -> None:
+        """Remember an analysis, if all it points at lies in the kernel and in what it rests on."""
+        anchors = _anchors(basis, kernel, text)
+        spans = [span for finding in analysed.findings for span in spans_of(finding)]
+        owners = [_owner(span, anchors) for span in spans]
+        if None in owners:
+            return
+        fixed = _NAMES_A_LINE.search(msgspec.json.encode(analysed)) is not None
+        used = set(range(len(anchors))) if fixed else {0, *owners}
+        kept = tuple(a if i in used else None for i, a in enumerate(anchors))
+        self._entries[basis.key] = _Entry(analysed, kept, fixed)
+        while len(self._entries) > _CAPACITY:
+            self._entries.popitem(last=False)
 
 
 def spans_of(finding: Finding) -> Iterable[Span]:
@@ -100,10 +96,29 @@ def spans_of(finding: Finding) -> Iterable[Span]:
     yield from (edit.span for fix in finding.fixes for edit in fix.edits)
 
 
-def moved(finding: Finding, lines: int) -> Finding:
-    """The finding with every span moved down by `lines` (up where negative)."""
+def _anchors(basis: Basis, kernel: Kernel, text: SourceText) -> list[_Anchor]:
+    parts = (_Anchor(text.span(p.start, p.end), p.text.exact) for p in basis.parts)
+    return [_Anchor(kernel.span, b""), *parts]
+
+
+def _owner(span: Span, anchors: Iterable[_Anchor]) -> int | None:
+    return next((i for i, anchor in enumerate(anchors) if anchor.span.contains(span)), None)
+
+
+def _delta(old: _Anchor | None, new: _Anchor) -> int | None:
+    """How many lines an anchor moved down; None where what stands there changed."""
+    if old is None:
+        return 0
+    if old.exact != new.exact or old.span.column != new.span.column:
+        return None
+    return new.span.line - old.span.line
+
+
+def _moved(finding: Finding, places: Iterable[tuple[Span, int | None]]) -> Finding:
+    """The finding with every span moved down with the place it lies in."""
 
     def move(span: Span) -> Span:
+        lines = next((d or 0 for place, d in places if place.contains(span)), 0)
         return Span(span.line + lines, span.column, span.end_line + lines, span.end_column)
 
     replace = msgspec.structs.replace

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -95,26 +94,11 @@ def _sharing(index: Form, block: Sequence[int], known: Mapping[str, int]) -> int
 
 def sweeps(view: KernelView) -> list[Sweep]:
     """Accesses that go through more than the L2 holds before they come back to the same elements."""
-    return list(_sweeps(_SweepKey(view)))
+    key = ("sweeps", view.kernel.span, view.kernel.name, view.gpu.l2_bytes)
+    return list(parse_tree(view.text).remembered(key, lambda: _sweeps(view)))
 
 
-class _SweepKey:
-    """A view as a cache key."""
-
-    def __init__(self, view: KernelView) -> None:
-        self.view = view
-        self.key = (view.text.text, view.kernel, view.gpu.l2_bytes)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SweepKey) and self.key == other.key
-
-
-@functools.lru_cache(maxsize=32)
-def _sweeps(key: _SweepKey) -> tuple[Sweep, ...]:
-    view = key.view
+def _sweeps(view: KernelView) -> tuple[Sweep, ...]:
     known = argument_values(parse_tree(view.text), view.model, view.kernel)
     found = [s for a in _global(view) if (s := _sweep(view, a, known)) is not None]
     arrays = {(s.access.name, s.outer.offset): s for s in found}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 from warplens_tools.source.expanded import constants_of
 from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.source.tree import SourceTree
 
 
-@functools.lru_cache(maxsize=2)
 def _values(
     tree: SourceTree, names: tuple[str, ...], sites: tuple[tuple[int, tuple[str, ...]], ...]
 ) -> dict[str, int]:
@@ -29,4 +26,5 @@ def argument_values(tree: SourceTree, model: SourceModel, kernel: Kernel) -> dic
         (tree.text.offset(site.span.line, site.span.column), site.arguments)
         for site in model.launches_of(kernel)
     )
-    return _values(tree, tuple(p.name for p in kernel.parameters), sites) if sites else {}
+    names = tuple(p.name for p in kernel.parameters)
+    return tree.remembered(("arguments", names, sites), lambda: _values(tree, names, sites)) if sites else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 
 import msgspec
@@ -46,10 +45,10 @@ class Atomic(msgspec.Struct, frozen=True):
 
 def atomics(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[Atomic, ...]:
     """Every atomic operation in the kernel's own text, in text order; `block` as for `accesses`."""
-    return _atomics(tree, kernel, block)
+    key = ("atomics", kernel.span, kernel.name, block)
+    return tree.remembered(key, lambda: _atomics(tree, kernel, block))
 
 
-@functools.lru_cache(maxsize=2)
 def _atomics(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[Atomic, ...]:
     expanded = kernel_tree(tree, kernel)
     if expanded is None or "atomic" not in expanded.tree.code_of(expanded.function.body):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
+from collections.abc import Iterator
 
 import msgspec
 from tree_sitter import Node
@@ -61,10 +61,9 @@ class HostLoop(msgspec.Struct, frozen=True):
 
 def launch_loop(tree: SourceTree, site: LaunchSite) -> HostLoop | None:
     """The loop around a launch, or around the only calls of the function it stands in; None where there is none."""
-    return _launch_loop(tree, site.span)
+    return tree.remembered(("launch loop", site.span), lambda: _launch_loop(tree, site.span))
 
 
-@functools.lru_cache(maxsize=64)
 def _launch_loop(tree: SourceTree, span: Span) -> HostLoop | None:
     start = tree.text.offset(span.line, span.column)
     end = tree.text.offset(span.end_line, span.end_column)
@@ -82,14 +81,23 @@ def _through_caller(tree: SourceTree, function: Node) -> HostLoop | None:
     named = re.search(r"(\w+)\s*\(", tree.code_of(declarator)) if declarator is not None else None
     if named is None or named[1] == "main":
         return None
-    pattern = "(call_expression function: (identifier) @callee)"
-    callers = [n for n in tree.captures(pattern).get("callee", []) if tree.code_of(n) == named[1]]
-    loops = [_loop_around(n) for n in callers]
+    loops = [_loop_around(n) for n in _callers(tree, named[1])]
     loop = loops[0] if loops else None
     if loop is None or any(other is None for other in loops):
         return None
     inside = _calls(tree, function.start_byte, function.end_byte)
     return _read(tree, loop, (*inside, *_calls(tree, loop.start_byte, loop.end_byte)), launched=function)
+
+
+def _callers(tree: SourceTree, name: str) -> Iterator[Node]:
+    """The names in the file's calls of a function."""
+    for found in re.finditer(rf"\b{name}\s*\(", tree.masked.source):
+        node = tree.root.descendant_for_byte_range(found.start(), found.start() + len(name))
+        call = node.parent if node is not None and node.type == "identifier" else None
+        if node is not None and call is not None and call.type == "call_expression":
+            function = call.child_by_field_name("function")
+            if function is not None and function.id == node.id:
+                yield node
 
 
 def _loop_around(node: Node | None) -> Node | None:

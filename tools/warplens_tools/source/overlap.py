@@ -24,7 +24,7 @@ def same_buffer(tree: SourceTree, model: SourceModel, kernel: Kernel) -> frozens
     overlap is not decided here.
     """
     pointers = [i for i, p in enumerate(kernel.parameters) if p.pointer]
-    roots = _Roots(tree.masked.source)
+    roots = tree.remembered("roots", lambda: _Roots(tree.masked.source))
     found: set[str] = set()
     for site in model.launches_of(kernel):
         if len(site.arguments) != len(kernel.parameters):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 
 import msgspec
@@ -47,9 +46,12 @@ class Record(msgspec.Struct, frozen=True):
         return next((m for m in self.members if m.name == name), None)
 
 
-@functools.lru_cache(maxsize=2)
 def records(tree: SourceTree) -> dict[str, Record]:
     """Layouts by name of the structs whose every member has a known size; others are left out."""
+    return tree.remembered("records", lambda: _records(tree))
+
+
+def _records(tree: SourceTree) -> dict[str, Record]:
     nodes = {n: s for s in tree.captures(_STRUCTS).get("struct", []) if (n := _name(tree, s))}
     reader = _Layouts(tree, nodes)
     return {name: found for name in nodes if (found := reader.record(name)) is not None}

@@ -135,12 +135,13 @@ class SourceTree:
         return node
 
 
-_DEFINED = re.compile(r"([A-Za-z_]\w*)\s*\(([^(){};]*)\)\s*\{")
+#: What looks like the definition of a function: its name and its parameters.
+DEFINED = re.compile(r"([A-Za-z_]\w*)\s*\(([^(){};]*)\)\s*\{")
 
 
 def _parameter_lists(code: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for name, parameters in _DEFINED.findall(code):
+    for name, parameters in DEFINED.findall(code):
         found.setdefault(name, []).append(parameters)
     return found
 
