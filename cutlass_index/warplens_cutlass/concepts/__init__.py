@@ -5,6 +5,10 @@ from __future__ import annotations
 from warplens_cutlass.concepts import (
     copying,
     fusing,
+    glossary,
+    glossary_cute,
+    glossary_examples,
+    glossary_library,
     layouts,
     library,
     multiplying,
@@ -25,6 +29,9 @@ CONCEPTS: tuple[Concept, ...] = (
     *fusing.CONCEPTS,
     *numbers.CONCEPTS,
     *library.CONCEPTS,
+    *glossary.entries(glossary_cute.CUTE),
+    *glossary.entries(glossary_library.LIBRARY),
+    *glossary.entries(glossary_examples.EXAMPLES, shown=True),
 )
 
 __all__ = ["CONCEPTS", "Concept"]

@@ -13,10 +13,10 @@ class Concept(msgspec.Struct, frozen=True):
 
     #: What the user's code does, after "it …": "loads matrix fragments with ldmatrix".
     does: str
-    #: Phrases: a query speaks of the concept when it holds all words of one of them.
+    #: Phrases that name it; a query that holds all words of one surely speaks of it.
     phrases: tuple[str, ...]
     #: Names of definitions, the one to use first.
-    symbols: tuple[str, ...]
+    symbols: tuple[str, ...] = ()
     #: Ends or parts of paths of examples that show it, the best first.
     examples: tuple[str, ...] = ()
     #: Regular expressions: each entry is a set that must all be found in the code.
@@ -27,3 +27,7 @@ class Concept(msgspec.Struct, frozen=True):
     weight: float = 1.0
     #: A plainer concept that this one makes superfluous when both are seen.
     supersedes: tuple[str, ...] = ()
+    #: Further words that people use when they ask for it; single words count, their order does not.
+    words: str = ""
+    #: The examples answer a question about it rather than the definitions.
+    shown: bool = False

@@ -59,7 +59,7 @@ class Boosts:
 def rank_words(question: Question, reader: Reader, settings: RankingSettings) -> list[Ranked]:
     """All candidates with their scores, unordered."""
     boosts = Boosts(settings.further_concept)
-    boost_concepts(boosts, concepts_in(question), reader, settings, question.arch)
+    boost_concepts(boosts, concepts_in(question, settings), reader, settings, question.arch)
     _boost_spellings(boosts, question, reader, settings)
     symbol_ids = candidates(question, reader, "symbol_words", symbol_weights(settings), settings.candidates)
     file_ids = candidates(question, reader, "file_words", file_weights(settings), settings.file_candidates)
@@ -132,10 +132,12 @@ def boost_concepts(
     """Let each concept raise its definitions and its examples, less the further down its lists they stand."""
     for match in matches:
         value = settings.concept * match.share**settings.concept_power
+        second = value * settings.concept_example
+        defined, shown = (second, value) if match.concept.shown else (value, second)
         for place, name in enumerate(match.concept.symbols):
             for hit, share in _definitions(name, reader, settings, arch):
-                boosts.symbol(hit, value * settings.concept_decay**place * share, match.concept.does)
-        _boost_examples(boosts, match, value * settings.concept_example, reader, settings)
+                boosts.symbol(hit, defined * settings.concept_decay**place * share, match.concept.does)
+        _boost_examples(boosts, match, shown, reader, settings)
 
 
 def _boost_examples(
