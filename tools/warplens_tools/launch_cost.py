@@ -11,7 +11,8 @@ from warplens_tools.micro.base import KernelView
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.accesses import accesses
-from warplens_tools.source.host_loops import HostLoop, launch_loop
+from warplens_tools.source.host_loops import HostCall, HostLoop, launch_loop
+from warplens_tools.source.transfers import idle_waits
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.traffic import dram_bytes_per_clock, global_traffic
 
@@ -30,6 +31,8 @@ class Repeated(msgspec.Struct, frozen=True):
     """A launch that a host loop repeats. `duration_ns` is None where it is not known to be short."""
 
     loop: HostLoop
+    #: Calls in the loop that make the host wait for work of the same iteration.
+    waits: tuple[HostCall, ...]
     shape: Geometry | None
     duration_ns: float | None
 
@@ -43,7 +46,7 @@ def repeated_launch(view: KernelView) -> Repeated | None:
     for site in view.model.launches_of(view.kernel):
         loop = launch_loop(tree, site)
         if loop is not None and not loop.timed and not loop.captured and not _is_brief(view, loop):
-            return Repeated(loop, geometry(view), duration(view))
+            return Repeated(loop, idle_waits(tree, loop), geometry(view), duration(view))
     return None
 
 
@@ -58,7 +61,7 @@ def launch_bound(view: KernelView) -> str:
     repeated = repeated_launch(view)
     if repeated is None or repeated.duration_ns is None:
         return ""
-    cost, doing = (WAIT_NS, "waiting for it") if repeated.loop.waits else (LAUNCH_NS, "launching it")
+    cost, doing = (WAIT_NS, "waiting for it") if repeated.waits else (LAUNCH_NS, "launching it")
     # Another kernel of the loop may be long enough to hide what launching this one costs.
     if repeated.duration_ns >= cost or repeated.loop.launches > 1:
         return ""

@@ -19,6 +19,8 @@ from warplens_tools.traffic import dram_bytes_per_clock
 MEMORY_LATENCY_CLOCKS = 550.0
 #: Theoretical occupancy up to which it is worth asking what limits it (KernelPro's OccupancyLimiter).
 LOW_OCCUPANCY = 0.5
+#: Use of device memory, per cent of its peak, at which enough was in flight (KernelPro's HighDRAMThroughput).
+ENOUGH_DRAM = 80.0
 
 
 class Shortage(msgspec.Struct, frozen=True):

@@ -23,7 +23,8 @@ float s2 = 1.0f / r2;
 `DADD`/`DMUL`/`DFMA`/`DSETP`, `MUFU.RCP64H` and conversions to and from `F64`, with the loops they stand in.
 
 **Threshold.** Any double arithmetic in a kernel that takes, keeps and stores no `double`. With SASS at
-hand, literals that the compiler folded away are not reported.
+hand, literals that the compiler folded away are not reported. Counters that show the FP64 pipe below
+5 % of its peak withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Arithmetic Instructions" (throughput table); CUDA C++ Best
 Practices Guide, "Math Libraries" and "Other Arithmetic Instructions".
@@ -35,9 +36,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
 from warplens_tools.gain import replacement_gain
+from warplens_tools.measured import judge_by_metric
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.float_literals import REWRITE
@@ -49,6 +52,8 @@ from warplens_tools.traffic import dram_floor
 
 #: SASS opcodes of double arithmetic and the float opcodes that would do the same work.
 _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSETP", "DMNMX": "FMNMX"}
+#: Use of the FP64 pipe, per cent of its peak, below which double precision cost the launch nothing that shows.
+FP64_USED = 5.0
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -173,4 +178,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("compute", "latency", "memory"),
     check=check,
+    judge=judge_by_metric(names.COMPUTE_PIPES["FP64"], least=FP64_USED),
 )

@@ -26,7 +26,8 @@ cudaDeviceSynchronize();
 duration, measured, or estimated where the grid and the kernel's loops are constant.
 
 **Threshold.** A tenth of an iteration. Where the duration is not known it is information of low confidence;
-loops that take times themselves are left alone.
+loops that take times themselves are left alone. A timeline that shows the device idle for waits less than a tenth of
+its span withdraws it.
 
 **References.** CUDA C++ Best Practices Guide, "Asynchronous and Overlapping Transfers with Computation"; CUDA C++
 Programming Guide, "Streams".
@@ -40,6 +41,7 @@ from warplens_tools.evidence import Observation, Tier
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.gain import make_gain
 from warplens_tools.launch_cost import LAUNCH_NS, WAIT_NS, Repeated, repeated_launch
+from warplens_tools.measured import judge_by_idle
 from warplens_tools.micro.base import KernelView, MicroTool
 
 #: Time of an iteration with the wait over that without from which it is reported.
@@ -51,7 +53,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     repeated = repeated_launch(view)
     if repeated is None:
         return
-    waits = repeated.loop.waits
+    waits = repeated.waits
     if not waits:
         return
     ratio = 1.0
@@ -118,4 +120,5 @@ TOOL = MicroTool(
     tiers=("source", "binary", "timing", "timeline"),
     relevant=("launch", "latency", "memory", "compute"),
     check=check,
+    judge=judge_by_idle("synchronisation"),
 )

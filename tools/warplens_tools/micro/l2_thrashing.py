@@ -27,7 +27,7 @@ for (int i = first; i < n; i += stride) {
 loop's bound gives the arrays, from constants and from what the launches pass.
 
 **Threshold.** The arrays of one sweep exceed the card's L2. Where the file does not fix their extent the
-tool is silent.
+tool is silent. An L2 hit rate measured at 80 % or more withdraws the finding.
 
 **References.** CUDA C++ Programming Guide, "Device Memory L2 Access Management"; Nsight Compute's memory
 workload analysis.
@@ -37,15 +37,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.measured import judge_by_metric
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.reuse import Sweep, sweeps
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.traffic import dram_floor
+
+#: L2 hit rate, per cent, from which the sweeps came from the cache after all.
+L2_HITS = 80.0
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -108,4 +113,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_metric(names.L2_HIT_RATE, most=L2_HITS),
 )

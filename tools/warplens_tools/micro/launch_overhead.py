@@ -23,7 +23,8 @@ kernel's loops are constant.
 
 **Threshold.** A duration below the cost of a launch. A loop that waits for the device in each iteration is
 reported as host-sync-in-loop; loops of fewer than 16 iterations, and loops with further kernels, which may hide
-the launch, not at all.
+the launch, not at all. A timeline that shows the device idle for launches less than a tenth of
+its span withdraws it.
 
 **References.** CUDA C++ Programming Guide, "CUDA Graphs"; NVIDIA Technical Blog, "Getting Started with CUDA Graphs".
 """
@@ -36,6 +37,7 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.gain import make_gain
 from warplens_tools.launch_cost import LAUNCH_NS, LEAST_NS, repeated_launch
+from warplens_tools.measured import judge_by_idle
 from warplens_tools.micro.base import KernelView, MicroTool
 
 
@@ -44,7 +46,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     repeated = repeated_launch(view)
     if repeated is None or repeated.duration_ns is None or repeated.duration_ns >= LAUNCH_NS:
         return
-    if repeated.loop.waits or repeated.loop.launches > 1:
+    if repeated.waits or repeated.loop.launches > 1:
         return
     ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
     site = view.model.launches_of(view.kernel)[0]
@@ -87,4 +89,5 @@ TOOL = MicroTool(
     tiers=("binary", "timing"),
     relevant=("launch", "latency", "memory", "compute"),
     check=check,
+    judge=judge_by_idle("launch"),
 )

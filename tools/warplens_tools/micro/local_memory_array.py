@@ -29,7 +29,8 @@ for (int k = K - 1; k > 0; --k)        // every index is a constant after unroll
 **Evidence.** `LDL`/`STL` instructions whose address is not the stack pointer plus a constant, the source
 lines they come from, and the bytes of stack frame that ptxas reports beyond its spills.
 
-**Threshold.** Any such access is reported: the array was asked to live in registers and does not.
+**Threshold.** Any such access is reported: the array was asked to live in registers and does not. Counters that
+show no sector of local memory moved withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Local Memory"; CUDA C++ Best Practices Guide, "Local Memory".
 """
@@ -42,6 +43,7 @@ from collections.abc import Iterator
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.gain import removal_gain
+from warplens_tools.measured import judge_by_local
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.micro.register_spills import spill_indices
 from warplens_tools.sass.attribution import hottest_line, weights
@@ -117,4 +119,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("memory", "latency", "compute"),
     check=check,
+    judge=judge_by_local,
 )

@@ -22,7 +22,8 @@ scale<<<n / 256, 256>>>(out, in, n);
 **Evidence.** The block size of the launches, the architecture's limits on blocks, warps and threads per
 SM; the bytes of the loads in the hot loop.
 
-**Threshold.** As for occupancy-registers, with the number of blocks or of warps as the limit.
+**Threshold.** As for occupancy-registers, with the number of blocks or of warps as the limit. Device memory measured
+at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Programming Guide, "Compute Capabilities" (technical specifications); CUDA C++ Best
 Practices Guide, "Thread and Block Heuristics".
@@ -32,10 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_threads
+from warplens_tools.measured import judge_by_metric
 from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.parallelism import shortage
+from warplens_tools.parallelism import ENOUGH_DRAM, shortage
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -70,4 +73,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "memory"),
     check=check,
+    judge=judge_by_metric(names.DRAM_THROUGHPUT, most=ENOUGH_DRAM),
 )

@@ -23,7 +23,8 @@ file and allocation unit; the bytes of the loads in the hot loop.
 
 **Threshold.** Theoretical occupancy of at most 50 % (KernelPro fires below that) with registers as the limit,
 and fewer bytes in flight than Little's law asks for at this GPU's DRAM roof. Low occupancy with enough
-bytes in flight is not reported: many fast kernels are built that way.
+bytes in flight is not reported: many fast kernels are built that way. Device memory measured
+at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Best Practices Guide, "Occupancy"; Volkov, "Better Performance at Lower Occupancy".
 """
@@ -32,9 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.finding import Finding
+from warplens_tools.measured import judge_by_metric
 from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.parallelism import shortage
+from warplens_tools.parallelism import ENOUGH_DRAM, shortage
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -72,4 +75,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "memory"),
     check=check,
+    judge=judge_by_metric(names.DRAM_THROUGHPUT, most=ENOUGH_DRAM),
 )

@@ -21,7 +21,8 @@ __shared__ float tile[64][96];         // 24 KB: 9 blocks
 **Evidence.** Static shared memory from ptxas, dynamic from the launch, the architecture's capacity with
 what the system reserves per block; the bytes of the loads in the hot loop.
 
-**Threshold.** As for occupancy-registers, with shared memory as the limit.
+**Threshold.** As for occupancy-registers, with shared memory as the limit. Device memory measured
+at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Best Practices Guide, "Effects of Shared Memory"; "Occupancy".
 """
@@ -30,10 +31,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.launches import dynamic_shared_bytes
+from warplens_tools.measured import judge_by_metric
 from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.parallelism import shortage
+from warplens_tools.parallelism import ENOUGH_DRAM, shortage
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -73,4 +76,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "memory"),
     check=check,
+    judge=judge_by_metric(names.DRAM_THROUGHPUT, most=ENOUGH_DRAM),
 )

@@ -23,7 +23,8 @@ for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * bloc
 sector along the loop, whole stretches apart along the lanes. Where a thread loads the start of its stretch (the rows
 of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data.
 
-**Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1.
+**Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. Counters that
+show no more sectors on the line than needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; M. Harris, "CUDA Pro Tip:
 Write Flexible Kernels with Grid-Stride Loops", NVIDIA Technical Blog.
@@ -35,6 +36,7 @@ from collections.abc import Iterator
 
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
+from warplens_tools.measured import judge_by_sectors
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import global_indices_on, loaded_stretches, sector_finding, uncoalesced
 
@@ -106,4 +108,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_sectors,
 )

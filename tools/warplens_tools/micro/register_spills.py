@@ -24,8 +24,9 @@ __global__ void __launch_bounds__(256, 2) k(...)    // at most 128 registers per
 **Evidence.** ptxas' spill stores and loads in bytes; the `STL`/`LDL` instructions on the stack pointer
 and the loops they stand in; the register cap that `__launch_bounds__` implies.
 
-**Threshold.** Any spill is reported. It is a warning where a spill stands in a loop or more than
-64 bytes are spilled, because a few bytes outside loops cost less than can be measured.
+**Threshold.** Any spill is reported. It is a warning where a spill stands in a loop or more than 64 bytes are
+spilled, because a few bytes outside loops cost less than can be measured. Counters that show no sector of local
+memory moved withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Launch Bounds"; CUDA C++ Best Practices Guide, "Register
 Pressure"; ptxas option `-v`.
@@ -38,6 +39,7 @@ from collections.abc import Iterator
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.gain import removal_gain
+from warplens_tools.measured import judge_by_local
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
@@ -167,4 +169,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("memory", "latency", "compute"),
     check=check,
+    judge=judge_by_local,
 )

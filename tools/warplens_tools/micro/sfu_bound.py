@@ -27,7 +27,8 @@ for (int s = 0; s < samples; ++s) {
 every other pipe and of memory.
 
 **Threshold.** A tenth more clocks than the next resource, every unknown access counted as DRAM traffic;
-conversions of integer divisions are reported as integer-division.
+conversions of integer divisions are reported as integer-division. Counters that show the XU pipe below
+30 % of its peak withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Arithmetic Instructions" (throughput table); CUDA C++ Best Practices
 Guide, "Math Libraries".
@@ -38,9 +39,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.gain import removal_gain
+from warplens_tools.measured import judge_by_metric
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
@@ -54,6 +57,8 @@ from warplens_tools.sass.throughput import pipe_cycles
 #: of a leading unit (10 %).
 LEAD = 1.1
 _CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
+#: Use of the XU pipe, per cent of its peak, below which special functions are not what bounds a launch.
+XU_BUSY = 30.0
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -128,4 +133,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute",),
     check=check,
+    judge=judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
 )

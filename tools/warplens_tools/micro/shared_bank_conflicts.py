@@ -23,8 +23,9 @@ __shared__ float tile[32][33];      // lanes are 33 words apart: 32 banks
 **Evidence.** The index as a function of `threadIdx`, the pitch of the declaration and the block's
 extents, evaluated for every lane of a warp; where SASS is at hand, the `LDS`/`STS` it became.
 
-**Threshold.** Twice the passes of a conflict-free access; a warning from four times on. Where the block
-is not known from the launches, a warp is taken to run along `threadIdx.x`, and the confidence is lower.
+**Threshold.** Twice the passes of a conflict-free access; a warning from four times on. Where the block is not
+known from the launches, a warp is taken to run along `threadIdx.x`, and the confidence is lower. Counters that
+show no more wavefronts on the line than needed withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Shared Memory" (of compute capability 5.x and later); CUDA C++
 Best Practices Guide, "Shared Memory and Memory Banks".
@@ -39,6 +40,7 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Confidence, Finding, Fix, Gain, RelatedSpan
 from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.launches import block_extents
+from warplens_tools.measured import judge_by_wavefronts
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.pad_shared_tile import REWRITE
@@ -147,4 +149,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_wavefronts,
 )

@@ -22,8 +22,9 @@ total += mass[i];                             // a structure of arrays: one arra
 **Evidence.** The struct's layout (or the constant stride), the fields that the kernel uses of it, and the
 sectors of a request from the index of every lane.
 
-**Threshold.** The sectors come to twice what the used bytes fill, counting all accesses to the same
-records together; with SASS, an expected gain of 1.1. A constant stride counts as a record up to 128 bytes.
+**Threshold.** The sectors come to twice what the used bytes fill, counting all accesses to the same records
+together; with SASS, an expected gain of 1.1. A constant stride counts as a record up to 128 bytes. Counters
+that show no more sectors on the line than needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Strided Accesses"; Nsight Compute's rule on uncoalesced
 global accesses.
@@ -35,6 +36,7 @@ from collections.abc import Iterator
 
 from warplens_tools.coalescing import WarpAccess
 from warplens_tools.finding import Finding
+from warplens_tools.measured import judge_by_sectors
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import sector_finding, uncoalesced
 
@@ -77,4 +79,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_sectors,
 )

@@ -27,8 +27,9 @@ for (int r = 0; r < rows; ++r)
 launches fix, evaluated for every lane of a warp: sectors per request. Where SASS is at hand, the loads
 it became, and the time that the kernel's other needs leave to gain.
 
-**Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. An
-integer that is not known counts as a large multiple of a cache line. Without SASS it is information only.
+**Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. An integer that
+is not known counts as a large multiple of a cache line. Without SASS it is information only. Counters that show
+no more sectors on the line than needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; Nsight Compute's rule
 on uncoalesced global accesses.
@@ -39,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding
+from warplens_tools.measured import judge_by_sectors
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import lane_words, sector_finding, uncoalesced
 
@@ -79,4 +81,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_sectors,
 )

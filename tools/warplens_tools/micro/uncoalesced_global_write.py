@@ -24,7 +24,8 @@ out[(blockIdx.x * 32 + threadIdx.y) * height + blockIdx.y * 32 + threadIdx.x] = 
 **Evidence.** As for uncoalesced-global-read: sectors per request of the store, from its index for every
 lane; where SASS is at hand, the stores it became.
 
-**Threshold.** Twice the sectors that the written bytes fill; with SASS, an expected gain of 1.1.
+**Threshold.** Twice the sectors that the written bytes fill; with SASS, an expected gain of 1.1. Counters that
+show no more sectors on the line than needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; M. Harris, "An Efficient
 Matrix Transpose in CUDA C/C++", NVIDIA Technical Blog.
@@ -35,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding
+from warplens_tools.measured import judge_by_sectors
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import lane_words, sector_finding, uncoalesced
 
@@ -71,4 +73,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_sectors,
 )

@@ -21,8 +21,9 @@ if (threadIdx.x / 32 % 2 == 0) ...             // whole warps take one side; ass
 **Evidence.** The condition as a function of `threadIdx`, evaluated for each lane of each warp; the SASS
 instructions of both sides with their loops.
 
-**Threshold.** Three of four warps divided, whatever the parameters are, so that checks at an edge and work
-of one warp are left alone; and a fifth more time in the bounded model than if each side ran on its lanes only.
+**Threshold.** Three of four warps divided, whatever the parameters are, so that checks at an edge and work of
+one warp are left alone; and a fifth more time in the bounded model than if each side ran on its lanes only.
+Counters that show 28 and more lanes per instruction withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Branch Predication and Divergent Warps"; CUDA C++ Programming
 Guide, "SIMT Architecture".
@@ -32,10 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.launches import block_extents
+from warplens_tools.measured import judge_by_metric
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.removal import cautious_floor
 from warplens_tools.sass.attribution import kernel_line, weights
@@ -48,6 +51,8 @@ from warplens_tools.text import Span
 
 #: Speedup in the bounded model from which a branch is reported.
 REPORTED = 1.2
+#: Lanes that take part in an instruction on average, from which warps were hardly divided.
+LANES_ACTIVE = 28.0
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -124,4 +129,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency", "memory"),
     check=check,
+    judge=judge_by_metric(names.THREADS_PER_INSTRUCTION, most=LANES_ACTIVE),
 )

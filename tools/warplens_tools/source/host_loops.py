@@ -61,10 +61,20 @@ class HostLoop(msgspec.Struct, frozen=True):
 
 def launch_loop(tree: SourceTree, site: LaunchSite) -> HostLoop | None:
     """The loop around a launch, or around the only calls of the function it stands in; None where there is none."""
-    return tree.remembered(("launch loop", site.span), lambda: _launch_loop(tree, site.span))
+    return loop_around(tree, site.span)
 
 
-def _launch_loop(tree: SourceTree, span: Span) -> HostLoop | None:
+def host_calls(tree: SourceTree) -> tuple[HostCall, ...]:
+    """Every call of the CUDA runtime, or of a clock, in the file."""
+    return _calls(tree, 0, len(tree.masked.source))
+
+
+def loop_around(tree: SourceTree, span: Span) -> HostLoop | None:
+    """The loop around a stretch of host code, or around the only calls of the function it stands in."""
+    return tree.remembered(("loop around", span), lambda: _loop_at(tree, span))
+
+
+def _loop_at(tree: SourceTree, span: Span) -> HostLoop | None:
     start = tree.text.offset(span.line, span.column)
     end = tree.text.offset(span.end_line, span.end_column)
     node = tree.root.descendant_for_byte_range(start, end)

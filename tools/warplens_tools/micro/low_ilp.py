@@ -1,0 +1,177 @@
+"""low-ilp
+
+**What.** A loop in which each instruction waits for the one before it, run by too few warps to fill the waits.
+
+**Why it costs.** A result can be read four clocks after a multiply-add was issued, eight after one in double
+precision, twenty after a special function or a read of shared memory. A warp whose next instruction needs it issues
+nothing meanwhile. Other warps fill the gap if there are enough of them; otherwise the pipes idle.
+
+**Wrong**
+
+```cuda
+float sum = 0.0f;
+for (int k = 0; k < terms; ++k) sum = sum * x + c[k];          // one chain: a term every four clocks
+```
+
+**Right**
+
+```cuda
+float even = 0.0f, odd = 0.0f, x2 = x * x;                     // two chains, combined at the end
+for (int k = 0; k < terms; k += 2) { even = even * x2 + c[k]; odd = odd * x2 + c[k + 1]; }
+sum = even * x + odd;
+```
+
+**Evidence.** The registers of the loop's SASS: clocks that one warp needs in order, against clocks that the busiest
+pipe needs for all resident warps. Counters tell the issue slots used and what warps stall on: they confirm the
+finding or withdraw it.
+
+**Threshold.** A gain of 1.3 in the bounded model. With counters: issue slots below 60 % of their peak (Nsight
+Compute's speed-of-light rule), and a third of the stalls on fixed latencies and short scoreboards (its stall rule
+speaks from 30 %). Waits for global memory and at barriers are other causes; launches that leave SMs empty are
+reported as grid-too-small.
+
+**References.** Volkov, "Better Performance at Lower Occupancy" (2010); CUDA C++ Programming Guide, "Multiprocessor
+Level"; latencies: see `warplens_tools.sass.latency`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from warplens_tools.collect import metrics as names
+from warplens_tools.evidence import CompiledKernel, CounterEvidence, Observation
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.gain import make_gain
+from warplens_tools.geometry import SCHEDULERS, geometry
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.sass.attribution import hottest_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.stalls import LoopPass, Residency, innermost_passes, residency
+from warplens_tools.traffic import dram_floor
+
+#: Gain in the bounded model from which it is reported: latencies are known to a fifth or so.
+REPORTED = 1.3
+#: Independent chains that a rewrite makes of one, at most.
+CHAINS = 4.0
+#: Issue slots in use from which latency is hidden, per cent; stalls that low parallelism shows itself in.
+ISSUE_BUSY = 60.0
+FIXED_STALLS = ("wait", "short_scoreboard", "dispatch_stall")
+STALL_SHARE = 0.3
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the line whose results are waited for longest."""
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is None or binary is None or not compiled.instructions or _is_underfilled(view):
+        return
+    held = residency(view, compiled)
+    if held is None:
+        return
+    passes = [p for p in innermost_passes(view, compiled) if p.dependency]
+    rated = [(_gain(view, compiled, p, held), p) for p in passes]
+    gain, worst = max(rated, key=lambda r: r[0].estimate, default=(None, None))
+    if gain is None or worst is None or gain.estimate < REPORTED:
+        return
+    line = _blamed_line(view, compiled, worst)
+    wait = _alone(worst)
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"Each step of this loop waits for the one before: a warp takes {wait:.0f} clocks for a pass that keeps "
+            f"the pipes busy for {held.warps * worst.busy:.0f}, with all {held.warps} warps an SM holds here."
+        ),
+        guidance=(
+            "Give each thread two to four independent chains: split the sum or product into as many partial results "
+            "and combine them after the loop, or let a thread work on several elements at once. More resident warps "
+            "help as well, where registers and shared memory allow."
+        ),
+        evidence=(
+            Observation("binary", binary.origin, "clocks of one warp per pass", round(wait, 1), "clock",
+                        round(held.warps * worst.busy, 1), "busiest pipe, all resident warps"),
+            Observation("binary", binary.origin, "resident warps per SM", float(held.warps)),
+        ),
+        gain=gain,
+    )  # fmt: skip
+
+
+def judge(view: KernelView, finding: Finding) -> Finding | None:
+    """Issue slots that are mostly used, or other stalls, contradict it; stalls on fixed latencies confirm it."""
+    counters = view.evidence.counters
+    if counters is None:
+        return finding
+    issued = names.value(counters, names.ISSUE_ACTIVE)
+    if issued is not None and issued >= ISSUE_BUSY:
+        return None
+    share = _fixed_share(counters)
+    if share is None or issued is None:
+        return finding
+    if share < STALL_SHARE:
+        return None
+    most = 100.0 / max(issued, 5.0)
+    gain = finding.gain
+    return msgspec.structs.replace(
+        finding,
+        confidence="high",
+        gain=make_gain(min(gain.estimate, most), 1.0, min(gain.high, most)) if gain is not None else None,
+        evidence=(
+            *finding.evidence,
+            Observation("counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", ISSUE_BUSY),
+            Observation(
+                "counters", counters.origin, "stalls on fixed latencies", round(share, 3), "", STALL_SHARE
+            ),
+        ),
+    )
+
+
+def _fixed_share(counters: CounterEvidence) -> float | None:
+    """Share of the stalled samples on latencies that the code fixes; None where nothing was sampled."""
+    if not counters.stalls:
+        return None
+    return sum(counters.stalls.get(reason, 0.0) for reason in FIXED_STALLS)
+
+
+def _is_underfilled(view: KernelView) -> bool:
+    """Whether the launch leaves SMs or schedulers without work: grid-too-small says so."""
+    shape, sms = geometry(view), view.gpu.multiprocessors
+    return shape is not None and (shape.blocks < sms or shape.warps <= SCHEDULERS * sms)
+
+
+def _alone(loop: LoopPass) -> float:
+    return loop.alone - loop.memory - loop.barrier
+
+
+def _gain(view: KernelView, compiled: CompiledKernel, loop: LoopPass, held: Residency) -> Gain:
+    """All code at the busiest pipe's pace and this loop at its chain's, over all at that pace or the DRAM roof's."""
+    weight = weights(analyse(compiled.instructions))
+    here = weight[loop.indices[0]] if loop.indices else 1.0
+    busy = max(pipe_cycles(compiled.instructions, weight, view.gpu).values()) * held.warps
+    memory = max(dram_floor(compiled, weight, view).values()) * held.warps
+    chained = here * max(_alone(loop) - held.warps * loop.busy, 0.0)
+    fewer = here * max(_alone(loop) / CHAINS - held.warps * loop.busy, 0.0)
+    now = max(busy + chained, memory)
+    return make_gain(now / max(busy + fewer, memory), 1.0, now / max(busy, memory))
+
+
+def _blamed_line(view: KernelView, compiled: CompiledKernel, loop: LoopPass) -> int | None:
+    most = max(loop.blamed)
+    blamed = [i for i, b in zip(loop.indices, loop.blamed, strict=True) if b >= 0.5 * most]
+    return hottest_line(compiled, analyse(compiled.instructions), blamed, view.model.path, view.kernel)
+
+
+TOOL = MicroTool(
+    code="WL206",
+    slug="low-ilp",
+    title="Too few independent instructions for the warps there are",
+    tiers=("binary",),
+    relevant=("latency", "compute", "memory"),
+    check=check,
+    judge=judge,
+)

@@ -1,0 +1,153 @@
+"""pageable-transfer
+
+**What.** Copies to or from memory of `malloc`, `new` or a `std::vector`, again and again in a loop, or by
+`cudaMemcpyAsync`, which with such memory is not asynchronous.
+
+**Why it costs.** The copy engine reads page-locked memory only. From pageable memory the driver first copies
+piece by piece into a staging buffer of its own: half the rate or less, one core busy, and the call returns
+only when that is done, so that neither kernels nor copies of other streams overlap with it.
+
+**Wrong**
+
+```cuda
+std::vector<float> frame(n);
+for (int f = 0; f < frames; ++f) {
+    read_frame(f, frame.data());
+    cudaMemcpyAsync(d_frame, frame.data(), n * sizeof(float), cudaMemcpyHostToDevice, stream);
+    filter<<<grid, block, 0, stream>>>(d_out, d_frame, n);
+}
+```
+
+**Right**
+
+```cuda
+float *frame;
+cudaMallocHost(&frame, n * sizeof(float));      // or cudaHostRegister(vector.data(), …) once, before the loop
+```
+
+**Evidence.** How the file obtains the memory that a copy names; the loop around the copy. A timeline tells which
+copies were pageable and how long they took: it confirms the finding, or withdraws it.
+
+**Threshold.** Source: a copy in a loop that also launches a kernel; a single asynchronous copy is information.
+With a timeline: a tenth of the program's span. Memory whose origin the file does not show is left alone. Without
+measured rates pageable copies count with half the rate, and as half of an iteration.
+
+**References.** CUDA C++ Best Practices Guide, "Pinned Memory"; CUDA C++ Programming Guide, "Page-Locked Host
+Memory" and "API synchronization behavior" of cudaMemcpyAsync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from warplens_tools.evidence import Observation, TimelineEvidence
+from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.gain import make_gain
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.source.transfers import HostCopy, host_copies, launch_beside
+from warplens_tools.source.tree import parse_tree
+from warplens_tools.timeline_share import WORTH, host_transfers, share_observation, total_ns
+
+#: Rate of a pinned copy over that of a pageable one, where neither was measured (Best Practices Guide: pinned
+#: memory attains the highest bandwidth; published runs of the CUDA bandwidth test show two to three times).
+PINNED_RATIO = 2.0
+#: Share of an iteration that its copies count for where nothing was measured.
+COPY_SHARE = 0.5
+
+
+def check(view: KernelView) -> Iterator[Finding]:
+    """One finding per kernel, on the copy that is repeated, else on the first asynchronous one."""
+    tree = parse_tree(view.text)
+    found = [c for c in host_copies(tree) if c.origin.memory == "pageable" and (_is_hot(c) or c.asynchronous)]
+    own = [c for c in found if _serves(view, c)]
+    if not own:
+        return
+    worst = max(own, key=lambda c: (_is_hot(c), c.asynchronous))
+    hot = _is_hot(worst)
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=worst.call.span,
+        severity="warning" if hot else "information",
+        confidence="medium" if hot else "low",
+        message=_message(worst),
+        guidance=(
+            f"Allocate {worst.host.strip('&')} with cudaMallocHost (cudaHostAlloc), or page-lock it once before the "
+            "loop with cudaHostRegister: the copy then runs at the link's full rate, and asynchronously."
+        ),
+        evidence=(
+            Observation(
+                "source", "tree-sitter", "host memory of the copy", worst.origin.source, "", "page-locked"
+            ),
+        ),
+        gain=_gain(COPY_SHARE, PINNED_RATIO) if hot else None,
+        related=(RelatedSpan(worst.loop.span, "the loop"),) if worst.loop is not None else (),
+    )
+
+
+def judge(view: KernelView, finding: Finding) -> Finding | None:
+    """What the timeline says: no such copies, too short ones, or how much time they took."""
+    timeline = view.evidence.timeline
+    if timeline is None:
+        return finding
+    every = host_transfers(timeline, ("in", "out"))
+    pageable = [t for t in every if t.host_memory == "pageable"]
+    if total_ns(pageable) < WORTH * timeline.span_ns:
+        return None
+    share = total_ns(pageable) / timeline.span_ns
+    return msgspec.structs.replace(
+        finding,
+        severity="warning",
+        confidence="high",
+        evidence=(*finding.evidence, share_observation(timeline, "pageable copies", total_ns(pageable))),
+        gain=_gain(share, _pinned_ratio(timeline)),
+    )
+
+
+def _is_hot(copy: HostCopy) -> bool:
+    return copy.loop is not None and copy.loop.launches > 0 and not copy.loop.timed
+
+
+def _serves(view: KernelView, copy: HostCopy) -> bool:
+    site = launch_beside(parse_tree(view.text), view.model, copy)
+    return site is not None and site in view.model.launches_of(view.kernel)
+
+
+def _message(worst: HostCopy) -> str:
+    where = "in every iteration of the loop" if _is_hot(worst) else "here"
+    returns = ", so the asynchronous call waits for it" if worst.asynchronous else ""
+    return (
+        f"{worst.call.name} copies {worst.host} {where} by way of a staging buffer: {worst.origin.source} gives "
+        f"pageable memory{returns}."
+    )
+
+
+def _gain(share: float, ratio: float) -> Gain:
+    """Of the time with copies at `share` of it, when those become `ratio` times as fast; at most they vanish beside
+    other work."""
+    estimate = 1.0 / (1.0 - share + share / ratio)
+    return make_gain(estimate, 1.0, min(1.0 / max(1.0 - share, 0.05), ratio * estimate))
+
+
+def _pinned_ratio(timeline: TimelineEvidence) -> float:
+    """Measured rate of pinned copies over that of pageable ones, where the program made both."""
+    rates = {}
+    for memory in ("pinned", "pageable"):
+        group = [t for t in timeline.transfers if t.host_memory == memory and t.total_ns]
+        rates[memory] = sum(t.bytes for t in group) / total_ns(group) if group else None
+    pinned, pageable = rates["pinned"], rates["pageable"]
+    return max(pinned / pageable, 1.0) if pinned and pageable else PINNED_RATIO
+
+
+TOOL = MicroTool(
+    code="WL403",
+    slug="pageable-transfer",
+    title="Copies go through pageable host memory",
+    tiers=("source", "timeline"),
+    relevant=("launch", "latency", "memory", "compute"),
+    check=check,
+    judge=judge,
+)
