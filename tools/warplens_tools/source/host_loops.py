@@ -75,8 +75,7 @@ def loop_around(tree: SourceTree, span: Span) -> HostLoop | None:
 
 
 def _loop_at(tree: SourceTree, span: Span) -> HostLoop | None:
-    start = tree.text.offset(span.line, span.column)
-    end = tree.text.offset(span.end_line, span.end_column)
+    start, end = _offsets(tree, span)
     node = tree.root.descendant_for_byte_range(start, end)
     loop = _loop_around(node)
     if loop is not None:
@@ -85,13 +84,33 @@ def _loop_at(tree: SourceTree, span: Span) -> HostLoop | None:
     return _through_caller(tree, function) if function is not None else None
 
 
-def _through_caller(tree: SourceTree, function: Node) -> HostLoop | None:
-    """The loop that calls the launch's function, where every call of it stands in a loop."""
+def host_scope(tree: SourceTree, span: Span) -> str:
+    """The code of the function around a stretch of host code and of the functions that call it, without comments."""
+    function = tree.function_at(*_offsets(tree, span))
+    if function is None:
+        return ""
+    named = _name_of(tree, function)
+    callers = [_function(n) for n in _callers(tree, named)] if named not in ("", "main") else []
+    stretches = dict.fromkeys((f.start_byte, f.end_byte) for f in (function, *callers))
+    return "\n".join(tree.masked.source[start:end] for start, end in stretches)
+
+
+def _offsets(tree: SourceTree, span: Span) -> tuple[int, int]:
+    return tree.text.offset(span.line, span.column), tree.text.offset(span.end_line, span.end_column)
+
+
+def _name_of(tree: SourceTree, function: Node) -> str:
     declarator = function.child_by_field_name("declarator")
     named = re.search(r"(\w+)\s*\(", tree.code_of(declarator)) if declarator is not None else None
-    if named is None or named[1] == "main":
+    return named[1] if named else ""
+
+
+def _through_caller(tree: SourceTree, function: Node) -> HostLoop | None:
+    """The loop that calls the launch's function, where every call of it stands in a loop."""
+    named = _name_of(tree, function)
+    if named in ("", "main"):
         return None
-    loops = [_loop_around(n) for n in _callers(tree, named[1])]
+    loops = [_loop_around(n) for n in _callers(tree, named)]
     loop = loops[0] if loops else None
     if loop is None or any(other is None for other in loops):
         return None

@@ -66,7 +66,7 @@ def origin_of(code: str, pointer: str, depth: int = 0) -> Origin:
     """Where the host memory of a pointer expression comes from.
 
     Args:
-        code: the file's code without comments. A name that is pinned anywhere in it counts as pinned.
+        code: the host functions around, without comments. A name that is pinned anywhere in it counts as pinned.
     """
     name = root_of(pointer)
     if not name or depth > _MAX_DEPTH:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.source.expanded import constants_of
-from warplens_tools.source.host_loops import HostCall, HostLoop, host_calls, loop_around
+from warplens_tools.source.host_loops import HostCall, HostLoop, host_calls, host_scope, loop_around
 from warplens_tools.source.host_memory import Origin, origin_of
 from warplens_tools.source.lexical import split_arguments
 from warplens_tools.source.model import LaunchSite, SourceModel
@@ -75,7 +75,7 @@ def _copy(tree: SourceTree, call: HostCall) -> HostCopy | None:
         call=call,
         direction="in" if inward else "out",
         host=host,
-        origin=origin_of(tree.masked.source, host),
+        origin=origin_of(host_scope(tree, call.span), host),
         stream=plain_stream(arguments[at + 1] if len(arguments) > at + 1 else ""),
         size=size,
         bytes=constants_of(tree).value(size, start),
@@ -121,7 +121,7 @@ def idle_waits(tree: SourceTree, loop: HostLoop) -> tuple[HostCall, ...]:
 def launch_beside(tree: SourceTree, model: SourceModel, copy: HostCopy) -> LaunchSite | None:
     """The launch that the copy serves: in the same loop, else in the same function; the next one for a copy in.
 
-    A copy in a function without a launch serves the first launch of the file.
+    None where there is none: what a launch elsewhere makes of the copy is not known.
     """
     node = tree.function_at(_offset(tree, copy.call.span), _offset(tree, copy.call.span, end=True))
     around = [copy.loop.span] if copy.loop is not None else []
@@ -133,4 +133,4 @@ def launch_beside(tree: SourceTree, model: SourceModel, copy: HostCopy) -> Launc
             return (
                 after[0] if copy.direction == "in" and after else inside[-1 if copy.direction == "out" else 0]
             )
-    return next(iter(model.launches), None)
+    return None
