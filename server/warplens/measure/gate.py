@@ -16,6 +16,9 @@ from warplens_tools.run.probe.records import TimingRecord
 #: averaged over a long sum (2^-15) to that of one rounding to bfloat16 (2^-9).
 _LOWER_PRECISION = (2.0**-15, 2.0**-8)
 
+#: What the probe says of results within their bounds that are less precise than the baseline's.
+_COARSE = "rounded more coarsely"
+
 
 def verdict_of(
     heard: Heard,
@@ -61,6 +64,8 @@ def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, s
     # A launch that repeats an earlier one changes nothing; its poisoned outputs were compared all the same.
     if heard.baseline.changed_bytes == 0 and heard.baseline.pure_bytes == 0:
         return "unproven", "the kernel changes no memory that could be compared", timings
+    if heard.baseline.blind:
+        return "unproven", "rounding alone may change the kernel's results by their own size", timings
     bound = least_ns(heard.baseline.changed_bytes, gpu)
     fastest = min(t.candidate_ns.median for t in timings)
     if fastest < bound:
@@ -84,6 +89,8 @@ def _with_precision(heard: Heard) -> str:
     relative = result.relative_error
     if result.state != "wrong" or relative is None or result.nan or result.stray:
         return result.reason
+    if _COARSE in result.reason:
+        return f"{result.reason}: a lower precision (relative error {relative:.1e})"
     low, high = _LOWER_PRECISION
     return f"{result.reason}; the relative error of {relative:.1e} " + (
         "is as a lower precision leaves it" if low < relative < high else "is no rounding"

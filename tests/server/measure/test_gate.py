@@ -88,6 +88,7 @@ def test_what_cannot_be_compared_is_unproven() -> None:
         "the program writes a surface"
     )
     assert verdict(change(right, result__timings=())).state == "unproven"
+    assert verdict(change(right, baseline__blind=True)).reason.startswith("rounding alone may change")
 
 
 def test_results_that_an_earlier_launch_left_the_same_were_compared_by_poison() -> None:
@@ -108,6 +109,13 @@ def test_a_wrong_result_says_how_far_off_it_is(relative: float | None, words: st
     wrong = heard("affine-visit")["skip"]
     changed = change(wrong, result__relative_error=relative, result__reason="results differ")
     assert words in verdict(changed).reason
+
+
+def test_results_that_are_only_less_precise_are_said_to_be_so() -> None:
+    wrong = heard("affine-visit")["skip"]
+    words = "results are rounded more coarsely than the kernel's own in the memory of parameter 0 at byte 0"
+    said = verdict(change(wrong, result__relative_error=3e-6, result__reason=words)).reason
+    assert said == f"{words}: a lower precision (relative error 3.0e-06)"
 
 
 def test_pooling_joins_rounds_by_cache_state() -> None:

@@ -26,7 +26,7 @@ from warplens_tools.run.probe.job import (
 from warplens_tools.run.probe.records import RecordReader, ResultRecord
 
 PROBE = library.SOURCES
-PURE = ("compare.cpp", "job.cpp", "record.cpp", "stats.cpp")
+PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +47,37 @@ def test_the_pure_parts_hold(probe_test: Path) -> None:
     done = subprocess.run([probe_test], capture_output=True, text=True, check=False)
     assert done.stdout == ""
     assert done.returncode == 0
+
+
+@pytest.mark.compiler
+def test_the_judges_arithmetic_is_not_fooled(tmp_path: Path) -> None:
+    """Honest rewrites of simulated kernels are right, wrong ones are not."""
+    compiler = resolve_toolchain().find("host_compiler")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    program, here = tmp_path / "tolerance_test", Path(__file__).parent / "cpp"
+    sources = [
+        here / "tolerance_test.cpp",
+        here / "simulated.cpp",
+        PROBE / "compare.cpp",
+        PROBE / "rounding.cpp",
+    ]
+    # the simulated kernels contract where they say so
+    flags = [
+        "-std=c++17",
+        "-O1",
+        "-ffp-contract=off",
+        "-pthread",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{PROBE}",
+    ]
+    subprocess.run([compiler.path, *flags, *map(str, sources), "-o", str(program)], check=True)
+    done = subprocess.run([program, "1", "3"], capture_output=True, text=True, check=False)
+    *mistakes, counts = done.stdout.splitlines()
+    assert mistakes == []
+    assert json.loads(counts) == {"honest": 231, "called_wrong": 0, "wrong": 624, "let_through": 0}
 
 
 words = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)

@@ -7,6 +7,7 @@
 #include "compare.h"
 #include "job.h"
 #include "record.h"
+#include "rounding.h"
 #include "stats.h"
 
 using namespace warplens;
@@ -70,7 +71,9 @@ static void zeros_never_pass() {
     e.magnitude = {1, 1, 1};  // all rounding noise, so that every bound holds
     const Difference d = against(e, {0, 0, 0});
     CHECK(d.wrong == 0);
-    CHECK(d.scale && !d.right());
+    CHECK(d.blind && !d.right());
+    const Difference seen = against(floats({1, -1, 2}), {0, 0, 0});
+    CHECK(seen.wrong == 3 && seen.scale && !seen.right());
 }
 
 static void memory_the_baseline_never_writes_must_stay() {
@@ -111,10 +114,69 @@ static void repeats_and_moves_are_learned() {
     const std::vector<float> again = {1.25f, 2};
     add_repeat(e, reinterpret_cast<const std::uint8_t*>(again.data()));
     CHECK(e.spread[0] == 0.25f && e.spread[1] == 0 && e.repeats);
-    const float unit = static_cast<float>(input_move(Element::f32) / std::sqrt(3.0));
-    const std::vector<float> moved = {1 + 4 * unit, 2};
-    add_moved(e, reinterpret_cast<const std::uint8_t*>(moved.data()), 1);
+    const double move = input_move(Element::f32);
+    const float unit = static_cast<float>(move / std::sqrt(3.0));
+    const std::vector<float> up = {1 + 4 * unit, 2.25f}, down = {1 - 4 * unit, 2.25f};
+    add_moved(e, reinterpret_cast<const std::uint8_t*>(up.data()), reinterpret_cast<const std::uint8_t*>(down.data()), move, 1);
     CHECK(std::fabs(e.magnitude[0] - 4) < 0.01 && e.magnitude[1] == 0);
+    CHECK(e.bend[0] < 1e-6 && e.bend[1] == 0.25f);
+}
+
+// A hundred results of which one jumps when inputs move: as few may jump in a candidate, and as far.
+static void jumps_are_as_rare_as_the_baselines_own() {
+    std::vector<float> values(100, 1.0f), up = values;
+    up[7] = 1.5f;
+    Expected e = floats(values);
+    add_moved(e, reinterpret_cast<const std::uint8_t*>(up.data()), reinterpret_cast<const std::uint8_t*>(values.data()), input_move(Element::f32), 1);
+    settle(e, {8, 1});
+    auto changed = [&](std::size_t first, std::size_t count, float by) {
+        std::vector<float> other = values;
+        for (std::size_t i = first; i < first + count; ++i) other[i] += by;
+        return against(e, other);
+    };
+    CHECK(changed(7, 1, 0.5f).right());
+    CHECK(changed(40, 1, 0.5f).right());
+    CHECK(changed(40, 2, 0.5f).wrong == 2);
+    CHECK(changed(40, 1, 1.5f).wrong == 1);
+}
+
+static void a_coarser_rounding_is_no_rounding() {
+    std::vector<float> values(100);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 + static_cast<float>(i) / 300;
+    Expected e = floats(values);
+    const auto* same = reinterpret_cast<const std::uint8_t*>(values.data());
+    add_moved(e, same, same, input_move(Element::f32), 1);
+    const Tolerance t{8, 1e6};
+    settle(e, t);
+    std::vector<float> other = values;
+    for (float& v : other) v *= 1 + 1e-5f;
+    const Difference all = compare(e, reinterpret_cast<const std::uint8_t*>(other.data()), t);
+    CHECK(all.wrong == 0 && all.coarse && !all.right());
+    for (std::size_t i = 5; i < other.size(); ++i) other[i] = values[i];
+    CHECK(compare(e, reinterpret_cast<const std::uint8_t*>(other.data()), t).right());
+}
+
+// A field far below its like is a difference of terms as large as they are; another field is not.
+static void fields_of_a_structure_keep_their_own_size() {
+    std::vector<float> values;
+    for (int i = 0; i < 60; ++i) values.insert(values.end(), {1e6f + static_cast<float>(i), 1.0f});
+    values[10] = 0.01f;
+    Expected e = floats(values);
+    const auto* same = reinterpret_cast<const std::uint8_t*>(values.data());
+    add_moved(e, same, same, input_move(Element::f32), 1);
+    settle(e, {8, 1});
+    std::vector<float> other = values;
+    other[10] += 0.1f;
+    CHECK(against(e, other).right());
+    other[11] += 0.1f;
+    CHECK(against(e, other).wrong == 1);
+}
+
+static void what_rounding_alone_decides_is_not_seen() {
+    Expected e = floats({1e-9f, 2e-9f});
+    CHECK(!sight_of(e, {8, 1}).blind());
+    e.magnitude = {1, 1};
+    CHECK(sight_of(e, {8, 1}).blind());
 }
 
 static void another_order_of_the_same_elements_is_known() {
@@ -212,6 +274,10 @@ int main(int count, char** arguments) {
     floats_of_unknown_type_are_recognised();
     other_widths_are_read();
     repeats_and_moves_are_learned();
+    jumps_are_as_rare_as_the_baselines_own();
+    a_coarser_rounding_is_no_rounding();
+    fields_of_a_structure_keep_their_own_size();
+    what_rounding_alone_decides_is_not_seen();
     another_order_of_the_same_elements_is_known();
     poison_is_ordinary_and_only_where_results_were();
     large_buffers_are_compared_whole();

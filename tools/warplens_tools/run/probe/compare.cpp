@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "parallel.h"
+#include "rounding.h"
 
 namespace warplens {
 namespace {
@@ -49,22 +51,37 @@ void make_ordinary(Element element, std::uint8_t* at, std::size_t size) {
 // The part of the sum over elements that the scale check needs.
 struct Norms {
     double expected = 0, got = 0, difference = 0;
+
+    void add(double right, double value) {
+        expected += right * right;
+        got += value * value;
+        difference += (value - right) * (value - right);
+    }
+    void add(const Norms& o) {
+        expected += o.expected;
+        got += o.got;
+        difference += o.difference;
+    }
 };
 
 struct Part {
     Difference difference;
     Norms norms;
-};
+    std::uint64_t compared = 0, coarse = 0;
+    std::map<std::size_t, std::uint64_t> jumps;  // by pool
+    double jump_ratio = 0;
+    std::size_t first_jump = SIZE_MAX;
 
-double bound_of(const Expected& e, std::size_t i, double value, const Tolerance& t) {
-    const double magnitude = e.magnitude.empty() ? 0 : e.magnitude[i];
-    const double walk = t.factor * unit_roundoff(e.element) * std::sqrt(t.length);
-    double bound = walk * std::max(std::fabs(value), magnitude);
-    if (!e.spread.empty()) bound += 4.0 * e.spread[i];
-    if (e.element == Element::f16) bound += 4 * 0x1p-11 * std::max(std::fabs(value), 0x1p-14);
-    if (e.element == Element::bf16) bound += 4 * 0x1p-8 * std::fabs(value);
-    return bound;
-}
+    void add(const Part& o) {
+        difference.merge(o.difference);
+        norms.add(o.norms);
+        compared += o.compared;
+        coarse += o.coarse;
+        for (const auto& [pool, count] : o.jumps) jumps[pool] += count;
+        jump_ratio = std::max(jump_ratio, o.jump_ratio);
+        first_jump = std::min(first_jump, o.first_jump);
+    }
+};
 
 void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance& t, std::size_t i, Part& part) {
     const std::size_t size = element_size(e.element), at = i * size;
@@ -77,23 +94,29 @@ void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance
         return;
     }
     const double right = load(e.element, e.bytes.data() + at), value = load(e.element, got + at);
-    if (std::isfinite(right) && std::isfinite(value)) {
-        part.norms.expected += right * right;
-        part.norms.got += value * value;
-        part.norms.difference += (value - right) * (value - right);
-    }
+    if (std::isfinite(right) && std::isfinite(value)) part.norms.add(right, value);
+    ++part.compared;
     if (equal || (std::isnan(right) && std::isnan(value))) return;
     if (!std::isfinite(right) || !std::isfinite(value)) {
         ++d.nan;
         d.first = std::min(d.first, at);
         return;
     }
-    const double bound = bound_of(e, i, right, t), off = std::fabs(value - right);
-    const double ratio = off == 0 ? 0 : bound > 0 ? off / bound : 1e30;
-    d.ratio = std::max(d.ratio, ratio);
-    if (ratio <= 1) return;
-    ++d.wrong;
-    d.first = std::min(d.first, at);
+    const Bound bound = bound_of(e, i, right, t);
+    const double off = std::fabs(value - right);
+    const double ratio = off == 0 ? 0 : bound.within > 0 ? off / bound.within : 1e30;
+    part.coarse += off > bound.coarse;
+    if (ratio <= 1) {
+        d.ratio = std::max(d.ratio, ratio);
+    } else if (off <= bound.jump) {
+        ++part.jumps[pool_of(right)];
+        part.jump_ratio = std::max(part.jump_ratio, ratio);
+        part.first_jump = std::min(part.first_jump, at);
+    } else {
+        d.ratio = std::max(d.ratio, ratio);
+        ++d.wrong;
+        d.first = std::min(d.first, at);
+    }
 }
 
 Part compare_range(const Expected& e, const std::uint8_t* got, const Tolerance& t, std::size_t begin,
@@ -115,23 +138,27 @@ Part compare_range(const Expected& e, const std::uint8_t* got, const Tolerance& 
     return part;
 }
 
-// The elements in ascending order of their bits.
-std::vector<std::uint64_t> sorted(Element element, const std::uint8_t* bytes, std::size_t size) {
-    // results of unknown width are words more often than single bytes
-    const std::size_t unit = is_floating(element) ? element_size(element) : size % 4 ? 1 : 4;
-    std::vector<std::uint64_t> values(size / unit, 0);
-    for (std::size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], bytes + i * unit, unit);
-    std::sort(values.begin(), values.end());
-    return values;
+// More jumps than the baseline's own moves made are no rounding.
+void judge_jumps(const Part& part, const Expected& e, Difference& d) {
+    for (const auto& [pool, count] : part.jumps) {
+        if (count <= jumps_allowed(e, pool)) continue;
+        d.wrong += count;
+        d.ratio = std::max(d.ratio, part.jump_ratio);
+        d.first = std::min(d.first, part.first_jump);
+    }
 }
 
-Difference finish(const Part& part) {
+Difference finish(const Part& part, const Expected& e) {
     Difference d = part.difference;
+    judge_jumps(part, e, d);
+    d.coarse = part.coarse * 10 > part.compared;
     const Norms& n = part.norms;
     if (n.expected > 0) {
         d.relative = std::sqrt(n.difference / n.expected);
         const double scale = std::sqrt(n.got / n.expected);
-        d.scale = d.ratio > 0 && (scale < 0.5 || scale > 2);
+        const bool off = d.ratio > 0 && (scale < 0.5 || scale > 2);
+        // where no element is wrong by itself, the norm is of results that rounding alone may make zero
+        (d.wrong ? d.scale : d.blind) = off;
     } else {
         d.relative = n.difference > 0 ? 1e30 : 0;
     }
@@ -143,12 +170,7 @@ Part compare_parallel(const Expected& e, const std::uint8_t* got, const Toleranc
     in_parallel(e.bytes.size() / element_size(e.element), kBlock, parts.size(),
                 [&](std::size_t begin, std::size_t end, std::size_t part) { parts[part] = compare_range(e, got, t, begin, end); });
     Part sum;
-    for (const Part& part : parts) {
-        sum.difference.merge(part.difference);
-        sum.norms.expected += part.norms.expected;
-        sum.norms.got += part.norms.got;
-        sum.norms.difference += part.norms.difference;
-    }
+    for (const Part& part : parts) sum.add(part);
     return sum;
 }
 
@@ -161,7 +183,7 @@ bool right_as_floats(const Expected& expected, const std::uint8_t* got, const To
         if (!count || expected.bytes.size() % size) continue;
         typed.bytes.assign(expected.bytes.begin(), expected.bytes.begin() + static_cast<long>(count * size));
         typed.written = std::make_shared<std::vector<std::uint8_t>>(count, 1);
-        Difference d = finish(compare_parallel(typed, got, tolerance));
+        Difference d = finish(compare_parallel(typed, got, tolerance), typed);
         if (d.right()) return true;
     }
     return false;
@@ -180,18 +202,6 @@ std::size_t element_size(Element element) {
 }
 
 bool is_floating(Element element) { return element != Element::other && element != Element::integer; }
-
-double unit_roundoff(Element element) { return element == Element::f64 ? 0x1p-53 : 0x1p-24; }
-
-// Large against the rounding of the inputs and of the arithmetic, small against 1.
-double input_move(Element element) {
-    switch (element) {
-        case Element::f64: return 0x1p-30;
-        case Element::f32: return 0x1p-14;
-        case Element::f16: return 0x1p-7;
-        default: return 0x1p-5;
-    }
-}
 
 double load(Element element, const std::uint8_t* at) {
     switch (element) {
@@ -216,7 +226,18 @@ void Difference::merge(const Difference& other) {
     nan += other.nan;
     first = std::min(first, other.first);
     scale = scale || other.scale;
+    blind = blind || other.blind;
+    coarse = coarse || other.coarse;
     as_floats = as_floats || other.as_floats;
+}
+
+std::vector<std::uint64_t> sorted(Element element, const std::uint8_t* bytes, std::size_t size) {
+    // results of unknown width are words more often than single bytes
+    const std::size_t unit = is_floating(element) ? element_size(element) : size % 4 ? 1 : 4;
+    std::vector<std::uint64_t> values(size / unit, 0);
+    for (std::size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], bytes + i * unit, unit);
+    std::sort(values.begin(), values.end());
+    return values;
 }
 
 Difference compare(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance) {
@@ -226,62 +247,9 @@ Difference compare(const Expected& expected, const std::uint8_t* got, const Tole
                   sorted(expected.element, got, expected.bytes.size());
         return d;
     }
-    Difference d = finish(compare_parallel(expected, got, tolerance));
+    Difference d = finish(compare_parallel(expected, got, tolerance), expected);
     if (expected.element == Element::other && d.wrong) d.as_floats = right_as_floats(expected, got, tolerance);
     return d;
-}
-
-void add_repeat(Expected& e, const std::uint8_t* run) {
-    if (!std::memcmp(e.bytes.data(), run, e.bytes.size())) return;
-    const bool permuted = sorted(e.element, e.bytes.data(), e.bytes.size()) == sorted(e.element, run, e.bytes.size());
-    e.unordered = permuted && (e.unordered || (e.repeats && e.spread.empty()));
-    if (!is_floating(e.element)) {
-        e.repeats = false;
-        return;
-    }
-    const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
-    if (e.spread.empty()) e.spread.assign(count, 0);
-    std::atomic<bool> repeats{true};
-    in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const double first = load(e.element, e.bytes.data() + i * size), again = load(e.element, run + i * size);
-            if (std::isfinite(first) && std::isfinite(again))
-                e.spread[i] = std::max(e.spread[i], static_cast<float>(std::fabs(again - first)));
-            else if (std::isnan(first) != std::isnan(again) || std::isinf(first) != std::isinf(again))
-                repeats = false;
-        }
-    });
-    e.repeats = e.repeats && repeats;
-}
-
-void judge_spread(Expected& e, const Tolerance& tolerance) {
-    Expected alone = e;
-    alone.spread.clear();
-    for (std::size_t i = 0; i < e.spread.size(); ++i) {
-        // rounding of a reordered sum stays near its bound; another order of the elements does not
-        if (e.spread[i] <= 4 * bound_of(alone, i, load(e.element, e.bytes.data() + i * element_size(e.element)), tolerance))
-            continue;
-        e.repeats = false;
-        return;
-    }
-    e.unordered = false;
-}
-
-void add_moved(Expected& e, const std::uint8_t* run, int total) {
-    if (!is_floating(e.element)) return;
-    const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
-    if (e.magnitude.empty()) e.magnitude.assign(count, 0);
-    // r uniform in [-1, 1] has variance 1/3
-    const double unit = input_move(e.element) / std::sqrt(3.0);
-    in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const double first = load(e.element, e.bytes.data() + i * size), moved = load(e.element, run + i * size);
-            if (!std::isfinite(first) || !std::isfinite(moved)) continue;
-            const double a = (moved - first) / unit;
-            // root mean square, grown one run at a time
-            e.magnitude[i] = static_cast<float>(std::sqrt(double(e.magnitude[i]) * e.magnitude[i] + a * a / total));
-        }
-    });
 }
 
 void mark_written(std::vector<std::uint8_t>& written, Element element, const std::uint8_t* before,

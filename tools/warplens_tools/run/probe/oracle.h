@@ -13,6 +13,7 @@
 #include "launch.h"
 #include "memory.h"
 #include "record.h"
+#include "rounding.h"
 
 namespace warplens {
 
@@ -74,7 +75,9 @@ class Oracle {
     void capture(Case& c);
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
-    void learn_magnitudes();
+    void learn_rounding(Case& c, int pairs);
+    void run_moved(const Case& c, double move, std::uint64_t seed);
+    Sight sight(const Case& c) const;
     void find_pure();
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     void learn_variants();
@@ -97,6 +100,7 @@ class Oracle {
     Sums initial_;
     Tolerance tolerance_;
     double limit_ = 0;
+    bool blind_ = false;            // on every set of inputs rounding alone may change the results wholly
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     Bytes scratch_;
     std::vector<Bytes> before_;

@@ -80,6 +80,8 @@ class BaselineRecord(_Record, frozen=True, tag="baseline"):
     origin: str
     learn_seconds: float
     warm_up_seconds: float
+    #: On every set of inputs rounding alone may change the results by their own size.
+    blind: bool = False
 
 
 class Begin(_Record, frozen=True, tag="begin"):

@@ -31,6 +31,11 @@ Outcome Oracle::judge(const Difference& d, const Expected& e, const Stretch& s) 
         outcome.reason = "writes where the kernel does not, in " + where;
     } else if (d.nan) {
         outcome.reason = "NaN or infinity where the kernel has none, or none where it has, in " + where;
+    } else if (d.blind) {
+        outcome.state = "unproven";
+        outcome.reason = "results are of another size, but no larger than their rounding errors, in " + where;
+    } else if (d.coarse && !d.wrong) {
+        outcome.reason = "results are rounded more coarsely than the kernel's own in " + where;
     } else if (d.scale) {
         outcome.reason = "results are missing or of another size in " + where;
     } else {
@@ -96,6 +101,7 @@ Record Oracle::summary() const {
     record.add("changed_bytes", std::uint64_t{changed_bytes_}).add("pure_bytes", std::uint64_t{pure_bytes_});
     record.add("untyped_bytes", std::uint64_t{untyped}).add("length", tolerance_.length);
     record.add("repeats", repeats).add("bitwise", repeats && !spread);
+    record.add("blind", blind_);
     return record;
 }
 

@@ -1,0 +1,35 @@
+// Kernels as a CPU computes them in single precision: as they are, rewritten honestly, and done wrong.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job.h"
+
+namespace simulated {
+
+using Array = std::vector<double>;   // values of the array's element type
+using Arrays = std::vector<Array>;
+// Fills the last argument, which holds what lay there before.
+using Kernel = std::function<void(const Arrays&, Array&)>;
+
+struct Program {
+    std::string name;
+    warplens::Element input, output;
+    Arrays inputs;
+    std::size_t outputs;
+    double length;                   // additions that the launch has time for, per result
+    Kernel baseline;
+    std::vector<std::pair<std::string, Kernel>> honest, wrong;
+};
+
+std::vector<Program> programs(std::uint64_t seed);
+double rounded(warplens::Element element, double value);
+
+}  // namespace simulated

@@ -1,0 +1,242 @@
+#include "rounding.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "parallel.h"
+
+namespace warplens {
+namespace {
+
+constexpr std::size_t kBlock = 4096;
+constexpr double kSpread = 4, kCoarse = 16, kCommon = 4;
+// Structures of 2, 3, 4, 6 and 12 fields repeat within it.
+constexpr std::size_t kFields = 12;
+// A launch that makes a result every few nanoseconds still has time for this many additions each.
+constexpr double kShortest = 16;
+
+float narrow(double value) { return static_cast<float>(std::min(value, double(FLT_MAX))); }
+
+// Below the smallest normal number results may be flushed to zero.
+double tiniest(Element element) {
+    switch (element) {
+        case Element::f64: return DBL_MIN;
+        case Element::f32: return FLT_MIN;
+        default: return 0;
+    }
+}
+
+// Half a unit in the last place of a 16-bit result, which was rounded to it once.
+double rounding_of_result(Element element, double value) {
+    if (element == Element::f16) return 0x1p-11 * std::max(std::fabs(value), 0x1p-14);
+    return element == Element::bf16 ? 0x1p-8 * std::fabs(value) : 0;
+}
+
+double value_at(const Expected& e, std::size_t i) {
+    return load(e.element, e.bytes.data() + i * element_size(e.element));
+}
+
+// A result's magnitude and noise, its own or what its pool has, whichever is more.
+struct Scale {
+    double magnitude, noise;
+};
+
+Scale scale_of(const Expected& e, std::size_t i, double value) {
+    Scale s{std::fabs(value), 0};
+    if (!e.magnitude.empty()) s.magnitude = std::max(s.magnitude, double(e.magnitude[i]));
+    if (!e.bend.empty()) s.noise = e.bend[i];
+    if (!e.spread.empty()) s.noise = std::max(s.noise, double(e.spread[i]));
+    if (e.pools.empty()) return s;
+    const Pool& pool = e.pools[pool_of(value)];
+    return {std::max(s.magnitude, double(pool.magnitude)), std::max(s.noise, double(pool.bend))};
+}
+
+double walk(const Expected& e, const Tolerance& t) {
+    return t.factor * unit_roundoff(e.element) * std::sqrt(std::max(t.length, kShortest));
+}
+
+// A sample of at most `most` values per pool, every one equally likely to be in it.
+class Sampler {
+   public:
+    void add(std::size_t pool, float value) {
+        auto& kept = kept_[pool];
+        if (kept.size() < most) {
+            kept.push_back(value);
+        } else {
+            state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+            const std::uint64_t at = (state_ >> 33) % seen_[pool];
+            if (at < most) kept[at] = value;
+        }
+        ++seen_[pool];
+    }
+    float quantile(std::size_t pool, double share) {
+        auto& kept = kept_[pool];
+        if (kept.empty()) return 0;
+        auto at = kept.begin() + static_cast<long>(static_cast<double>(kept.size()) * share);
+        std::nth_element(kept.begin(), at, kept.end());
+        return *at;
+    }
+
+   private:
+    static constexpr std::size_t most = 1024;
+    std::vector<std::vector<float>> kept_ = std::vector<std::vector<float>>(kPools);
+    std::vector<std::uint64_t> seen_ = std::vector<std::uint64_t>(kPools, 0);
+    std::uint64_t state_ = 1;
+};
+
+}  // namespace
+
+double unit_roundoff(Element element) { return element == Element::f64 ? 0x1p-53 : 0x1p-24; }
+
+// Large against the rounding of the inputs and of the arithmetic, small against 1.
+double input_move(Element element) {
+    switch (element) {
+        case Element::f64: return 0x1p-30;
+        case Element::f32: return 0x1p-14;
+        case Element::f16: return 0x1p-9;
+        default: return 0x1p-6;
+    }
+}
+
+std::size_t pool_of(double value) {
+    if (value == 0 || !std::isfinite(value)) return 0;
+    return static_cast<std::size_t>((std::ilogb(value) + 1080) / 4) + 1;
+}
+
+Bound bound_of(const Expected& e, std::size_t i, double value, const Tolerance& t) {
+    const Scale s = scale_of(e, i, value);
+    const double result = rounding_of_result(e.element, value), unit = unit_roundoff(e.element);
+    const double least = tiniest(e.element) + (e.common.empty() ? 0 : kCommon * unit * e.common[i % kFields]);
+    Bound bound;
+    bound.within = walk(e, t) * s.magnitude + kSpread * (s.noise + result) + least;
+    // the rounding of a 16-bit result hides what its arithmetic lost
+    const bool learned = !e.pools.empty() && !result;
+    bound.coarse = learned ? kCoarse * (unit * s.magnitude + s.noise) + least : INFINITY;
+    // one of R+ and R- jumped, so B is half of it
+    bound.jump = e.pools.empty() ? 0 : 4.0 * e.pools[pool_of(value)].jump;
+    return bound;
+}
+
+std::uint64_t jumps_allowed(const Expected& e, std::size_t pool) {
+    if (e.pools.empty()) return 0;
+    // the moves are some hundred times as large as roundings, and there were up to six of them
+    const std::uint64_t seen = e.pools[pool].jumps;
+    return seen / 8 + std::min<std::uint64_t>(seen, 2);
+}
+
+void add_repeat(Expected& e, const std::uint8_t* run) {
+    if (!std::memcmp(e.bytes.data(), run, e.bytes.size())) return;
+    const bool permuted = sorted(e.element, e.bytes.data(), e.bytes.size()) == sorted(e.element, run, e.bytes.size());
+    e.unordered = permuted && (e.unordered || (e.repeats && e.spread.empty()));
+    if (!is_floating(e.element)) {
+        e.repeats = false;
+        return;
+    }
+    const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
+    if (e.spread.empty()) e.spread.assign(count, 0);
+    std::atomic<bool> repeats{true};
+    in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const double first = value_at(e, i), again = load(e.element, run + i * size);
+            if (std::isfinite(first) && std::isfinite(again))
+                e.spread[i] = std::max(e.spread[i], narrow(std::fabs(again - first)));
+            else if (std::isnan(first) != std::isnan(again) || std::isinf(first) != std::isinf(again))
+                repeats = false;
+        }
+    });
+    e.repeats = e.repeats && repeats;
+}
+
+void judge_spread(Expected& e, const Tolerance& t) {
+    // B is at least the spread, so it cannot say what of the spread is rounding
+    Expected alone;
+    alone.element = e.element;
+    for (std::size_t i = 0; i < e.spread.size() && e.repeats; ++i) {
+        // rounding of a reordered sum stays near its bound; another order of the elements does not
+        const double summed = e.unordered || e.magnitude.empty() ? 0 : e.magnitude[i];
+        e.repeats = e.spread[i] <= 4 * bound_of(alone, i, std::max(std::fabs(value_at(e, i)), summed), t).within;
+    }
+    if (e.repeats) e.unordered = false;
+}
+
+double growth(const Expected& from, const Expected& to) {
+    double before = 0, after = 0;
+    for (std::size_t i = 0; is_floating(from.element) && i < from.written->size(); ++i) {
+        const double a = value_at(from, i), b = value_at(to, i);
+        if (!std::isfinite(a) || !std::isfinite(b)) continue;
+        before += a * a;
+        after += b * b;
+    }
+    return before > 0 && std::isfinite(after) ? std::sqrt(after / before) : 1;
+}
+
+void add_moved(Expected& e, const std::uint8_t* up, const std::uint8_t* down, double move, int pairs) {
+    if (!is_floating(e.element)) return;
+    const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
+    if (e.magnitude.empty()) e.magnitude.assign(count, 0);
+    if (e.bend.empty()) e.bend.assign(count, 0);
+    // r uniform in [-1, 1] has variance 1/3
+    const double unit = 2 * move / std::sqrt(3.0);
+    in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const double value = value_at(e, i);
+            const double high = load(e.element, up + i * size), low = load(e.element, down + i * size);
+            if (!std::isfinite(value) || !std::isfinite(high) || !std::isfinite(low)) continue;
+            const double a = (high - low) / unit;
+            // root mean square, grown one pair at a time
+            e.magnitude[i] = narrow(std::sqrt(double(e.magnitude[i]) * e.magnitude[i] + a * a / pairs));
+            e.bend[i] = std::max(e.bend[i], narrow(std::fabs((high - value) + (low - value)) / 2));
+        }
+    });
+}
+
+void settle(Expected& e, const Tolerance& t) {
+    if (e.bend.empty()) return;
+    Sampler magnitudes, bends, sizes;
+    for (std::size_t i = 0; i < e.bend.size(); ++i) {
+        if (!(*e.written)[i]) continue;
+        const double value = value_at(e, i);
+        if (std::isfinite(value)) sizes.add(i % kFields, narrow(std::fabs(value)));
+        const std::size_t pool = pool_of(value);
+        magnitudes.add(pool, e.magnitude[i]);
+        bends.add(pool, e.bend[i]);
+    }
+    std::vector<Pool> pools(kPools);
+    for (std::size_t p = 0; p < kPools; ++p) {
+        pools[p].magnitude = magnitudes.quantile(p, 0.5) / 4;
+        pools[p].bend = bends.quantile(p, 0.5);
+    }
+    for (std::size_t field = 0; field < kFields; ++field) e.common.push_back(sizes.quantile(field, 0.9));
+    e.pools = pools;
+    const std::vector<float> own = std::move(e.bend);
+    e.bend.clear();
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        const double value = value_at(e, i);
+        if (!(*e.written)[i] || 2 * own[i] <= bound_of(e, i, value, t).within) continue;
+        const std::size_t pool = pool_of(value);
+        // a jump may also change a result's pool: its neighbours are asked as well
+        for (std::size_t p = std::max<std::size_t>(pool, 1) - 1; p <= std::min(pool + 1, kPools - 1); ++p) {
+            pools[p].jump = std::max(pools[p].jump, own[i]);
+            ++pools[p].jumps;
+        }
+    }
+    e.bend = own;
+    e.pools = std::move(pools);
+}
+
+Sight sight_of(const Expected& e, const Tolerance& t) {
+    Sight sight;
+    if (!is_floating(e.element)) return sight;
+    for (std::size_t i = 0; i < e.written->size(); ++i) {
+        const double value = value_at(e, i);
+        if (!(*e.written)[i] || !std::isfinite(value)) continue;
+        sight.all += value * value;
+        if (std::fabs(value) <= bound_of(e, i, value, t).within) sight.hidden += value * value;
+    }
+    return sight;
+}
+
+}  // namespace warplens

@@ -1,0 +1,64 @@
+// How far rounding alone may move a floating-point result, learned from the baseline itself.
+//
+// A result R that was computed in another order, contracted otherwise, or with other roots lies within
+//
+//   F u sqrt(L) max(|R|, A) + 4 max(B, spread) + 4 u C
+//
+// u is the unit roundoff of the arithmetic (2^-24 for float and for 16-bit results, 2^-53 for double) and L the
+// longest reduction that the launch's time allows per result, so that u sqrt(L) is the drift of a random walk of
+// roundings (Higham, Accuracy and Stability of Numerical Algorithms, section 2.8). What R was summed from, and what
+// its intermediate terms lose, is asked of the baseline: every input is moved by a relative d r, r uniform in
+// [-1, 1], once up and once down, which gives R+ and R-.
+//
+//   A = rms (R+ - R-) / (2 d rms(r))   what R was summed from: a sum that cancels has A far above |R|
+//   B = max |R+ + R- - 2 R| / 2        the rounding of R itself, rolled anew (what R depends on smoothly falls out
+//                                      up to d^2): an intermediate term far above its inputs shows here alone
+//   spread = max |R' - R|              over repeats on equal inputs: atomics
+//   C = what nine in ten results stay below, by the index's place in a structure of up to twelve fields: a result
+//       far below its like may be a difference of terms as large as they are, which inputs do not tell
+//
+// A few moves see little of one result: results of about the same size lend each other the median of A and B. A
+// result that jumps (a threshold crossed, an intermediate term that rounds to 1) does so seldom: as often as moves
+// made results of that size jump, and as far, a candidate's may too.
+//
+// Beside the bound of each result stands the precision of all: at most one in ten may be further off than
+// 16 (u max(|R|, A) + max(B, spread)) + 4 u C, or the candidate rounds more coarsely than the baseline does.
+#pragma once
+
+#include "compare.h"
+
+namespace warplens {
+
+double unit_roundoff(Element element);       // of arithmetic on it, see above
+double input_move(Element element);          // the move d of such inputs
+
+struct Bound {
+    double within = 0;                       // every result
+    double coarse = 0;                       // nine in ten; infinite where nothing was learned
+    double jump = 0;                         // few, see `jumps_allowed`
+};
+Bound bound_of(const Expected& expected, std::size_t element, double value, const Tolerance& tolerance);
+
+std::size_t pool_of(double value);           // which results share a pool: four powers of two
+constexpr std::size_t kPools = 528;
+std::uint64_t jumps_allowed(const Expected& expected, std::size_t pool);
+
+// Adds one more run of the baseline on equal inputs.
+void add_repeat(Expected& expected, const std::uint8_t* run);
+// Decides, once A is known, whether a spread is rounding or another order of the elements.
+void judge_spread(Expected& expected, const Tolerance& tolerance);
+// How much larger the results of one set of inputs are than those of another, by their norms.
+double growth(const Expected& from, const Expected& to);
+// Adds a pair of runs on inputs moved by `move` up and down; `pairs` of them make the estimate of A.
+void add_moved(Expected& expected, const std::uint8_t* up, const std::uint8_t* down, double move, int pairs);
+// Shares what all pairs found among results of about the same size.
+void settle(Expected& expected, const Tolerance& tolerance);
+
+// The share of ||R||^2 that lies in results no larger than their bound: near 1, rounding may change them wholly.
+struct Sight {
+    double all = 0, hidden = 0;
+    bool blind() const { return all > 0 && hidden > 0.5 * all; }
+};
+Sight sight_of(const Expected& expected, const Tolerance& tolerance);
+
+}  // namespace warplens
