@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.edits import why_not_allowed
+from warplens.measure.fence import Fence
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.collect.compile import compile_unit
@@ -22,9 +23,13 @@ from warplens_tools.evidence import BinaryEvidence, CompiledKernel
 from warplens_tools.run.build import Overlay, flags_of, place
 from warplens_tools.run.cancel import CancelToken
 from warplens_tools.run.cubin import code_digest, live_names, unit_free_name, variables
+from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.job import JobCandidate, JobVariable
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
+
+#: Makes of a command the one that is run.
+Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -61,6 +66,7 @@ class Builder:
         self.workload = workload
         self._toolchain, self._arch, self._folder, self._settings = toolchain, arch, folder, settings
         self._flags = _loadable(flags_of(workload))
+        self.fence = Fence(toolchain, self._flags, settings)
         self.text = self.read(workload)
 
     @staticmethod
@@ -78,7 +84,9 @@ class Builder:
         Raises:
             CompileError, MissingToolError, TimeLimitError, CancelledError: as named.
         """
-        return self._compile(None, self._folder / "baseline", cancel)
+        unit = self._compile(None, self._folder / "baseline", guarded, cancel)
+        self.fence.learn(unit.evidence)
+        return unit
 
     def edited(self, candidate: Candidate) -> SourceText:
         """The candidate's text.
@@ -127,7 +135,7 @@ class Builder:
                 return Verdict(candidate.id, "refused", refused)
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
-            unit = self._compile(Overlay(self.workload.source, text.text), folder, cancel)
+            unit = self._inside(Overlay(self.workload.source, text.text), folder, cancel)
         except InputError as error:
             return Verdict(candidate.id, "refused", str(error))
         except (CompileError, TimeLimitError) as error:
@@ -151,7 +159,26 @@ class Builder:
             seconds=time.monotonic() - started,
         )
 
-    def _compile(self, overlay: Overlay | None, folder: Path, cancel: CancelToken | None) -> Unit:
+    def _inside(self, overlay: Overlay | None, folder: Path, cancel: CancelToken | None) -> Unit:
+        """Compile within the fence; once more where the fence itself was in the way."""
+        try:
+            return self._compile(overlay, folder, self.fence.around(folder), cancel)
+        except CompileError as error:
+            if not self.fence.shuts_out(error.output, lambda: self._baseline_compiles_inside(cancel)):
+                raise
+        return self._compile(overlay, folder, self.fence.around(folder), cancel)
+
+    def _baseline_compiles_inside(self, cancel: CancelToken | None) -> bool:
+        folder = self._folder / "fence"
+        try:
+            self._compile(None, folder, self.fence.around(folder), cancel)
+        except CompileError:
+            return False
+        return True
+
+    def _compile(
+        self, overlay: Overlay | None, folder: Path, through: Through, cancel: CancelToken | None
+    ) -> Unit:
         unit = Path(self.workload.unit)
         flags, text = self._flags, None
         if overlay is not None:
@@ -170,6 +197,7 @@ class Builder:
             overlay=text,
             cancel=cancel,
             timeout=self._settings.compile_seconds,
+            through=through,
         )
         cubin = Path(evidence.cubin_path).read_bytes()
         return Unit(evidence, cubin, code_digest(cubin))

@@ -20,6 +20,9 @@ from warplens_tools.text import SourceText
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[^\n]*(?:\\\n[^\n]*)*", re.MULTILINE)
 #: Directives that only choose among the text that is there.
 _HARMLESS = {"if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error", "warning"}
+#: Directives that read files or change what others read.
+_READING = {"include_next", "import", "embed", "line", "pragma", "ident", "sccs", "assert"}
+_ASKING = re.compile(r"__has_(?:include_next|include|embed)|_Pragma")
 _DIMENSIONS = re.compile(r"\bdim3\s+\w+\s*(?:\([^;{}]*\)|\{[^;{}]*\}|=\s*[^;{}]*)\s*;")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -38,7 +41,6 @@ class _Parts(msgspec.Struct, frozen=True):
     device: str
     #: Expressions that the host evaluates but a candidate may change.
     sizes: tuple[str, ...]
-    includes: tuple[str, ...]
     constants: dict[str, str]
 
 
@@ -53,8 +55,8 @@ def why_not_allowed(before: SourceText, after: SourceText, kernel: str, path: st
         return "the edited text does not parse"
     old, new = _parts(trees[0], models[0]), _parts(trees[1], models[1])
     return (
-        _host_changed(old, new)
-        or _includes_changed(old, new)
+        _reads_changed(before.text, after.text)
+        or _host_changed(old, new)
         or _directives_changed(old, new)
         or _sizes_changed(old, new)
         or _constants_changed(old, new)
@@ -97,7 +99,6 @@ def _parts(tree: SourceTree, model: SourceModel) -> _Parts:
         host=_squeezed(_without_includes(_DIMENSIONS.sub(" @size ", host))),
         device="\n".join(_stripped(piece) for mark, piece in kept if mark == " @device "),
         sizes=tuple(_squeezed(_stripped(piece)) for piece in [*sizes, *dimensions]),
-        includes=tuple(f"<{i.target}>" if i.system else f'"{i.target}"' for i in model.includes),
         constants=constants,
     )
 
@@ -181,13 +182,32 @@ def _host_changed(old: _Parts, new: _Parts) -> str:
     return ""
 
 
-def _includes_changed(old: _Parts, new: _Parts) -> str:
-    for include in new.includes:
-        if include in old.includes:
+def _reads_changed(before: str, after: str) -> str:
+    """Every other way by which a text makes the compiler open a file, or ask whether there is one."""
+    known = set(_directives(before))
+    for word, rest in _directives(after):
+        if (word, rest) in known:
             continue
-        if include.startswith(('"', "</")) or ".." in include:
-            return f"the edit includes {include}; only the toolkit's and CUTLASS' own headers may be added"
+        if word == "include" and re.fullmatch(r"<(?!/)(?:(?!\.\.)[^<>])+>", rest):
+            continue
+        if word == "include":
+            return f"the edit includes {rest}; only the toolkit's and CUTLASS' own headers may be added"
+        pragma = word == "pragma" and not re.match(
+            r"(?:GCC|clang|push_macro|pop_macro|include_alias)\b", rest
+        )
+        if word in _READING and not pragma:
+            return f"the edit adds #{word} {rest}, which may open any file".rstrip()
+    for asked in _ASKING.findall(after):
+        if asked not in before:
+            return f"the edit asks for files by {asked}"
     return ""
+
+
+def _directives(text: str) -> list[tuple[str, str]]:
+    """Preprocessor directives as the compiler sees them: lines joined, comments gone, digraphs replaced."""
+    joined = re.sub(r"\\[ \t]*\r?\n", "", text).replace("%:", "#").replace("??=", "#")
+    found = re.findall(r"^[ \t\f\v]*#[ \t]*(\w+)[ \t]*([^\n]*)", _stripped(joined), re.MULTILINE)
+    return [(word, rest.strip()) for word, rest in found]
 
 
 def _directives_changed(old: _Parts, new: _Parts) -> str:

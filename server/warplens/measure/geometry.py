@@ -9,6 +9,7 @@ import msgspec
 
 from warplens.measure.builds import Built
 from warplens.measure.edits import sizes_of
+from warplens.measure.fence import around_program
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.survey import survey
 from warplens.measure.verdict import State, Verdict
@@ -67,6 +68,7 @@ class Geometries:
                 overlay=Overlay(self._workload.source, text.text),
                 timeout=self._settings.compile_seconds,
                 cancel=cancel,
+                through=around_program(folder, self._settings),
             )
             command = start_command(self._workload, program)
             surveyed = survey(command, self._library, folder, self._workload.time_limit, cancel)

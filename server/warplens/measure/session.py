@@ -10,6 +10,7 @@ import msgspec
 
 from warplens.measure.builds import Builder, Unit
 from warplens.measure.conditions import Watch
+from warplens.measure.fence import around_program
 from warplens.measure.geometry import Geometries
 from warplens.measure.program import ProgramRun, require_success, run_program
 from warplens.measure.settings import MeasureSettings
@@ -25,6 +26,7 @@ from warplens_tools.run.build import Overlay, build_program, start_command
 from warplens_tools.run.cancel import CancelToken, Progress
 from warplens_tools.run.cubin import live_names, variables
 from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.workload import Workload
 from warplens_tools.source.parse import parse
@@ -69,6 +71,7 @@ class Session(msgspec.Struct, frozen=True):
             overlay=overlay,
             timeout=self.settings.compile_seconds,
             cancel=cancel,
+            through=around_program(folder, self.settings) if overlay is not None else guarded,
         )
 
     @contextmanager
@@ -138,7 +141,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
         visits=Visits(place, settings, session.folder),
         program=program,
         place=place,
-        baseline=_baseline(target, kernels, alone, conditions, settings),
+        baseline=_baseline(target, kernels, alone, conditions, settings, builder.fence.unknown()),
         geometries=Geometries(
             work,
             toolchain=session.toolchain,
@@ -156,6 +159,7 @@ def _baseline(
     alone: ProgramRun,
     conditions: Conditions,
     settings: MeasureSettings,
+    unknown: tuple[Unknown, ...],
 ) -> Baseline:
     shape = target.shape
     interval = bootstrap(shape.samples, settings)
@@ -176,4 +180,5 @@ def _baseline(
         program=alone,
         conditions=conditions,
         kernels=kernels,
+        unknown=unknown,
     )

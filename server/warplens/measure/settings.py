@@ -55,6 +55,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     build_jobs: int = 0
     #: One compilation may take this long.
     compile_seconds: float = 300.0
+    #: Address space of one process of a candidate's build: the largest CUTLASS units take cicc some 8 GiB.
+    build_memory_bytes: int = 32 << 30
     #: Whether a candidate that compiles to the baseline's machine code is measured all the same.
     measure_identical: bool = False
     #: Whether inputs that the source types as floating are perturbed as well.

@@ -31,9 +31,10 @@ from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 from warplens_tools.source.model import Parameter
 
 #: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
-#: constants and shortcuts that hold for the program's inputs alone.
+#: constants and shortcuts that hold for the program's inputs alone, full mantissas a precision that averages out.
 VARIANTS = (
     Variant("with noise", 1.0, 0.5),
+    Variant("with full mantissas", 0.0),
     Variant("negated", -1.0),
     Variant("scaled by 3", 3.0),
     Variant("scaled by 0.01", 0.01),

@@ -30,7 +30,8 @@ def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
     return Workload(
         source=str(path),
         unit=str(unit),
-        build=_words(program.build, root),
+        # {root} in a build is a copy of the folder, see `Workload`
+        build=_words(program.build, "{root}"),
         flags=(*flags, *libraries),
         command=_words(program.command, root),
         arguments=program.arguments,
@@ -38,6 +39,7 @@ def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
         directory=str(directory),
         environment=program.environment,
         time_limit=program.time_limit,
+        root=root,
     )
 
 

@@ -10,6 +10,7 @@ from warplens.measure.builds import Builder, Built
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.run.confine import abilities
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
 
@@ -76,3 +77,52 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
     assert live["table"] == "table"
     assert all(live.values())
     assert "6reduce" in built["other code"].job.entry
+
+
+@pytest.mark.compiler
+def test_candidates_are_built_inside_a_fence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edits that come past the first check, as an unknown trick would, still reach nothing."""
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None or not abilities().files:
+        pytest.skip("no nvcc or no Landlock")
+    monkeypatch.setattr("warplens.measure.builds.why_not_allowed", lambda *_: "")
+    project, secrets = tmp_path / "project", tmp_path / "home"
+    for folder in (project, secrets):
+        folder.mkdir()
+    (secrets / "key.h").write_text('static const char key[] = "swordfish";\n')
+    (project / "other.h").write_text("#define OTHER 1\n")
+    unit = project / "k.cu"
+    unit.write_text("#include <cstddef>\n__global__ void k(float* x) { x[threadIdx.x] = 1.0f; }\n")
+    builder = Builder(
+        Workload(str(unit), str(unit)),
+        toolchain=toolchain,
+        arch="sm_90",
+        folder=tmp_path / "builds",
+        settings=MeasureSettings(build_jobs=2, build_memory_bytes=4 << 30),
+    )
+    baseline = builder.baseline()
+    (kernel,) = baseline.evidence.kernels
+    text = SourceText.read(unit)
+    tricks = {
+        "a secret": f'#include "{secrets / "key.h"}"\n',
+        "a secret through the parent": '#include "../home/key.h"\n',
+        "the passwords": '#include "/etc/passwd"\n',
+        "a file of the project": '#include "other.h"\n',
+        "a probe": f'#if __has_include("{secrets / "key.h"}")\n#include "{secrets / "key.h"}"\n#endif\n',
+        "endless memory": "template <int N> struct S { S<N + 1> next; };\nusing T = decltype(S<0>::next);\n",
+        "honest": "#include <cuda_fp16.h>\n",
+    }
+    candidates = [
+        Candidate(name, str(unit), "k", (TextEdit(text.span(0, 0), trick),)) for name, trick in tricks.items()
+    ]
+    done: dict[str, Built | Verdict] = {}
+
+    def take(one: Built | Verdict) -> None:
+        done[one.candidate if isinstance(one, Verdict) else one.candidate.id] = one
+
+    builder.build_all(candidates, baseline, kernel, baseline.cubin, on_done=take)
+    verdicts = {name: one for name, one in done.items() if isinstance(one, Verdict)}
+    assert set(done) - set(verdicts) == {"honest"}
+    assert {v.state for v in verdicts.values()} == {"not_built"}
+    assert not any("swordfish" in v.reason or "root:" in v.reason for v in verdicts.values())
+    assert "Permission denied" in verdicts["a secret"].reason

@@ -117,6 +117,38 @@ REFUSED = {
         "host code",
     ),
     "an own header": ("#include <cstdio>", '#include <cstdio>\n#include "secret.h"', "includes"),
+    "the next header of that name": (
+        "#include <cstdio>",
+        "#include <cstdio>\n#include_next <math.h>",
+        "#include_next",
+    ),
+    "an imported header": ("#include <cstdio>", "#include <cstdio>\n#import <math.h>", "#import"),
+    "a header by macro": (
+        "    tile[0][0]",
+        "#define SECRET 1\n#include SECRET\n    tile[0][0]",
+        "includes SECRET",
+    ),
+    "a header behind a split line": (
+        "    tile[0][0]",
+        '#incl\\\nude "/etc/passwd"\n    tile[0][0]',
+        "/etc/passwd",
+    ),
+    "a header behind a digraph": ("    tile[0][0]", '%:include "/etc/passwd"\n    tile[0][0]', "parse"),
+    "an embedded file by a directive": (
+        "    tile[0][0]",
+        '    static const char x[] = {\n#embed "/etc/passwd"\n};\n    tile[0][0]',
+        "#embed",
+    ),
+    "a probe for a file": (
+        "    tile[0][0]",
+        '#if __has_include("/root/.ssh/id_rsa")\n#endif\n    tile[0][0]',
+        "__has_include",
+    ),
+    "a compiler's pragma": (
+        "    tile[0][0]",
+        '#pragma GCC dependency "/etc/passwd"\n    tile[0][0]',
+        "#pragma GCC",
+    ),
     "an absolute header": ("#include <cstdio>", "#include <cstdio>\n#include </etc/passwd>", "includes"),
     "a parent header": ("#include <cstdio>", "#include <cstdio>\n#include <../x.h>", "includes"),
     "a define within the kernel": ("    tile[0][0]", "#define printf exit\n    tile[0][0]", "#define"),

@@ -10,7 +10,7 @@ import codecs
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from warplens_tools.collect.cubin import read_cubin
@@ -40,6 +40,7 @@ def compile_unit(
     overlay: str | None = None,
     cancel: CancelToken | None = None,
     timeout: float | None = DEFAULT_TIME_LIMIT,
+    through: Callable[[Sequence[str | Path]], Sequence[str | Path]] = tuple,
 ) -> BinaryEvidence:
     """Compile `unit` for `arch`, e.g. "sm_90a", writing only inside `workdir` (made, and left, by this call).
 
@@ -47,6 +48,7 @@ def compile_unit(
         overlay: text to compile in place of the file's own; paths and lines are still the file's.
         workdir: takes the cubin and the PTX, whose paths the evidence names.
         timeout: seconds.
+        through: makes of nvcc's command the one that is run, e.g. with a sandbox in front.
 
     Raises:
         InputError: no such file, not UTF-8, or an architecture or option that this nvcc does not know.
@@ -62,7 +64,7 @@ def compile_unit(
     workdir.mkdir(parents=True, exist_ok=True)
     command = _command(nvcc.path, unit, flags, arch, workdir, overlay)
     directory = Path(flags.directory) if flags.directory and Path(flags.directory).is_dir() else unit.parent
-    done = run(command, cwd=directory, env=tool_environment(workdir), cancel=cancel, timeout=timeout)
+    done = run(through(command), cwd=directory, env=tool_environment(workdir), cancel=cancel, timeout=timeout)
     ptx_path = next(iter(sorted(workdir.glob("*.ptx"))), None)
     ptx = ptx_path.read_text(errors="replace") if ptx_path else ""
     output = done.stderr + done.stdout

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,9 +15,15 @@ from warplens_tools.collect.messages import parse_messages
 from warplens_tools.collect.toolchain import Toolchain, tool_environment
 from warplens_tools.errors import CompileError, InputError
 from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.copy import copy_project
+from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.visit import Command
 from warplens_tools.run.process import Completed, run
 from warplens_tools.run.workload import Workload
+
+_OPERATORS = {"&&", "||", ";", "|"}
+#: Names of variables that hold credentials.
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|AUTH|COOKIE", re.IGNORECASE)
 
 
 class Overlay(msgspec.Struct, frozen=True):
@@ -65,7 +72,7 @@ def place(overlay: Overlay | None, unit: Path, arguments: Sequence[str], folder:
 def _place_header(overlay: Overlay, unit: Path, arguments: Sequence[str], folder: Path) -> list[str]:
     source, options = Path(overlay.path), []
     text = f'#line 1 "{source}"\n{overlay.text}'
-    includes = [unit.parent, *_include_folders(arguments)]
+    includes = [unit.parent, *include_folders(arguments)]
     for number, include in enumerate(includes):
         if not source.is_relative_to(include):
             continue
@@ -80,7 +87,8 @@ def _place_header(overlay: Overlay, unit: Path, arguments: Sequence[str], folder
     return options
 
 
-def _include_folders(arguments: Sequence[str]) -> list[Path]:
+def include_folders(arguments: Sequence[str]) -> list[Path]:
+    """The folders that compile flags name for includes."""
     folders = []
     for index, word in enumerate(arguments):
         if word in ("-I", "--include-path", "-isystem", "--system-include"):
@@ -99,11 +107,14 @@ def build_program(
     overlay: Overlay | None = None,
     timeout: float | None = None,
     cancel: CancelToken | None = None,
+    through: Callable[[Sequence[str]], Sequence[str]] = guarded,
 ) -> Path:
     """Build the program into `folder` (made by this call) and give its path.
 
+    `through` makes of the build's command the one that is run, e.g. with a sandbox in front.
+
     Raises:
-        InputError: the build command leaves no program at {output}.
+        InputError: the build command leaves no program at {output}, or cannot build an edited file.
         MissingToolError: no compiler.
         CompileError: the build failed; carries its messages.
         TimeLimitError, CancelledError: as named.
@@ -111,18 +122,18 @@ def build_program(
     folder.mkdir(parents=True, exist_ok=True)
     output = folder / "program"
     flags = flags_of(workload)
-    placed = place(overlay, Path(workload.unit), flags.arguments, folder / "source")
     if workload.build:
-        command = _fill(workload.build, placed.unit, output, arch)
-        environment = {**os.environ, **workload.environment}
+        command = _own(workload, overlay, flags, arch, folder)
+        environment = {**without_secrets(os.environ), **workload.environment}
         directory = folder
     else:
+        placed = place(overlay, Path(workload.unit), flags.arguments, folder / "source")
         command = _nvcc(workload, toolchain, flags, placed, output, arch)
         environment = tool_environment(folder)
         directory = Path(flags.directory) if flags.directory else Path(workload.unit).parent
-    done = run(command, cwd=directory, env=environment, timeout=timeout, cancel=cancel)
+    done = run(through(command), cwd=directory, env=environment, timeout=timeout, cancel=cancel)
     if done.status != 0:
-        raise _failed(done, directory)
+        raise _failed(done, directory, workload.root, folder)
     if not output.is_file():
         raise InputError(
             f"the build command left no program at {output}",
@@ -131,14 +142,61 @@ def build_program(
     return output
 
 
-def _fill(words: Sequence[str], source: str, output: Path, arch: str) -> list[str]:
-    filled = {"source": source, "output": str(output), "arch": arch}
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what a build does not need to know and its output could give away."""
+    return {name: value for name, value in environment.items() if not _SECRET.search(name)}
+
+
+def _own(
+    workload: Workload, overlay: Overlay | None, flags: CompileFlags, arch: str, folder: Path
+) -> list[str]:
+    """The user's own build command, on a copy of the project where it asks for {root}."""
+    text = " ".join(workload.build)
+    if "{root}" in text:
+        unit = str(_copy(workload, overlay, folder / "root"))
+    elif "{source}" in text or overlay is None:
+        unit = place(overlay, Path(workload.unit), flags.arguments, folder / "source").unit
+    else:
+        raise InputError(
+            f"the build command would not build an edited file: {shlex.join(workload.build)}",
+            remedy="name the file as {source}, or the project as {root}, in the build command",
+        )
+    filled = {
+        "source": unit,
+        "output": str(folder / "program"),
+        "arch": arch,
+        "root": str(folder / "root"),
+        "folder": str(folder),
+    }
+    words = _fill(workload.build, filled)
+    if not _OPERATORS & set(words):
+        return words
+    # the settings' command is one line, as it is typed in a shell
+    return ["sh", "-ec", " ".join(word if word in _OPERATORS else shlex.quote(word) for word in words)]
+
+
+def _copy(workload: Workload, overlay: Overlay | None, to: Path) -> Path:
+    """Copy the project with the file's new text in it; the unit's path there."""
+    root, source = Path(workload.root), Path(overlay.path if overlay is not None else workload.source)
+    for path in (source, Path(workload.unit)):
+        if not workload.root or not path.is_relative_to(root):
+            raise InputError(f"{path} is not in the project folder {workload.root or '(none)'}")
+    copy_project(root, to)
+    text = overlay.text if overlay is not None else source.read_text("utf-8", errors="replace")
+    target = to / source.relative_to(root)
+    # messages and line tables name the user's own file
+    target.write_text(f'#line 1 "{source}"\n{text}', encoding="utf-8", newline="")
+    return to / Path(workload.unit).relative_to(root)
+
+
+def _fill(words: Sequence[str], filled: Mapping[str, str]) -> list[str]:
     try:
         return [word.format(**filled) for word in words]
     except (KeyError, IndexError, ValueError) as error:
+        names = ", ".join(f"{{{name}}}" for name in filled)
         raise InputError(
             f"the build command has a placeholder that means nothing: {shlex.join(words)}",
-            remedy="use {source}, {output} and {arch}; write a brace twice to mean itself",
+            remedy=f"use {names}; write a brace twice to mean itself",
         ) from error
 
 
@@ -153,8 +211,8 @@ def _nvcc(
     return [nvcc, *options, *language, placed.unit, "-o", str(output), *libraries]
 
 
-def _failed(done: Completed, directory: Path) -> CompileError:
-    output = done.stderr + done.stdout
+def _failed(done: Completed, directory: Path, root: str, folder: Path) -> CompileError:
+    output = (done.stderr + done.stdout).replace(str(folder / "root"), root or str(folder / "root"))
     messages = parse_messages(output, directory=directory)
     first = next((m for m in messages if m.severity == "error"), None)
     said = first.text if first is not None else next(iter(output.strip().splitlines()[-1:]), "no output")

@@ -19,9 +19,9 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 _IGNORED_HERE = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def guarded(command: Sequence[str]) -> tuple[str, ...]:
+def guarded(command: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
     """The command with the guard in front; to be started in a session of its own."""
-    return (sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command)  # noqa: PTH100
+    return (sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *map(str, command))  # noqa: PTH100
 
 
 def main(parent: int, command: list[str]) -> None:

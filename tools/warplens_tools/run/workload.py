@@ -8,8 +8,9 @@ import msgspec
 class Workload(msgspec.Struct, frozen=True):
     """A program with `main` that launches the kernel. Paths are absolute.
 
-    The build never writes inside the user's tree: commands run with the build folder as working
-    directory and `{source}`, `{output}`, `{arch}` filled in.
+    The build never writes inside the user's tree: commands run with the build folder as working directory, and in
+    them `{source}` is the unit (or its edited twin), `{output}` where the program shall lie, `{arch}` e.g. sm_90,
+    `{root}` a copy of the project with the edited file in place, `{folder}` the build folder.
     """
 
     #: The file that holds the kernel (the unit that is compiled for it may differ, for headers).
@@ -30,3 +31,5 @@ class Workload(msgspec.Struct, frozen=True):
     environment: dict[str, str] = {}
     #: Seconds one run may take.
     time_limit: float = 60.0
+    #: The project that `{root}` in the build command is a copy of.
+    root: str = ""

@@ -30,6 +30,8 @@ struct Program {
 };
 
 std::vector<Program> programs(std::uint64_t seed);
+// The value with low bits that a lower precision loses, as `kernels.cu` fills them.
+double filled(warplens::Element element, double value);
 double rounded(warplens::Element element, double value);
 
 }  // namespace simulated

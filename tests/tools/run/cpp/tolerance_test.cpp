@@ -20,7 +20,7 @@ struct Variant {
 };
 // As `warplens.measure.visits` asks for them.
 constexpr Variant kVariants[] = {
-    {"own", 1, 0}, {"with noise", 1, 0.5}, {"negated", -1, 0}, {"scaled by 3", 3, 0}, {"scaled by 0.01", 0.01, 0}};
+    {"own", 1, 0}, {"with noise", 1, 0.5}, {"with full mantissas", 0, 0}, {"negated", -1, 0}, {"scaled by 3", 3, 0}, {"scaled by 0.01", 0.01, 0}};
 
 // As `kernels.cu` moves inputs.
 Arrays moved(const Program& p, Arrays arrays, double scale, double noise, std::uint64_t seed) {
@@ -29,7 +29,8 @@ Arrays moved(const Program& p, Arrays arrays, double scale, double noise, std::u
     for (Array& array : arrays)
         for (double& value : array) {
             const double r = uniform(random);
-            if (value != 0 && std::isfinite(value)) value = simulated::rounded(p.input, value * scale * (1 + noise * r));
+            if (value == 0 || !std::isfinite(value)) continue;
+            value = scale == 0 ? simulated::filled(p.input, value) : simulated::rounded(p.input, value * scale * (1 + noise * r));
         }
     return arrays;
 }
@@ -89,7 +90,7 @@ class Judged {
         c.expected.element = program_.output;
         c.expected.bytes = run(program_.baseline, c.inputs);
         c.expected.written = std::make_shared<std::vector<std::uint8_t>>(program_.outputs, 1);
-        const int pairs = cases_.empty() ? 3 : 2;
+        const int pairs = pairs_for(program_.outputs);
         const double move = std::max(input_move(program_.input), input_move(program_.output));
         for (int i = 0; i < pairs; ++i) {
             const std::uint64_t seed = seed_ + 1000 + static_cast<unsigned>(i);

@@ -17,7 +17,8 @@ struct Parameter {
     bool table = false;                // a pointer to pointers to such elements
 };
 
-// An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1].
+// An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1]; with a scale of 0
+// it keeps its size and gets low bits that a lower precision would lose.
 struct Variant {
     std::string name;
     double scale = 1, noise = 0;

@@ -31,7 +31,10 @@ class JobParameter(msgspec.Struct, frozen=True):
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """A set of inputs: every floating-point input x becomes x · scale · (1 + noise · r), r in [-1, 1]."""
+    """A set of inputs: every floating-point input x becomes x · scale · (1 + noise · r), r in [-1, 1].
+
+    With a scale of 0 it keeps its size and gets low bits that a lower precision would lose.
+    """
 
     name: str
     scale: float = 1.0

@@ -29,13 +29,27 @@ extern "C" __global__ void warplens_checksum(const unsigned char* base, u64 byte
     sums[blockIdx.x] = sum;
 }
 
+// The same value to seven bits, below them a pattern that a rounding or cut to half, bfloat16 or TF32 takes off:
+// always downwards, so that it does not average out in a sum.
+__device__ inline float filled(float x) {
+    return __uint_as_float((__float_as_uint(x) & 0xffff0000u) | 0x6fffu);
+}
+__device__ inline double filled(double x) {  // likewise, for a rounding to float
+    return __longlong_as_double((__double_as_longlong(x) & ~0x1fffffffll) | 0x0fffffffll);
+}
+template <class T>
+__device__ T filled(T x) {
+    return x;
+}
+
 template <class T>
 __device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 seed) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) {
         const double uniform = double(mix(seed + i) >> 11) * 0x1p-52 - 1;  // [-1, 1)
         const double value = static_cast<double>(data[i]);
         // 0, infinity and NaN stay what they are: they often mean something (padding, a mask)
-        if (value != 0 && isfinite(value)) data[i] = static_cast<T>(value * scale * (1 + noise * uniform));
+        if (value != 0 && isfinite(value))
+            data[i] = scale == 0 ? filled(data[i]) : static_cast<T>(value * scale * (1 + noise * uniform));
     }
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 // Above these, two input sets beside the program's own have to do, and one.
 constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
-// Pairs of moved runs on the program's own inputs, and on each other set.
-constexpr int kMoves = 3, kVariantMoves = 2;
 
 std::size_t floats_in(const std::vector<Stretch>& stretches) {
     std::size_t count = 0;
@@ -255,17 +253,18 @@ void Oracle::learn_own() {
         const bool same = changed(own.after, memory_.checksums()).empty();
         for (std::size_t k = 0; !same && k < stretches_.size(); ++k) add_repeat(own.expected[k], read_now(k));
     }
-    learn_rounding(own, kMoves);
+    learn_rounding(own);
     for (Expected& e : own.expected)
         if (!e.spread.empty()) judge_spread(e, tolerance_);
     blind_ = sight(own).blind();
 }
 
 // How far results move when every input moves a little, up and down: see `rounding.h`.
-void Oracle::learn_rounding(Case& c, int pairs) {
+void Oracle::learn_rounding(Case& c) {
     if (!inputs_.empty() && floats_in(stretches_) && job_.option("perturb") != 0) {
         results_.write(Record("stage").add("name", "moved inputs"));
         double move = 0;
+        const int pairs = pairs_for(floats_in(stretches_));
         for (const Stretch& s : inputs_) move = std::max(move, input_move(s.element));
         for (const Stretch& s : stretches_)
             if (is_floating(s.element)) move = std::max(move, input_move(s.element));
@@ -369,7 +368,7 @@ void Oracle::learn_variants() {
             c.expected[k].unordered = own.unordered;
             for (float value : own.spread) c.expected[k].spread.push_back(static_cast<float>(std::min(value * grown, 1e38)));
         }
-        learn_rounding(c, bytes > kLargeResult ? 1 : kVariantMoves);
+        learn_rounding(c);
         prepare(c);
         run_once();
         // inputs on which rounding alone may change the results wholly tell nothing, unless the program's own do too

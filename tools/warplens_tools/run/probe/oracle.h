@@ -75,7 +75,7 @@ class Oracle {
     void capture(Case& c);
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
-    void learn_rounding(Case& c, int pairs);
+    void learn_rounding(Case& c);
     void run_moved(const Case& c, double move, std::uint64_t seed);
     Sight sight(const Case& c) const;
     void find_pure();

@@ -122,7 +122,7 @@ Bound bound_of(const Expected& e, std::size_t i, double value, const Tolerance& 
 
 std::uint64_t jumps_allowed(const Expected& e, std::size_t pool) {
     if (e.pools.empty()) return 0;
-    // the moves are some hundred times as large as roundings, and there were up to six of them
+    // the moves are some hundred times as large as roundings, and there were two to twelve of them
     const std::uint64_t seen = e.pools[pool].jumps;
     return seen / 8 + std::min<std::uint64_t>(seen, 2);
 }
@@ -192,6 +192,8 @@ void add_moved(Expected& e, const std::uint8_t* up, const std::uint8_t* down, do
         }
     });
 }
+
+int pairs_for(std::size_t results) { return results < 1024 ? 6 : results < 16u << 20 ? 2 : 1; }
 
 void settle(Expected& e, const Tolerance& t) {
     if (e.bend.empty()) return;

@@ -1,0 +1,121 @@
+"""Runs a compiler on a text nobody vouches for: no sockets, other people's files closed, bounded resources.
+
+As a script (`python -I -S sandbox.py SPECIFICATION COMMAND...`, standard library only) it closes the process in and
+becomes the command. What closes it in are the kernel's own means, which need no privilege: seccomp(2) refuses
+sockets, Landlock (landlock(7)) everything outside the named folders, setrlimit(2) bounds the rest. Where the kernel
+lacks one of them the command runs without it; `--abilities` says beforehand which there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import resource
+import struct
+import sys
+from collections.abc import Sequence
+
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
+#: AUDIT_ARCH and the calls that are refused, by machine: socket, ptrace, process_vm_readv and _writev, io_uring_setup
+#: (which makes sockets too), keyctl.
+_CALLS = {
+    "x86_64": (0xC000003E, (41, 101, 310, 311, 425, 250)),
+    "aarch64": (0xC00000B7, (198, 117, 270, 271, 425, 219)),
+}
+#: Classic BPF: load a word of the call's data, compare, return; refused calls fail with EACCES.
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 13
+_X32 = 0x40000000
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
+#: Landlock's rights of its first version, of versions 2 and 3; those that a file (no folder) can have.
+_RIGHTS, _REFER, _TRUNCATE = (1 << 13) - 1, 1 << 13, 1 << 14
+_READ_DIR = 1 << 3
+_READ = 1 << 0 | 1 << 2
+_OF_FILES = 1 << 0 | 1 << 1 | 1 << 2 | _TRUNCATE
+#: What any program needs to start and to write nowhere.
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/full")
+
+
+def main(words: list[str]) -> None:
+    """Close in and become the command; with `--abilities`, print them as JSON."""
+    if words == ["--abilities"]:
+        sys.stdout.write(json.dumps(abilities()))
+        return
+    specification, command = json.loads(words[0]), words[1:]
+    set_limits(specification["limits"])
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    close_files(libc, specification["read"], specification["write"])
+    close_network(libc)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be run: {error.strerror}\n".encode())
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def set_limits(limits: dict[str, int]) -> None:
+    """Lower the limits named as in `resource`, e.g. {"RLIMIT_CPU": 300}; none is raised."""
+    for name, most in limits.items():
+        _, hard = resource.getrlimit(getattr(resource, name))
+        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(getattr(resource, name), (value, value))
+
+
+def close_network(libc: ctypes.CDLL) -> bool:
+    """Refuse sockets from here on; False where the kernel cannot."""
+    if platform.machine() not in _CALLS:
+        return False
+    architecture, calls = _CALLS[platform.machine()]
+    steps = [(_LOAD, 0, 0, 4), (_EQUAL, 0, len(calls) + 3, architecture), (_LOAD, 0, 0, 0)]
+    steps += [(_AT_LEAST, len(calls) + 1, 0, _X32)]
+    steps += [(_EQUAL, len(calls) - index, 0, number) for index, number in enumerate(calls)]
+    steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    header = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
+    return bool(libc.prctl(_SECCOMP, _FILTER, ctypes.create_string_buffer(header), 0, 0) == 0)
+
+
+def close_files(libc: ctypes.CDLL, read: Sequence[str] | None, write: Sequence[str]) -> bool:
+    """Leave only `read` (None: everything) to be read and `write` to be changed; False where the kernel cannot."""
+    version = libc.syscall(_CREATE_RULESET, None, 0, 1)
+    if version < 1:
+        return False
+    rights = _RIGHTS | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
+    rights &= ~_READ_DIR if read is not None else ~(_READ_DIR | _READ)
+    ruleset = libc.syscall(_CREATE_RULESET, ctypes.create_string_buffer(struct.pack("Q", rights)), 8, 0)
+    if ruleset < 0:
+        return False
+    for path in read or ():
+        _allow(libc, ruleset, path, rights & _READ)
+    for path in (*write, *_DEVICES):
+        _allow(libc, ruleset, path, rights)
+    done = bool(libc.syscall(_RESTRICT, ruleset, 0) == 0)
+    os.close(ruleset)
+    return done
+
+
+def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
+    # what is not there cannot be reached either
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        if not os.path.isdir(path):  # noqa: PTH112
+            rights &= _OF_FILES
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, handle))
+        libc.syscall(_ADD_RULE, ruleset, 1, rule, 0)
+        os.close(handle)
+
+
+def abilities() -> dict[str, bool]:
+    """What the kernel can close, found by closing this process in."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    return {"files": close_files(libc, ["/usr"], []), "network": close_network(libc)}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
