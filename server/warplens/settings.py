@@ -45,8 +45,8 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
     build: Annotated[
         str,
         Meta(
-            description="Build command with {source}, {output}, {arch} and {root}; "
-            "nvcc with the unit's flags if empty."
+            description="Build command with {source}, {output}, {arch}, {root} (a copy of the workspace, so that "
+            "the build may write in it) and {folder} (for what it makes); nvcc with the unit's flags if empty."
         ),
     ] = ""
     command: Annotated[

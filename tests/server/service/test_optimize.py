@@ -183,7 +183,8 @@ time-limit = 5
     )
     workload = workload_of(file, file, load(file))
     root = str(file.parent)
-    assert workload.build == ("make", "-C", root, "a b", "OUT={output}")
+    assert workload.build == ("make", "-C", "{root}", "a b", "OUT={output}")
+    assert workload.root == root
     assert workload.arguments == ("--size", "9")
     assert (workload.directory, workload.time_limit) == (f"{root}/data", 5)
     assert workload.environment == {"A": "1"}

@@ -148,7 +148,8 @@ def test_the_program_of_a_file(tmp_path: Path) -> None:
     )
     require_main(unit, unit, load(unit))
     found = workload_of(unit, unit, load(unit))
-    assert found.build == ("make", "-C", str(unit.parent), "OUT={output}")
+    assert found.build == ("make", "-C", "{root}", "OUT={output}")
+    assert found.root == str(unit.parent)
     assert found.wrapper == ("nice",)
 
 
