@@ -5,12 +5,13 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.source.tree import SourceTree
+from warplens_tools.source.tree import Leaf, SourceTree
 
 _INTEGER_TYPE = re.compile(
     r"\s*(?:(?:static|inline|constexpr|const|auto|unsigned|signed|long|short|int|char|bool|__device__|__host__"
@@ -85,13 +86,39 @@ def _furthest_ends(bindings: list[Binding]) -> list[int]:
 
 def find_bindings(tree: SourceTree) -> list[Binding]:
     """Every declaration of the text that could give a name a meaning in an expression."""
-    captured = tree.nodes
+    return [
+        b for leaf in tree.leaves for b in (_in_leaf if leaf.function is None else _in_function)(tree, leaf)
+    ]
+
+
+def _in_function(tree: SourceTree, leaf: Leaf) -> Sequence[Binding]:
+    """Those of a function rest on its text alone, and go where it goes."""
+    key = ("bindings", tree.text_of(leaf.node), tree.code_of(leaf.node))
+    at = leaf.node.start_byte
+    known: tuple[int, list[Binding]] | None = tree.carried(key)
+    if known is None:
+        found = _in_leaf(tree, leaf)
+    elif known[0] == at:
+        return known[1]
+    else:
+        found = [_moved(b, at - known[0]) for b in known[1]]
+    tree.carry(key, (at, found))
+    return found
+
+
+def _moved(b: Binding, by: int) -> Binding:
+    declared = (b.declaration[0] + by, b.declaration[1] + by)
+    places = (declared, b.value_at + by, b.scope_start + by)
+    return Binding(b.name, b.start + by, b.end + by, b.value, b.kind, *places, b.local)
+
+
+def _in_leaf(tree: SourceTree, leaf: Leaf) -> list[Binding]:
     found: list[Binding] = []
-    for node in (*captured.get("declaration", ()), *captured.get("field", ())):
+    for node in (*tree.nodes("declaration", leaf), *tree.nodes("field", leaf)):
         found += _declared(tree, node)
-    for node in captured.get("enumerator", []):
+    for node in tree.nodes("enumerator", leaf):
         found.append(_enumerator(tree, node))
-    for node in captured.get("parameter", []):
+    for node in tree.nodes("parameter", leaf):
         found += _parameter(tree, node)
     return found
 

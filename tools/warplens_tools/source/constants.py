@@ -127,13 +127,15 @@ class Constants:
         """Functions that are one `return` expression: parameter names and expression; None if overloaded."""
         if self._functions is None:
             self._functions = {}
-            for node in self.tree.captures(_ONE_RETURN).get("function", []):
+            for node in self.tree.functions:
                 self._add_function(node)
         return self._functions
 
     def _add_function(self, node: Node) -> None:
         declarator, body = node.child_by_field_name("declarator"), node.child_by_field_name("body")
-        if declarator is None or body is None or body.named_child_count != 1:
+        if declarator is None or declarator.type != "function_declarator":
+            return
+        if body is None or body.named_child_count != 1 or body.named_children[0].type != "return_statement":
             return
         name = declarator.child_by_field_name("declarator")
         parameters = declarator.child_by_field_name("parameters")
@@ -186,13 +188,6 @@ class Constants:
             span=text.span(macro.start, macro.body_end),
             value_span=text.span(macro.body_start, macro.body_end),
         )
-
-
-_ONE_RETURN = """
-(function_definition
-  declarator: (function_declarator)
-  body: (compound_statement . (return_statement) .)) @function
-"""
 
 
 def _dim3_arguments(text: str) -> list[str] | None:

@@ -38,8 +38,7 @@ class Function(msgspec.Struct, frozen=True):
 
 def find_functions(tree: SourceTree) -> list[Function]:
     """Every function definition with a name and a body, in file order."""
-    nodes = tree.nodes.get("function", [])
-    return [f for f in (read_function(tree, node) for node in nodes) if f]
+    return [f for f in (read_function(tree, node) for node in tree.functions) if f]
 
 
 def read_function(tree: SourceTree, node: Node) -> Function | None:

@@ -43,15 +43,22 @@ def find_launches(tree: SourceTree, constants: Constants, kernels: frozenset[str
     context = _Context(tree, constants, kernels)
     launch_macros = {n for n, m in tree.macros.by_name.items() if "<<<" in m.body and tree.macros.get(n)}
     found: list[LaunchSite] = []
-    for node in tree.nodes.get("launch", []):
+    for node in _chevrons(tree):
         if node.parent is not None:
             found.append(_chevron(context, node, node.parent))
     pattern = "(call_expression function: [(identifier) (template_function) (qualified_identifier)] @callee)"
     wanted = _LAUNCH_CALLS | launch_macros
-    if any(name.encode() in tree.masked.code for name in wanted):
-        for callee in tree.captures(pattern).get("callee", []):
-            found += _called(context, callee, wanted, launch_macros)
+    for leaf in tree.leaves:
+        code = tree.code_of(leaf.node)
+        if any(name in code for name in wanted):
+            for callee in tree.captures(pattern, leaf.node).get("callee", []):
+                found += _called(context, callee, wanted, launch_macros)
     return tuple(sorted(found, key=lambda site: site.span))
+
+
+def _chevrons(tree: SourceTree) -> list[Node]:
+    leaves = (leaf for leaf in tree.leaves if "<<<" in tree.code_of(leaf.node))
+    return [node for leaf in leaves for node in tree.nodes("launch", leaf)]
 
 
 def _called(context: _Context, callee: Node, wanted: frozenset[str], macros: set[str]) -> list[LaunchSite]:
@@ -247,7 +254,7 @@ def _through_macro(context: _Context, name: str, call: Node) -> list[LaunchSite]
     inner = parse_expansion(f"void f() {{ {expansion}; }}", tree, lambda _start, _end: span)
     constants = Constants(inner, outer=(context.constants, call.start_byte))
     below = _Context(inner, constants, context.kernels)
-    sites = [_chevron(below, n, n.parent) for n in inner.nodes.get("launch", []) if n.parent is not None]
+    sites = [_chevron(below, n, n.parent) for n in _chevrons(inner) if n.parent is not None]
     host, depth = _host_function(tree, call), _loop_depth(call)
     return [_moved(tree, call, s, host, depth) for s in sites]
 

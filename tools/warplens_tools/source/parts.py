@@ -10,11 +10,9 @@ import hashlib
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
-from tree_sitter import Node
 
 from warplens_tools.source.expanded import functions_of
 from warplens_tools.source.functions import Function, plain_name
@@ -35,7 +33,6 @@ _KEYWORDS = frozenset({
     "size_t", "__global__", "__device__", "__host__", "__shared__", "__constant__", "__restrict__",
     "__forceinline__", "__launch_bounds__", "threadIdx", "blockIdx", "blockDim", "gridDim", "dim3",
 })  # fmt: skip
-_CONTAINERS = frozenset({"namespace_definition", "linkage_specification"})
 _CAPACITY = 1024
 
 Kind = Literal["kernel", "device", "host", "other"]
@@ -122,40 +119,19 @@ def _read(exact: bytes, code: str, function: Function | None, body: int) -> Part
 def parts_of(tree: SourceTree, texts: PartTexts) -> tuple[Part, ...]:
     """The parts of a file, in file order."""
     functions = {f.node.start_byte: f for f in functions_of(tree)}
-    cuts = sorted([*_leaves(tree.root, ""), *_macro_kernels(tree)], key=lambda cut: cut[1])
+    cuts = [(leaf.node.end_byte, leaf.scope, leaf.function) for leaf in tree.leaves]
+    # A kernel that a macro writes as a whole is blank in the tree.
+    cuts += [(use.end, "", None) for use in tree.masked.uses if use.kind == "kernel"]
     parts: list[Part] = []
     at = 0
-    for node, end, scope in cuts:
+    for end, scope, node in sorted(cuts, key=lambda cut: cut[0]):
         if end > at:
-            function = functions.get(_defined(node).start_byte) if node is not None else None
+            function = functions.get(node.start_byte) if node is not None else None
             parts.append(_part(tree, texts, (at, end), scope, function))
             at = end
     if at < len(tree.text.text):
         parts.append(_part(tree, texts, (at, len(tree.text.text)), "", None))
     return tuple(parts)
-
-
-def _leaves(node: Node, scope: str) -> Iterator[tuple[Node | None, int, str]]:
-    """Node, end and scope of each definition, looking into namespaces and linkage blocks."""
-    for child in node.named_children:
-        body = child.child_by_field_name("body") if child.type in _CONTAINERS else child
-        if body is not None and body.type in ("declaration_list", "ERROR"):
-            head = (child.text or b"")[: body.start_byte - child.start_byte].decode()
-            yield from _leaves(body, f"{scope}{' '.join(head.split())}{{")
-        else:
-            yield child, child.end_byte, scope
-
-
-def _macro_kernels(tree: SourceTree) -> Iterator[tuple[None, int, str]]:
-    """A kernel that a macro writes as a whole is blank in the tree."""
-    return ((None, use.end, "") for use in tree.masked.uses if use.kind == "kernel")
-
-
-def _defined(node: Node) -> Node:
-    """The function definition under `template<…>` and `extern "C"`."""
-    while node.type in ("template_declaration", "linkage_specification") and node.named_children:
-        node = node.named_children[-1]
-    return node
 
 
 def _part(

@@ -7,6 +7,7 @@ A `__global__` that then heads no function betrays it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser, Tree
@@ -33,13 +34,16 @@ _HEADS = frozenset(
 _MAX_ROUNDS = 6
 
 
-def parse_code(code: bytes) -> tuple[bytes, Tree, tuple[int, ...]]:
-    """The code, its tree, and where text was blanked so that the kernels behind it are seen."""
+def parse_code(code: bytes, before: tuple[bytes, Tree] | None = None) -> tuple[bytes, Tree, tuple[int, ...]]:
+    """The code, its tree, and where text was blanked so that the kernels behind it are seen.
+
+    `before` is a similar code with its tree, parsed before: what did not change is not read again.
+    """
     parser = Parser(LANGUAGE)
-    tree = parser.parse(code)
+    tree = _parse_change(parser, code, *before) if before is not None else parser.parse(code)
     repairs: list[int] = []
     for round_ in range(_MAX_ROUNDS):
-        hidden = _hidden(code, tree) if tree.root_node.has_error else []
+        old, hidden = code, _hidden(code, tree) if tree.root_node.has_error else []
         if not hidden:
             break
         if round_ == 0:
@@ -51,8 +55,32 @@ def parse_code(code: bytes) -> tuple[bytes, Tree, tuple[int, ...]]:
             code = code[:start] + re.sub(rb"[^\n]", b" ", code[start:end]) + code[end:]
         else:
             break
-        tree = parser.parse(code)
+        tree = _parse_change(parser, code, old, tree)
     return code, tree, tuple(repairs)
+
+
+def _parse_change(parser: Parser, code: bytes, old: bytes, known: Tree) -> Tree:
+    """The tree of `code`, read anew only where it differs from `old`."""
+    start = _common(len(code), len(old), lambda n: code[:n] == old[:n])
+    most = min(len(code), len(old)) - start
+    same = _common(most, most, lambda n: code[len(code) - n :] == old[len(old) - n :])
+    ends = len(old) - same, len(code) - same
+    edited = known.copy()
+    edited.edit(start, *ends, _point(code, start), _point(old, ends[0]), _point(code, ends[1]))
+    return parser.parse(code, edited)
+
+
+def _common(one: int, other: int, agree: Callable[[int], bool]) -> int:
+    """The greatest length up to which two texts agree."""
+    low, high = 0, min(one, other)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if agree(middle) else (low, middle - 1)
+    return low
+
+
+def _point(code: bytes, at: int) -> tuple[int, int]:
+    return code.count(b"\n", 0, at), at - code.rfind(b"\n", 0, at) - 1
 
 
 def _hidden(code: bytes, tree: Tree) -> list[int]:

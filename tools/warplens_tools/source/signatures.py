@@ -28,7 +28,8 @@ def other_signatures(tree: SourceTree, kernel: Kernel) -> Signatures:
     """Forward declarations of `kernel` with the same parameter types, and whether its types are fixed."""
     found: list[tuple[Parameter, ...]] = []
     wanted = [_types(p) for p in kernel.parameters]
-    for node in (*tree.nodes.get("declaration", ()), *tree.nodes.get("field", ())):
+    nodes = (n for leaf in tree.leaves for kind in ("declaration", "field") for n in tree.nodes(kind, leaf))
+    for node in nodes:
         parameters = _declared(tree, node, kernel)
         if parameters is not None and [_types(p) for p in parameters] == wanted:
             found.append(parameters)

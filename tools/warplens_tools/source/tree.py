@@ -35,6 +35,16 @@ Place = Callable[[int, int], Span]
 Made = TypeVar("Made")
 
 
+class Leaf(msgspec.Struct, frozen=True):
+    """A definition or declaration of file or namespace scope."""
+
+    node: Node
+    #: The function that it defines, with `template<…>` and `extern "C"` taken off; None for all else.
+    function: Node | None
+    #: Heads of the namespaces and linkage blocks around it.
+    scope: str
+
+
 class SourceTree:
     """A syntax tree over the masked text.
 
@@ -52,6 +62,8 @@ class SourceTree:
         #: What readers worked out about this tree; it goes when the tree goes.
         self._remembered: dict[Hashable, Any] = {}
         self._use_starts = [use.start for use in masked.uses]
+        self._carried: dict[Hashable, Any] = {}
+        self._before: dict[Hashable, Any] | None = None
 
     def remembered(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` gave the first time for `key`."""
@@ -96,16 +108,48 @@ class SourceTree:
         return {name: sorted(nodes, key=_order) for name, nodes in found.items()}
 
     @functools.cached_property
-    def nodes(self) -> dict[str, list[Node]]:
-        """The nodes that most readers start from, in text order, found in one walk of the tree."""
-        return self.captures(_COMMON)
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The definitions and declarations of file and namespace scope, in text order."""
+        return tuple(_leaves(self.root, ""))
+
+    @functools.cached_property
+    def functions(self) -> list[Node]:
+        """Every function definition, in text order."""
+        found: list[Node] = []
+        for leaf in self.leaves:
+            if leaf.function is None or _CLASS.search(self.code_of(leaf.node)):
+                found += self.nodes("function", leaf)
+            else:
+                found.append(leaf.function)
+        return found
+
+    def nodes(self, name: str, leaf: Leaf) -> list[Node]:
+        """The nodes of a kind (see `_COMMON`) in a leaf, in text order, found in one walk of it."""
+        key = ("nodes", leaf.node.start_byte, leaf.node.end_byte)
+        return self.remembered(key, lambda: self.captures(_COMMON, leaf.node)).get(name, [])
 
     def nodes_in(self, name: str, node: Node) -> list[Node]:
-        """Those of `nodes` that stand inside `node`."""
-        every = self.nodes.get(name, [])
-        low = bisect.bisect_left(every, node.start_byte, key=_start)
-        high = bisect.bisect_left(every, node.end_byte, key=_start)
-        return every[low:high]
+        """The nodes of a kind that stand inside `node`."""
+        first = bisect.bisect_right(self.leaves, node.start_byte, key=_leaf_start) - 1
+        found: list[Node] = []
+        for leaf in self.leaves[max(first, 0) :]:
+            if leaf.node.start_byte >= node.end_byte:
+                break
+            found += (n for n in self.nodes(name, leaf) if node.start_byte <= n.start_byte < node.end_byte)
+        return found
+
+    def carried(self, key: Hashable) -> Any:
+        """What an earlier version of this text kept under a key that says all it rests on; None if nothing."""
+        found = self._carried.get(key)
+        if found is None and self._before is not None:
+            found = self._before.get(key)
+            if found is not None:
+                self._carried[key] = found
+        return found
+
+    def carry(self, key: Hashable, value: Any) -> None:
+        """Keep a value for the next version of this text."""
+        self._carried[key] = value
 
     def parameter_lists(self, name: str) -> list[str]:
         """The parameter lists, as written, of the functions of that name that the file defines."""
@@ -166,8 +210,26 @@ _COMMON = """
 """
 
 
-def _start(node: Node) -> int:
-    return node.start_byte
+_CLASS = re.compile(r"\b(?:struct|class|union)\b")
+_CONTAINERS = frozenset({"namespace_definition", "linkage_specification"})
+_HEADS = frozenset({"template_declaration", "linkage_specification"})
+
+
+def _leaves(node: Node, scope: str) -> Iterator[Leaf]:
+    for child in node.named_children:
+        body = child.child_by_field_name("body") if child.type in _CONTAINERS else child
+        if body is not None and body.type in ("declaration_list", "ERROR"):
+            head = (child.text or b"")[: body.start_byte - child.start_byte].decode("ascii")
+            yield from _leaves(body, f"{scope}{' '.join(head.split())}{{")
+        else:
+            defined = child
+            while defined.type in _HEADS and defined.named_children:
+                defined = defined.named_children[-1]
+            yield Leaf(child, defined if defined.type == "function_definition" else None, scope)
+
+
+def _leaf_start(leaf: Leaf) -> int:
+    return leaf.node.start_byte
 
 
 def _order(node: Node) -> tuple[int, int]:
@@ -184,12 +246,20 @@ def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> So
         if key in _KEPT:
             _KEPT.move_to_end(key)
             return _KEPT[key]
-    tree = _parsed(SourceText(text.text, encoding=text.encoding), mask(text.text, defines or {}), None)
+        before = next((t for t in reversed(_KEPT.values()) if _is_similar(t.text.text, text.text)), None)
+    masked = mask(text.text, defines or {})
+    tree = _parsed(SourceText(text.text, encoding=text.encoding), masked, None, before)
     with _LOCK:
         _KEPT[key] = tree
         while len(_KEPT) > 1 and (len(_KEPT) > _KEEP or sum(len(k[0]) for k in _KEPT) > _KEEP_CHARACTERS):
             _KEPT.popitem(last=False)[1].forget()
     return tree
+
+
+def _is_similar(old: str, new: str) -> bool:
+    """Whether one text may well be an edit of the other: cheap, and only a guess."""
+    quarter = min(len(old), len(new)) // 4
+    return quarter > 0 and (old[:quarter] == new[:quarter] or old[-quarter:] == new[-quarter:])
 
 
 #: Trees kept, and the characters they may have in all: a tree takes some 50 bytes for each.
@@ -206,8 +276,13 @@ def parse_expansion(text: str, file: SourceTree, place: Place) -> SourceTree:
     return tree
 
 
-def _parsed(text: SourceText, masked: Masked, place: Place | None) -> SourceTree:
-    code, tree, blanked = parse_code(masked.code)
+def _parsed(
+    text: SourceText, masked: Masked, place: Place | None, before: SourceTree | None = None
+) -> SourceTree:
+    known = (before.masked.code, before.tree) if before is not None else None
+    code, tree, blanked = parse_code(masked.code, known)
     if blanked:
         masked = msgspec.structs.replace(masked, code=code, repairs=(*masked.repairs, *blanked))
-    return SourceTree(text, masked, tree, place)
+    made = SourceTree(text, masked, tree, place)
+    made._before = before._carried if before is not None else None
+    return made
