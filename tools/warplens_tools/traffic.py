@@ -80,11 +80,13 @@ def global_traffic(
             continue
         line = kernel_line(instruction, view.model.path, view.kernel)
         group = [a for a in by_line.get(line or 0, ()) if _matches(a, instruction)]
-        states = {a.span in swept or is_compulsory(a, varying) for a in group}
+        states = [a.span in swept or is_compulsory(a, varying) for a in group]
+        # An instruction is as likely any of its line's accesses as another.
+        compulsory = states.count(True) / len(states) if states and None not in states else 0.0
         request = _request(instruction, [by_span.get(a.span) for a in group], view, thrashed, ideal)
         upper += request.dram * weight
-        lower += request.dram * weight if states == {True} else 0.0
-        l2 += request.l2 * weight if states == {True} else 0.0
+        lower += request.dram * weight * compulsory
+        l2 += request.l2 * weight * compulsory
         lines += request.lines * weight
         known = known and bool(states) and None not in states
     return Traffic(lower, upper, known, l2, lines)
@@ -186,7 +188,16 @@ def is_compulsory(access: ArrayAccess, varying: frozenset[str]) -> bool | None:
     needed = varying | {loop.counter or loop.variable for loop in access.loops if loop.variable}
     if any(not loop.variable for loop in access.loops):
         return None
-    return all(access.index.mentions(name) for name in needed) and not _folds(access.index)
+    return all(access.index.mentions(name) for name in needed) and not (
+        _folds(access.index) or _slides(access, access.index)
+    )
+
+
+def _slides(access: ArrayAccess, index: Form) -> bool:
+    """Whether a loop moves a thread to where its neighbour was, as in `x[i + k]`."""
+    threads = [index.growth(s.name) for s in index.symbols if s.kind in ("thread", "block")]
+    moves = [index.growth(loop.counter) for loop in access.loops if loop.counter]
+    return any(move is not None and move.terms and move in threads for move in moves)
 
 
 def _folds(index: Form) -> bool:

@@ -33,3 +33,26 @@ __global__ void index_follows_the_loop(float *out, const float *in, const float 
 {
     for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = in[i] * gain[i];
 }
+
+// Elements that a load through another pointer keeps in memory.
+__global__ void filter(float *out, const float *in, const float *taps, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = 0;
+    for (int k = 0; k < n; ++k)
+        out[i] += taps[k] * in[k * n + i];  // expect: aliasing-reload
+}
+
+__global__ void filter_in_a_local(float *out, const float *in, const float *taps, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < n; ++k) sum += taps[k] * in[k * n + i];
+    out[i] = sum;
+}
+
+__global__ void counts_of_another_type(int *out, const float *in, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < n; ++k) out[i] += in[k * n + i] > 0.0f;
+}

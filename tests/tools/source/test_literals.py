@@ -6,7 +6,7 @@ import pytest
 
 from warplens_tools.source.literals import double_uses
 from warplens_tools.source.parse import model_of
-from warplens_tools.source.reloads import may_alias, reloads
+from warplens_tools.source.reloads import accumulations, may_alias, reloads
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import SourceText
 
@@ -102,6 +102,37 @@ def test_a_load_is_repeated_because_of_a_store() -> None:
 )
 def test_what_restrict_would_not_hoist(parameters: str, body: str) -> None:
     assert found_reloads(body, parameters) == []
+
+
+def found_accumulations(body: str, parameters: str) -> list[tuple[str, list[str]]]:
+    text = SourceText(f"__global__ void k({parameters}, int n) {{ int i = threadIdx.x; {body} }}")
+    tree = parse_tree(text)
+    found = accumulations(tree, model_of(tree, "k.cu").kernels[0])
+    return [(text.slice(r.store.span), [text.slice(s.span) for s in r.loads]) for r in found]
+
+
+SUM = "for (int j = 0; j < n; ++j) { out[i] += w[j] * in[i + j]; }"
+
+
+@pytest.mark.parametrize("body", [SUM, SUM.replace("+=", "= out[i] +")])
+def test_an_element_is_updated_in_memory_because_of_loads(body: str) -> None:
+    found = found_accumulations(body, "float* out, const float* w, const float* in")
+    assert found == [("out[i]", ["w[j]", "in[i + j]"])]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "body"),
+    [
+        ("float* __restrict__ out, const float* w, const float* in", SUM),
+        ("float* out, const int* w, const int* in", SUM),
+        ("float* out, const float* w, const float* in", SUM.replace("out[i]", "out[j]")),
+        ("float* out, const float* w, const float* in", SUM.replace("}", "__syncthreads(); }")),
+        ("float* out, const float* w, const float* in", "for (int j = 0; j < n; ++j) { out[i] = w[j]; }"),
+        ("float* out, const float* w, const float* in", "for (int j = 0; j < n; ++j) { out[i] += out[j]; }"),
+    ],
+)
+def test_what_is_stored_once_or_must_be_stored(parameters: str, body: str) -> None:
+    assert found_accumulations(body, parameters) == []
 
 
 def test_aliasing_follows_the_types() -> None:

@@ -1,10 +1,12 @@
 """aliasing-reload
 
 **What.** A loop loads the same element again in every iteration, because the compiler must assume that
-a store in the loop, through another pointer, has changed it.
+a store in the loop, through another pointer, has changed it; or it stores the same element again in every
+iteration, because a load through another pointer may read it.
 
 **Why it costs.** The load could sit in a register for the whole loop. Instead it takes the load/store
 pipe each time, the store cannot be moved past it, and the loop cannot be unrolled with its loads ahead.
+An element that is updated in memory costs a write to L2 in every iteration besides.
 
 **Wrong**
 
@@ -13,6 +15,12 @@ __global__ void scale(float *out, const float *in, const float *gain, int n)
 {
     for (int i = threadIdx.x; i < n; i += blockDim.x)
         out[i] = in[i] * gain[blockIdx.x];       // gain[blockIdx.x] may be out[i]
+}
+__global__ void filter(float *out, const float *in, const float *taps, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < n; k++)
+        out[i] += taps[k] * in[i + k];           // out[i] may be taps[k + 1]
 }
 ```
 
@@ -23,8 +31,8 @@ __global__ void scale(float *__restrict__ out, const float *__restrict__ in, con
 ```
 
 **Evidence.** In the source, an index that no variable of the loop changes, and a store in the same loop
-through another pointer without `__restrict__`; where SASS is at hand, a load that is really inside a
-loop on that line.
+through another pointer without `__restrict__` (for an element that is updated, a load); where SASS is at hand,
+a load (a store) that is really inside a loop on that line.
 
 **Threshold.** None: one such load is reported. Without SASS the confidence is low, as the compiler may see
 more.
@@ -36,98 +44,160 @@ Optimizations".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from warplens_tools.evidence import CompiledKernel, Observation
+import msgspec
+
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Fix, Gain, RelatedSpan
-from warplens_tools.gain import removal_gain
+from warplens_tools.gain import bound_ratio, make_gain, removal_gain
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.restrict_const import REWRITE
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
-from warplens_tools.source.accesses import accesses
+from warplens_tools.sass.pipes import access_bytes
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.reloads import Reload, reloads
+from warplens_tools.source.reloads import accumulations, reloads
 from warplens_tools.source.tree import parse_tree
-from warplens_tools.traffic import dram_floor
+from warplens_tools.traffic import dram_floor, l2_bytes_per_clock
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    """What a loop does in every iteration because `others` may alias it."""
+
+    access: ArrayAccess
+    others: tuple[ArrayAccess, ...]
+    #: What the compiled code repeats.
+    opcode: Literal["LDG", "STG"]
+
+
+def repeats(view: KernelView) -> list[Repeat]:
+    """Loads that stay in their loop, and elements that are updated in memory."""
+    tree = parse_tree(view.text)
+    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
+    found = [Repeat(r.load, r.stores, "LDG") for r in reloads(tree, view.kernel, block)]
+    return found + [Repeat(r.store, r.loads, "STG") for r in accumulations(tree, view.kernel, block)]
 
 
 def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the reload in the deepest loop."""
-    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
-    found: Sequence[Reload] = reloads(parse_tree(view.text), view.kernel, block)
+    """One finding per kernel, on the repeated access in the deepest loop."""
+    found = repeats(view)
     compiled = view.evidence.worst
-    if compiled is not None and compiled.instructions:
-        found = [r for r in found if _load_indices(view, compiled, r.load.span.line)]
+    confirmed = compiled is not None and bool(compiled.instructions)
+    if confirmed:
+        found = [r for r in found if _indices(view, r)]
     if not found:
         return
-    worst = max(found, key=lambda r: len(r.load.loops))
-    store = worst.stores[0]
-    names = list(dict.fromkeys(r.load.name for r in found))
-    confirmed = compiled is not None and bool(compiled.instructions)
-    text = view.text.slice(worst.load.span)
+    worst = max(found, key=lambda r: len(r.access.loops))
+    text = view.text.slice(worst.access.span)
+    others = list(dict.fromkeys(view.text.slice(o.span) for o in worst.others))
+    names = [r.access.name for r in found] + [o.name for o in worst.others]
     yield Finding(
         code=TOOL.code,
         slug=TOOL.slug,
         kernel=view.kernel.qualified_name,
-        span=worst.load.span,
+        span=worst.access.span,
         severity="warning" if confirmed else "information",
         confidence="high" if confirmed else "low",
-        message=(
-            f"{text} does not change in its loop but is loaded in every iteration: "
-            f"the store to {view.text.slice(store.span)} may alias it."
-        ),
-        guidance=(
-            f"Declare {_list([*names, store.name])} __restrict__ if they never overlap, or copy {text} "
-            "to a local before the loop."
-        ),
+        message=_message(worst, text, others),
+        guidance=f"Declare {_list(names)} __restrict__ if they never overlap, or {_local(worst, text)}.",
         evidence=_observations(view, found),
         gain=_gain(view, found),
         fixes=_fixes(view),
-        related=(RelatedSpan(store.span, "this store may alias the load"),),
+        related=(RelatedSpan(worst.others[0].span, _related(worst)),),
     )
 
 
-def _load_indices(view: KernelView, compiled: CompiledKernel, line: int) -> list[int]:
-    """Global loads on the line that stand in a loop of the compiled code."""
+def _message(worst: Repeat, text: str, others: Sequence[str]) -> str:
+    if worst.opcode == "LDG":
+        return (
+            f"{text} does not change in its loop but is loaded in every iteration: "
+            f"the store to {others[0]} may alias it."
+        )
+    return (
+        f"{text} is the same element throughout its loop but is stored in every iteration: "
+        f"the load of {_list(others)} may alias it."
+    )
+
+
+def _local(worst: Repeat, text: str) -> str:
+    if worst.opcode == "LDG":
+        return f"copy {text} to a local before the loop"
+    return f"update a local in the loop and store it to {text} once, after the loop"
+
+
+def _related(worst: Repeat) -> str:
+    return f"this {'store' if worst.opcode == 'LDG' else 'load'} may alias it"
+
+
+def _indices(view: KernelView, repeat: Repeat) -> list[int]:
+    """Instructions of its kind on its line that stand in a loop of the compiled code."""
+    compiled = view.evidence.worst
+    if compiled is None:
+        return []
     flow = analyse(compiled.instructions)
     return [
         i
         for i, x in enumerate(compiled.instructions)
-        if x.opcode == "LDG" and flow.depths[i] and kernel_line(x, view.model.path, view.kernel) == line
+        if x.opcode == repeat.opcode
+        and flow.depths[i]
+        and kernel_line(x, view.model.path, view.kernel) == repeat.access.span.line
     ]
 
 
-def _observations(view: KernelView, found: Sequence[Reload]) -> tuple[Observation, ...]:
-    names = ", ".join(dict.fromkeys(view.text.slice(r.load.span) for r in found))
-    seen = [Observation("source", "tree-sitter", "loads that do not change in their loop", names)]
+def _observations(view: KernelView, found: Sequence[Repeat]) -> tuple[Observation, ...]:
+    seen = []
     compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is not None and binary is not None and compiled.instructions:
-        lines = {r.load.span.line for r in found}
-        count = sum(len(_load_indices(view, compiled, line)) for line in lines)
-        seen.append(
-            Observation("binary", binary.origin, "LDG instructions in loops on these lines", float(count))
-        )
+    for opcode, what in (("LDG", "loads"), ("STG", "stores")):
+        alike = [r for r in found if r.opcode == opcode]
+        if not alike:
+            continue
+        names = ", ".join(dict.fromkeys(view.text.slice(r.access.span) for r in alike))
+        seen.append(Observation("source", "tree-sitter", f"{what} that do not change in their loop", names))
+        if compiled is not None and binary is not None and compiled.instructions:
+            count = len({i for r in alike for i in _indices(view, r)})
+            metric = f"{opcode} instructions in loops on these lines"
+            seen.append(Observation("binary", binary.origin, metric, float(count)))
     return tuple(seen)
 
 
-def _gain(view: KernelView, found: Sequence[Reload]) -> Gain | None:
-    """As many loads of each line gone as its text repeats; which of them does not matter to the bound."""
+def _gain(view: KernelView, found: Sequence[Repeat]) -> Gain | None:
+    """The repeated instructions gone, and the bytes that the stores among them send to L2."""
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         return None
+    removed = _removed_loads(view, [r for r in found if r.opcode == "LDG"])
+    stores = {i for r in found if r.opcode == "STG" for i in _indices(view, r)}
+    weight = weights(analyse(compiled.instructions))
+    floor = dram_floor(compiled, weight, view)
+    gain = removal_gain(compiled.instructions, weight, {*removed, *stores}, view.gpu, floor)
+    if gain is None or not stores:
+        return gain
+    sent = sum(weight[i] * access_bytes(compiled.instructions[i]) for i in stores) * view.gpu.limits.warp_size
+    kept = [0.0 if i in stores or i in removed else w for i, w in enumerate(weight)]
+    after = pipe_cycles(compiled.instructions, kept, view.gpu) | dict(floor)
+    # Stores are written through: what the loop stores, L2 takes.
+    before = pipe_cycles(compiled.instructions, weight, view.gpu) | dict(floor)
+    before["l2"] = sent / l2_bytes_per_clock(view.gpu)
+    ratio = bound_ratio(before, after)
+    return make_gain(ratio, 1.0, max(ratio, gain.high))
+
+
+def _removed_loads(view: KernelView, found: Sequence[Repeat]) -> list[int]:
+    """As many loads of each line as its text repeats; which of them does not matter to the bound."""
     removed: list[int] = []
-    for line in {r.load.span.line for r in found}:
-        repeated = sum(1 for r in found if r.load.span.line == line)
-        here = _load_indices(view, compiled, line)
+    for line in {r.access.span.line for r in found}:
+        alike = [r for r in found if r.access.span.line == line]
+        here = _indices(view, alike[0])
         at_line = sum(
             1 for a in accesses(parse_tree(view.text), view.kernel) if a.reads and a.span.line == line
         )
-        removed += here[: max(1, len(here) * repeated // max(at_line, repeated))]
-    weight = weights(analyse(compiled.instructions))
-    floor = dram_floor(compiled, weight, view)
-    return removal_gain(compiled.instructions, weight, removed, view.gpu, floor)
+        removed += here[: max(1, len(here) * len(alike) // max(at_line, len(alike)))]
+    return removed
 
 
 def _fixes(view: KernelView) -> tuple[Fix, ...]:

@@ -50,6 +50,8 @@ from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.source.accesses import accesses
+from warplens_tools.source.tree import parse_tree
 from warplens_tools.traffic import dram_floor
 
 #: Threads of a block per element from which a tile pays.
@@ -97,11 +99,11 @@ def check(view: KernelView) -> Iterator[Finding]:
 
 def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -> Gain | None:
     """Bounds with the loads as they are, over bounds with a quarter of them; None where loads are no roof."""
-    lines = {r.access.span.line for r in found}
     weight = weights(analyse(compiled.instructions))
+    shares = _shares(view, found)
     kept = [
-        w * KEPT
-        if space_of(x) == "global" and is_load(x) and kernel_line(x, view.model.path, view.kernel) in lines
+        w * (1.0 - (1.0 - KEPT) * shares.get(kernel_line(x, view.model.path, view.kernel) or 0, 0.0))
+        if space_of(x) == "global" and is_load(x)
         else w
         for x, w in zip(compiled.instructions, weight, strict=True)
     ]
@@ -112,6 +114,16 @@ def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -
     if max(before.get(p, 0.0) for p in paths) <= others:
         return None
     return make_gain(bound_ratio(before, after), 1.0, 1.0 / KEPT)
+
+
+def _shares(view: KernelView, found: Sequence[Reread]) -> dict[int, float]:
+    """Share of each line's global reads that are of the elements found; a line may read others too."""
+    spans = {r.access.span for r in found}
+    reads: dict[int, list[bool]] = {}
+    for access in accesses(parse_tree(view.text), view.kernel):
+        if access.reads and access.space == "global":
+            reads.setdefault(access.span.line, []).append(access.span in spans)
+    return {line: sum(known) / len(known) for line, known in reads.items()}
 
 
 def _observations(view: KernelView, worst: Reread) -> tuple[Observation, ...]:

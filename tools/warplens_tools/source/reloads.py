@@ -1,4 +1,4 @@
-"""Loads that a loop repeats because a store in it might change what they read."""
+"""Loads and stores that a loop repeats because two pointers might name the same element."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from warplens_tools.source.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.source.model import Kernel, Parameter
 from warplens_tools.source.tree import SourceTree
 
+#: What makes the store visible to other threads at each iteration: it must then be done there.
+_PUBLISHES = re.compile(r"__sync|__threadfence|atomic|barrier|\bvolatile\b")
 _BYTES = frozenset({"char", "unsigned char", "signed char", "uchar", "std::byte", "uint8_t", "int8_t"})
 _SCALAR = re.compile(r"(?:unsigned |signed )?(?:short|int|long long|long|float|double)\d?|__half2?|half2?")
 
@@ -21,6 +23,14 @@ class Reload(msgspec.Struct, frozen=True):
 
     load: ArrayAccess
     stores: tuple[ArrayAccess, ...]
+    loop: Loop
+
+
+class Accumulation(msgspec.Struct, frozen=True):
+    """An element that is updated in memory in every iteration of `loop`, and the loads that prevent a register."""
+
+    store: ArrayAccess
+    loads: tuple[ArrayAccess, ...]
     loop: Loop
 
 
@@ -39,6 +49,41 @@ def reloads(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tup
             if stores:
                 found.append(Reload(load, stores, load.loops[-1]))
     return tuple(found)
+
+
+def accumulations(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[Accumulation, ...]:
+    """Elements that `__restrict__` would let the compiler keep in a register until the loop ends, as `y[i]` in
+    `for (…) y[i] += w[k] * x[i + k];`.
+
+    The element is read and written through a pointer parameter, at an index that the innermost loop does not
+    change, by one statement form only; a load in that loop goes through another pointer parameter whose type may
+    alias; neither pointer is `__restrict__`, and nothing in the loop shows the element to other threads.
+    """
+    every = accesses(tree, kernel, block)
+    found = []
+    for store in every:
+        if not store.loops or not store.writes or store.atomic or not _is_invariant(store, store.loops[-1]):
+            continue
+        loads = _loads_in_the_way(store, every)
+        if loads and not _PUBLISHES.search(tree.text.slice(store.loops[-1].span)):
+            found.append(Accumulation(store, loads, store.loops[-1]))
+    return tuple(found)
+
+
+def _loads_in_the_way(store: ArrayAccess, every: tuple[ArrayAccess, ...]) -> tuple[ArrayAccess, ...]:
+    offset = store.loops[-1].offset
+    inside = [a for a in every if a.reads and any(around.offset == offset for around in a.loops)]
+    own = [a for a in inside if a.name == store.name]
+    if not own or any((a.indices, a.member) != (store.indices, store.member) for a in own):
+        return ()
+    return tuple(
+        load
+        for load in inside
+        if load.name != store.name
+        and isinstance(load.declared, Parameter)
+        and not load.declared.restrict
+        and may_alias(load.element_type, store.element_type)
+    )
 
 
 def _is_invariant(load: ArrayAccess, loop: Loop) -> bool:
