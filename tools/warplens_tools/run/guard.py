@@ -2,11 +2,14 @@
 
 `guarded` puts this file, as a script, in front of a command. It starts the program and waits for it and for
 the asking process at once: when the latter is gone, killed by force too, it kills its own process group, the
-program and its children with it. As a script it uses only the standard library (`python -I -S guard.py`).
+program and its children with it. What a program leaves behind when it ends, in a session of its own too, is killed
+as well. As a script it uses only the standard library (`python -I -S guard.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import select
 import signal
@@ -15,6 +18,8 @@ from collections.abc import Sequence
 
 #: What a shell answers for a command that is not there, and for one that cannot be run.
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+#: prctl(2).
+_CHILD_SUBREAPER = 36
 #: Signals that Python itself ignores, which a program must not inherit.
 _IGNORED_HERE = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -31,6 +36,8 @@ def main(parent: int, command: list[str]) -> None:
     except OSError:
         _end_group()
         return
+    # orphans below become this process's children, wherever they went
+    ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         program = os.posix_spawnp(command[0], command, os.environ, setsigdef=_IGNORED_HERE)
     except FileNotFoundError:
@@ -44,6 +51,7 @@ def main(parent: int, command: list[str]) -> None:
     if any(handle == watched for handle, _ in poll.poll()):
         _end_group()
     _, status = os.waitpid(program, 0)
+    _kill_below()
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         if -code == signal.SIGINT:
@@ -52,7 +60,35 @@ def main(parent: int, command: list[str]) -> None:
     os._exit(code)
 
 
+def _kill_below() -> None:
+    """Kill every descendant; what is started meanwhile is found in the next round."""
+    while found := _below(os.getpid()):
+        for process in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, 0)[0]:
+                pass
+
+
+def _below(root: int) -> list[int]:
+    """The descendants of a process, from the fourth field of /proc/PID/stat."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+            # the second field is a name in parentheses that may hold anything
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(name))
+    found, waiting = [], [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
 def _end_group() -> None:
+    _kill_below()
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
