@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -12,6 +13,8 @@ from warplens_tools.evidence import Instruction
 _ENDS = frozenset({"BRA", "BRX", "JMP", "EXIT", "RET", "KILL"})
 #: Opcodes that end a basic block at all; a CALL returns, so it does not.
 _BRANCHES = _ENDS | {"BREAK", "BSYNC"}
+#: A predicate that a branch takes as an operand (`BRA.U !UP0, …` from sm_100 on).
+_TESTED = re.compile(r"!?U?P\d$")
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -86,10 +89,19 @@ def _blocks(instructions: Sequence[Instruction]) -> list[Block]:
         successors = []
         if ending.target is not None and ending.opcode in _BRANCHES and ending.target in index_of:
             successors.append(block_of[index_of[ending.target]])
-        if (ending.opcode not in _ENDS or ending.predicate) and b + 1 < len(firsts):
+        if (ending.opcode not in _ENDS or _is_conditional(ending)) and b + 1 < len(firsts):
             successors.append(b + 1)
         blocks.append(Block(first, last, tuple(dict.fromkeys(successors))))
     return blocks
+
+
+def _is_conditional(branch: Instruction) -> bool:
+    """Whether control may go on behind it: by its guard, a predicate operand, or if lanes differ (BRA.DIV)."""
+    return (
+        bool(branch.predicate)
+        or any(_TESTED.match(operand) for operand in branch.operands)
+        or not {"DIV", "CONV"}.isdisjoint(branch.modifiers)
+    )
 
 
 def _natural_loops(blocks: Sequence[Block]) -> dict[int, set[int]]:
@@ -125,7 +137,7 @@ def _nest(loops: dict[int, set[int]]) -> list[Loop]:
 
 def _dominators(blocks: Sequence[Block]) -> list[int | None]:
     """Immediate dominators (Cooper, Harvey and Kennedy); None for blocks no path from the entry reaches."""
-    order = _reverse_postorder(blocks)
+    order = reverse_postorder(blocks)
     rank = {b: r for r, b in enumerate(order)}
     predecessors: list[list[int]] = [[] for _ in blocks]
     for b in order:
@@ -173,7 +185,8 @@ def _dominates(idom: Sequence[int | None], a: int, b: int) -> bool:
         b = parent
 
 
-def _reverse_postorder(blocks: Sequence[Block]) -> list[int]:
+def reverse_postorder(blocks: Sequence[Block]) -> list[int]:
+    """Blocks that a path from the first reaches, each before those it leads to, back edges aside."""
     if not blocks:
         return []
     seen = {0}
