@@ -32,7 +32,7 @@ from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
 FOLDER = Path(__file__).parents[1] / "data/addresses"
-ARCHITECTURES = ("sm_80", "sm_90")
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
 Outcome = Literal["right", "unknown", "wrong"]
 _EXPECTATION = re.compile(r"//!\s+((?:ld|st|lds|sts)\b.*)$")
 _BLOCK = re.compile(r"^//! block ([\dx]+)$")
@@ -199,7 +199,7 @@ def main() -> int:
     report = {"machine": platform.machine(), "nvcc": nvcc, **found}
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(report, indent=1))
+    sys.stdout.write(json.dumps(report, indent=1) + "\n")
     return int(any(r.outcome == "wrong" for r in results))
 
 

@@ -8,6 +8,7 @@ shifts, masks) is followed where the atoms' known multiples keep the parts apart
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -268,7 +269,7 @@ def stride_of(c: Coefficient) -> int | None:
     """The distance of neighbouring lanes; None where it differs."""
     if isinstance(c, int):
         return 0
-    steps = {(b - a) % MODULUS for a, b in zip(c, c[1:], strict=False)}
+    steps = {(b - a) % MODULUS for a, b in itertools.pairwise(c)}
     return signed(steps.pop()) if len(steps) == 1 else None
 
 
