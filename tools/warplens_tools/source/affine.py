@@ -8,6 +8,7 @@ Like the compiler, this takes it that index arithmetic does not wrap.
 
 from __future__ import annotations
 
+import functools
 import re
 
 import msgspec
@@ -29,6 +30,7 @@ _NARROW = re.compile(r"\b(?:char|short|bool|u?int(?:8|16)_t|uchar|ushort)\b")
 _INTEGRAL = re.compile(
     r"\s*(?:(?:const|unsigned|signed|long|int|size_t|ptrdiff_t|(?:std::)?(?:size_t|u?int(?:32|64)_t)|uint)\b\s*)+"
 )
+_TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)")
 _MAX_DEPTH = 40
 
 
@@ -88,10 +90,10 @@ class FormReader:
 
     def member(self, node: Node) -> Form | None:
         """`threadIdx.x` and its like, or an integer member of a by-value parameter."""
-        base, field = node.child_by_field_name("argument"), node.child_by_field_name("field")
-        if base is None or field is None or base.type != "identifier":
+        path = "".join(self.tree.code_of(node).split())
+        name, _, part = path.partition(".")
+        if not name.isidentifier() or not part.replace(".", "").isidentifier():
             return None
-        name, part = self.tree.text_of(base), self.tree.text_of(field)
         kind = _BUILTINS.get(name)
         if kind is not None and part in self.block and not self._is_declared(name, node):
             known = self.block[part] if name == "blockDim" else None
@@ -99,15 +101,9 @@ class FormReader:
                 return forms.number(known)
             return forms.variable(Symbol(f"{name}.{part}", kind))  # type: ignore[arg-type]
         binding = self.kernel.constants.binding(name, node.start_byte)
-        whole = self.tree.code_of(node)
-        if (
-            binding is None
-            or binding.kind != "object"
-            or "->" in whole
-            or not is_set_once(self.tree, binding)
-        ):
+        if binding is None or binding.kind != "object" or not is_set_once(self.tree, binding):
             return None
-        return forms.variable(Symbol(f"{name}.{part}", "parameter"))
+        return forms.variable(Symbol(path, "parameter"))
 
     def _is_declared(self, name: str, node: Node) -> bool:
         return self.kernel.constants.is_bound(name, node.start_byte)
@@ -134,8 +130,16 @@ class FormReader:
     def cast(self, node: Node) -> Form | None:
         """(int)e"""
         written = node.child_by_field_name("type")
-        is_integral = written is not None and _INTEGRAL.fullmatch(self.tree.code_of(written))
+        is_integral = written is not None and self._is_integral(self.tree.code_of(written))
         return self.form(node.child_by_field_name("value")) if is_integral else None
+
+    def _is_integral(self, written: str) -> bool:
+        """Whether a type is an integer of 32 bits and more; a template's type, where one is cast to in an index, is."""
+        return bool(_INTEGRAL.fullmatch(written)) or written.strip() in self._type_parameters
+
+    @functools.cached_property
+    def _type_parameters(self) -> frozenset[str]:
+        return frozenset(_TYPE_PARAMETER.findall(self.kernel.function.header))
 
     def call(self, node: Node) -> Form | None:
         """`static_cast<int>(e)`, `int(e)`, `min`, `max`, `__mul24`; other calls are None."""
@@ -148,8 +152,10 @@ class FormReader:
         cast = re.fullmatch(
             r"static_cast\s*<(.*)>|((?:unsigned|int|size_t|uint32_t|int64_t)\b)", name, re.DOTALL
         )
-        if cast and len(arguments) == 1:
-            return self.form(arguments[0]) if _INTEGRAL.fullmatch(cast[1] or cast[2]) else None
+        if len(arguments) == 1 and (cast or name in self._type_parameters):
+            return (
+                self.form(arguments[0]) if self._is_integral((cast[1] or cast[2]) if cast else name) else None
+            )
         operation = _CALLS.get(name.removeprefix("::").removeprefix("std::"))
         if operation is None:
             return self._returned(name, arguments)

@@ -98,6 +98,17 @@ class _AtomicReader:
         inner = target.child_by_field_name("argument")
         if target.type == "pointer_expression" and inner is not None and inner.type == "identifier":
             return self._scalar(inner), None
+        while inner is not None and inner.type == "field_expression":  # &bins[i].count, &totals->mass
+            arrow = (
+                self.tree.code_of(inner)
+                .rpartition(self.tree.code_of(inner.named_children[-1]))[0]
+                .endswith("->")
+            )
+            inner = inner.child_by_field_name("argument")
+            if arrow and inner is not None and inner.type != "subscript_expression":
+                return self.pointers.pointer(inner), None
+            if inner is not None and inner.type == "subscript_expression":
+                found = self.pointers.element(inner)
         if target.type == "pointer_expression" and inner is not None:
             listed = inner.child_by_field_name("indices")
             return found, listed.named_children[0] if listed is not None and listed.named_children else None

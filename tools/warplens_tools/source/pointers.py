@@ -15,6 +15,7 @@ from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.forms import Form
 from warplens_tools.source.kernels import file_array
 from warplens_tools.source.model import ArrayDeclaration, Kernel, Parameter
+from warplens_tools.source.records import member_at
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
 
@@ -42,6 +43,7 @@ class PointerReader:
         self.reader = reader
         self.tree = reader.tree
         self.parameters = {p.name: p for p in kernel.parameters if p.pointer}
+        self.objects = {p.name: p for p in kernel.parameters if not p.pointer}
         self.arrays = {a.name: a for a in kernel.arrays}
         self.ambiguous = {a.name for a in kernel.arrays if sum(b.name == a.name for b in kernel.arrays) > 1}
         self._known: dict[tuple[int, str], Pointer | None] = {}
@@ -114,6 +116,21 @@ class PointerReader:
         if _set_anew(binding.name, code):
             return None
         return msgspec.structs.replace(found, offset=None)
+
+    def member(self, node: Node) -> Pointer | None:
+        """f.cells, a pointer in a struct that is passed by value"""
+        path = "".join(self.tree.code_of(node).split())
+        root, _, rest = path.partition(".")
+        parameter = self.objects.get(root)
+        binding = self.reader.kernel.constants.binding(root, node.start_byte)
+        if parameter is None or binding is None or "->" in path or not self._is_parameter(binding):
+            return None
+        found = member_at(self.tree.file, parameter.element_type, rest)
+        code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
+        changed = rf"\b{root}\s*(?:\.\s*[\w.]+\s*)?(?:=(?!=)|[-+]=|\+\+|--)"
+        if found is None or not found.pointer or re.search(changed, code):
+            return None
+        return Pointer(path, "global", found.type, forms.ZERO)
 
     def stepped(self, node: Node) -> Pointer | None:
         """p++, --p"""
@@ -230,6 +247,7 @@ def _rescaled(offset: Form | None, old: int | None, new: int | None) -> Form | N
 _POINTERS = {
     "parenthesized_expression": PointerReader.parenthesised,
     "identifier": PointerReader.name,
+    "field_expression": PointerReader.member,
     "binary_expression": PointerReader.sum,
     "update_expression": PointerReader.stepped,
     "pointer_expression": PointerReader.address,

@@ -31,6 +31,8 @@ class Member(msgspec.Struct, frozen=True):
     type: str
     offset: int
     size: int
+    #: It is a pointer to `type`.
+    pointer: bool = False
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -78,6 +80,18 @@ def member_place(tree: SourceTree, name: str, member: str) -> tuple[int, int] | 
         offset, name = offset + found.offset, found.type
     size = element_bytes(tree, name)
     return (offset, size) if size is not None else None
+
+
+def member_at(tree: SourceTree, name: str, path: str) -> Member | None:
+    """The member `a.b` of a struct of the file; None where it has no such member."""
+    found: Member | None = None
+    for part in path.split("."):
+        record = records(tree).get(name.rsplit("::", 1)[-1])
+        found = record.member(part) if record is not None else None
+        if found is None:
+            return None
+        name = found.type
+    return found
 
 
 def _vector_member(name: str, part: str) -> Member | None:
@@ -144,7 +158,7 @@ class _Layouts:
             for extent in read.extents:
                 code = self.tree.code_of(extent) if extent is not None else ""
                 size *= constants_of(self.tree).value(code, node.start_byte) or 0
-            found.append((Member(self.tree.text_of(read.name), base, 0, size), aligned))
+            found.append((Member(self.tree.text_of(read.name), base, 0, size, read.pointers == 1), aligned))
         return found
 
     def _scalar(self, base: str, pointers: int, depth: int) -> tuple[int, int]:
