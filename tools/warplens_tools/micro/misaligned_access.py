@@ -74,7 +74,7 @@ def check(view: KernelView) -> Iterator[Finding]:
 
 
 def _is_misaligned(warp: WarpAccess) -> bool:
-    long = warp.wanted >= 32
+    long = warp.wanted >= 32 and warp.stride is not None and abs(warp.stride) == warp.wanted / 32
     return long and not warp.aligned and _EXCESS <= warp.overfetch <= REPORTED and warp.sectors > warp.least
 
 
