@@ -113,8 +113,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: For names and code the best definition leads unless it scores below this share of the best example.
     definition_floor: float = 0.6
     #: Candidates read from the full-text index.
-    candidates: int = 100
-    file_candidates: int = 50
+    candidates: int = 60
+    file_candidates: int = 30
     #: Least similarity (0 to 1) for a misspelt name.
     fuzzy_floor: float = 0.62
 

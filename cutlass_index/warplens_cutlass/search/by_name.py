@@ -73,12 +73,7 @@ def _why(match: NameMatch) -> str:
 
 def examples_of(name: str, reader: Reader, *, scale: float) -> list[Ranked]:
     """Examples that use a name, those that use it often in little code first; at the line of the first use."""
-    rows = reader.rows(
-        "SELECT f.id, f.path, m.line, m.count, f.bytes, f.arch, f.main_symbol FROM mentions m "
-        "JOIN files f ON f.id = m.file_id "
-        "WHERE m.name_id = (SELECT id FROM names WHERE name = ?) AND f.role = 'example' AND f.main_symbol > 0",
-        (name,),
-    )
+    rows = reader.examples_with(name)
     scored = sorted(rows, key=lambda r: -_telling(str(r[1]), int(str(r[3])), int(str(r[4]))))
     mains = reader.symbols(int(str(r[6])) for r in scored[:_EXAMPLES])
     return [

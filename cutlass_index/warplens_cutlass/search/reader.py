@@ -8,12 +8,18 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from warplens_cutlass.corpus import Corpus
 from warplens_cutlass.store.schema import open_to_read
 from warplens_cutlass.words import edit_distance
+
+K = TypeVar("K")
+V = TypeVar("V")
+#: Names whose definitions and users an open index remembers.
+_KEPT = 2000
 
 
 class SymbolHit(msgspec.Struct, frozen=True):
@@ -56,6 +62,8 @@ class Reader:
         self._paths: dict[str, list[int]] = {}
         self._technical: dict[str, float] = {}
         self._uses: dict[str, int] = {}
+        self._named: dict[tuple[str, ...], list[SymbolHit]] = {}
+        self._users: dict[str, list[tuple[object, ...]]] = {}
         row = self._db.execute("SELECT count(*) FROM symbol_words").fetchone()
         self._documents = max(int(row[0]), 1)
 
@@ -117,10 +125,28 @@ class Reader:
 
     def symbols_named(self, names: Iterable[str], limit: int = 400) -> list[SymbolHit]:
         """Symbols with one of these names, exactly."""
-        wanted = list(names)
-        marks = ",".join("?" * len(wanted))
-        sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE n.name IN ({marks}) LIMIT {limit}"
-        return [_hit(row) for row in self._db.execute(sql, wanted)]
+        wanted = tuple(names)
+        found = self._named.get(wanted)
+        if found is None:
+            marks = ",".join("?" * len(wanted))
+            sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE n.name IN ({marks}) LIMIT {limit}"
+            found = [_hit(row) for row in self._db.execute(sql, wanted)]
+            if len(wanted) == 1:  # concepts name the same definitions again and again
+                _keep(self._named, wanted, found)
+        return found
+
+    def examples_with(self, name: str) -> list[tuple[object, ...]]:
+        """Examples that mention a name: (file id, path, first line, count, bytes, architectures, main symbol)."""
+        found = self._users.get(name)
+        if found is None:
+            sql = (
+                "SELECT f.id, f.path, m.line, m.count, f.bytes, f.arch, f.main_symbol FROM mentions m "
+                "JOIN files f ON f.id = m.file_id WHERE m.name_id = (SELECT id FROM names WHERE name = ?) "
+                "AND f.role = 'example' AND f.main_symbol > 0"
+            )
+            found = self.rows(sql, (name,))
+            _keep(self._users, name, found)
+        return found
 
     def uses(self, name: str) -> int:
         """How many files mention a name."""
@@ -129,6 +155,13 @@ class Reader:
             sql = "SELECT count(*) FROM mentions WHERE name_id = (SELECT id FROM names WHERE name = ?)"
             count = self._uses[name] = int(self._db.execute(sql, (name,)).fetchone()[0])
         return count
+
+
+def _keep(cache: dict[K, V], key: K, value: V) -> None:
+    """Remember, and begin anew when full: cheaper than to track what was used last."""
+    if len(cache) >= _KEPT:
+        cache.clear()
+    cache[key] = value
 
 
 def _hit(row: Sequence[object]) -> SymbolHit:

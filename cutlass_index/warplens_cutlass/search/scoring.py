@@ -49,7 +49,7 @@ def candidates(
         return []
     if table == "symbol_words":
         # Bodies mention everything; a definition that holds the words nowhere else is seldom meant.
-        query = f"{{name path signature doc}} : ({query})"
+        query = f"{{name doc}} : ({query})"
     ranks = ", ".join(f"{w:g}" for w in weights)
     sql = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY bm25({table}, {ranks}) LIMIT ?"
     return [int(str(row[0])) for row in reader.rows(sql, (query, limit))]
@@ -111,22 +111,26 @@ def _plan(terms: Sequence[Term], settings: RankingSettings) -> _Plan:
 
 
 def _score(fields: Sequence[str], plan: _Plan, weights: Sequence[float], best: float) -> Evidence:
-    whole = "".join(fields)
+    whole = " ".join(fields)
     total = coverage = 0.0
     telling = 1.3 * weights[-1]
+    # Plain loops: this runs some thousand times in one question.
     for weight, spellings in plan:
         value = 0.0
         for needles, factor in spellings:
-            # Plain loops: this runs some ten thousand times in one question.
+            if factor * best <= value:
+                continue
             found = 1e9
             for needle in needles:
                 if needle not in whole:
                     found = 0.0
                     break
                 found = min(found, _found(fields, needle, weights))
-            value = max(value, factor * found)
+            if factor * found > value:
+                value = factor * found
         total += weight * value
-        coverage += weight if value > telling else 0.0
+        if value > telling:
+            coverage += weight
     return Evidence(total / best, coverage)
 
 

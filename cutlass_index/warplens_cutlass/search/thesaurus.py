@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -35,7 +36,9 @@ class _Thesaurus(msgspec.Struct, frozen=True):
     speaking: Mapping[str, frozenset[int]]
     #: The same for the words of their symbols' names.
     naming: Mapping[str, frozenset[int]]
+    #: (concept, words) of every phrase, and word → phrases that hold it.
     phrases: tuple[tuple[int, frozenset[str]], ...]
+    holding: Mapping[str, frozenset[int]]
     #: Words of each concept, relative to the mean.
     lengths: tuple[float, ...]
 
@@ -57,6 +60,7 @@ def _thesaurus() -> _Thesaurus:
         speaking=_inverted(own),
         naming=_inverted(names),
         phrases=tuple(phrases),
+        holding=_inverted(words for _, words in phrases),
         lengths=tuple(len(words) / mean for words in own),
     )
 
@@ -117,10 +121,12 @@ def _phrase_shares(
 ) -> Iterable[tuple[int, float]]:
     present = frozenset(word for group in groups.values() for word in group)
     weights = {term.spellings[0][0]: term.weight for term in question.terms if len(term.spellings[0]) == 1}
-    for i, phrase in _thesaurus().phrases:
-        both = phrase & present
-        held = len(both) / max(len(phrase), 1)
+    thesaurus = _thesaurus()
+    held_words = Counter(p for word in present for p in thesaurus.holding.get(word, ()))
+    for place, count in held_words.items():
+        i, phrase = thesaurus.phrases[place]
+        held = count / len(phrase)
         if held < 1 and (held < _PHRASE_FLOOR or len(phrase) < 3):
             continue
-        covered = sum(weights.get(word, 0.0) for word, group in groups.items() if not both.isdisjoint(group))
+        covered = sum(weights.get(w, 0.0) for w, group in groups.items() if not phrase.isdisjoint(group))
         yield i, min(covered, 1.0) * held**2
