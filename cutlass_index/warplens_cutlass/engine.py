@@ -142,7 +142,7 @@ def _search_one(
     reader: Reader, query: str, facts: CodeFacts | None, options: SearchOptions, settings: IndexSettings
 ) -> list[Result]:
     ranking = settings.ranking
-    question = ask(query, reader, options.arch)
+    question = ask(query, reader, ranking, options.arch)
     ranked, named = _candidates(reader, question, facts, ranking)
     ranked = [r for r in _best_of_each(ranked) if _kept(r, options, reader)]
     chosen = spread(ranked, max(options.limit, 10), ranking)
@@ -164,7 +164,7 @@ def _candidates(
         ranked = rank_code(facts, reader, ranking, question.arch)
         for beside, scale in (
             (question, ranking.words_beside_code),
-            (ask(facts.prose, reader), ranking.words_in_code),
+            (ask(facts.prose, reader, ranking), ranking.words_in_code),
         ):
             if beside.terms:
                 scored = rank_words(beside, reader, ranking)
@@ -176,7 +176,15 @@ def _candidates(
     sure = bool(matches) and matches[0].quality >= (ranking.sure_single_name if single else ranking.sure_name)
     if sure and single:
         return named, True
-    return [*named, *rank_words(question, reader, ranking)], sure
+    words = rank_words(question, reader, ranking)
+    return [*named, *(_below(words, named) if sure else words)], sure
+
+
+def _below(words: list[Ranked], named: list[Ranked]) -> list[Ranked]:
+    """What the words of a query find, scaled to stay behind the definition that it spells as a whole."""
+    best = max((r.score for r in words), default=0.0)
+    scale = min(1.0, 0.95 * max(r.score for r in named) / best) if named and best else 1.0
+    return [msgspec.structs.replace(r, score=r.score * scale) for r in words]
 
 
 def _summed(first: list[Ranked], second: list[Ranked]) -> list[Ranked]:

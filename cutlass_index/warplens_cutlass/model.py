@@ -72,6 +72,8 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     ptx: tuple[str, ...] = ()
     #: Identifiers in its body, most telling first; input of the full-text index only.
     mentions: tuple[str, ...] = ()
+    #: Comments and messages in its body; input of the full-text index only.
+    remarks: str = ""
     declaration_only: bool = False
     #: It is a member of a class.
     member: bool = False
@@ -103,6 +105,10 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     sections: tuple[Section, ...] = ()
     #: Each identifier of the file's code: (name, occurrences, 1-based line of the first).
     mentions: tuple[tuple[str, int, int], ...] = ()
+    #: What it includes, as written.
+    includes: tuple[str, ...] = ()
+    #: Comments and messages below the brief; input of the full-text index only.
+    remarks: str = ""
     #: Directory names of example lists (`examples/README.md`): (directory, one-line title).
     listed: tuple[tuple[str, str], ...] = ()
 

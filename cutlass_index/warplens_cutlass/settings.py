@@ -32,7 +32,12 @@ class RankingSettings(msgspec.Struct, frozen=True):
     title_weight: float = 2.4
     doc_weight: float = 1.2
     signature_weight: float = 0.9
-    body_weight: float = 0.6
+    remark_weight: float = 0.7
+    body_weight: float = 0.4
+    #: What a word of plain prose weighs beside one of code; the power to which the weights of words count, so
+    #: that a very rare one does not outweigh all others.
+    prose: float = 0.45
+    rarity: float = 0.7
     #: A synonym counts this much of the word itself.
     synonym_weight: float = 0.8
     #: Share of a definition's score that its file's (or example's) evidence adds.
@@ -50,8 +55,10 @@ class RankingSettings(msgspec.Struct, frozen=True):
     arch_conflict: float = 0.55
     #: ln(1 + files that mention it) times this is added as a share.
     usage: float = 0.03
+    #: … and ln(1 + files that include its file) times this.
+    included: float = 0.06
     #: Each further result from one file, from one example folder, is worth this much of the one before.
-    same_file: float = 0.45
+    same_file: float = 0.3
     same_folder: float = 0.75
     #: The same for further definitions of one qualified name (overloads, specialisations).
     same_name: float = 0.8
@@ -62,7 +69,7 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: … and among prose only from this closeness on.
     name_in_prose: float = 0.82
     #: What a name that holds nothing but words of the query gains over one that holds half of them, twice.
-    name_focus: float = 0.35
+    name_focus: float = 0.6
     #: A definition that is not what its file is about gets this much of the file's evidence.
     not_main: float = 0.8
     #: A concept of the thesaurus whose words the query covers adds up to this, in the same units.
@@ -72,7 +79,7 @@ class RankingSettings(msgspec.Struct, frozen=True):
     concept_decay: float = 0.85
     concept_example: float = 0.75
     #: What a candidate that answers nothing else of the question keeps of its concept.
-    concept_alone: float = 0.7
+    concept_alone: float = 0.85
     #: Matching a question with a concept: what a word of its symbols' names counts, what a word of the question
     #: that no concept speaks of weighs, how much long concepts are discounted, the scale of the share, its floor.
     concept_name: float = 0.3
@@ -85,7 +92,7 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: What a candidate gains per covered share above 0.6 of the question's weight.
     full_coverage: float = 1.2
     #: As `name_focus`, for the name of the file.
-    file_focus: float = 0.1
+    file_focus: float = 0.3
     #: A query that is a name: how its best score compares with words, what a matching qualification and a
     #: file of that name multiply, what its examples are worth, and how close a name split over words must be.
     name_scale: float = 1.6

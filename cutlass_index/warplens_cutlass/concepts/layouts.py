@@ -21,10 +21,10 @@ CONCEPTS = (
         examples=("tutorial/sgemm_sm80.cu", "hopper/wgmma_sm90.cu"),
         traces=(
             (
-                r"\^\s*\(*\s*\(?\s*\w+(?:\s*\)?\s*(?:>>|/|%|&)\s*\w+)",
+                r"\^=?\s*\(*\s*\(?\s*\w+(?:\s*\)?\s*(?:>>|/|%|&)\s*\w+)",
                 r"\[|smem|sm_|shared|swz|swizzle|\bs[AB]\b|<<",
             ),
-            (r"\w+\s*\^\s*\w+", r"(?i)swiz|swz|smem|shared|tile\w*\s*\["),
+            (r"\w+\s*\^=?\s*\w+", r"(?i)swiz|swz|smem|shared|tile\w*\s*\["),
             (r"(?i)\bswizzle\w*\s*[(<]",),
         ),
         weight=1.25,

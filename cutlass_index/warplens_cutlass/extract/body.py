@@ -7,6 +7,7 @@ import re
 _COMMENT_OR_STRING = re.compile(rb'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.S)
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{2,79}")
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]{1,200})[>"]', re.M)
 #: An instruction of PTX: a word of `_PTX_ROOTS` followed by dotted qualifiers.
 _PTX = re.compile(r"(?<![\w.%])([a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_:]+)+)")
 _ASM = re.compile(r"\basm\b\s*(?:volatile|__volatile__)?\s*(?:goto\s*)?\(|\b__asm__\b")
@@ -21,6 +22,7 @@ _KEYWORDS = frozenset(
     b"the and type value".split()
 )
 _MAX_MENTIONS = 90
+_MAX_REMARKS = 6000
 
 
 def mentions_of(head: bytes, body: bytes, *, shallow: bool = False) -> tuple[str, ...]:
@@ -33,6 +35,28 @@ def mentions_of(head: bytes, body: bytes, *, shallow: bool = False) -> tuple[str
             if len(seen) >= _MAX_MENTIONS:
                 break
     return tuple(name.decode() for name in seen)
+
+
+def includes_of(source: bytes) -> tuple[str, ...]:
+    """What a file includes, as written, each once: "cute/layout.hpp"."""
+    return tuple(dict.fromkeys(name.decode("utf-8", "replace") for name in _INCLUDE.findall(source)))
+
+
+def remarks_of(source: bytes) -> str:
+    """The text of the comments inside some code, and of its longer strings, without markup; at most 6000 bytes.
+
+    Strings with blanks are messages, help texts and labels: they say in prose what the code is about.
+    """
+    found: list[bytes] = []
+    room = _MAX_REMARKS
+    for text in _COMMENT_OR_STRING.findall(source):
+        if text.startswith(b'"') and text.count(b" ") < 2:
+            continue
+        found.append(text)
+        room -= len(text)
+        if room < 0:
+            break
+    return b" ".join(found)[:_MAX_REMARKS].decode("utf-8", "replace")
 
 
 def file_mentions(source: bytes) -> tuple[tuple[str, int, int], ...]:

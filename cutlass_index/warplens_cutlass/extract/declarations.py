@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_cutlass.extract.body import mentions_of, ptx_operations
+from warplens_cutlass.extract.body import mentions_of, ptx_operations, remarks_of
 from warplens_cutlass.extract.comments import doc_before
 from warplens_cutlass.extract.namespaces import namespace_at, namespace_spans
 from warplens_cutlass.extract.parse import Parsed
@@ -257,6 +257,7 @@ def _make(
         mentions=mentions_of(
             head, body_text, shallow=kind in ("struct", "class") and len(body_text) > 60_000
         ),
+        remarks=remarks_of(body_text),
         declaration_only=body is None and kind in ("function", "kernel", "struct", "class"),
         member=scope.in_class if member is None else member,
     )

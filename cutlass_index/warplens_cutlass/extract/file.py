@@ -8,7 +8,7 @@ import msgspec
 
 from warplens_cutlass.extract.architecture import architectures
 from warplens_cutlass.extract.atoms import with_atom
-from warplens_cutlass.extract.body import file_mentions
+from warplens_cutlass.extract.body import file_mentions, includes_of, remarks_of
 from warplens_cutlass.extract.comments import brief
 from warplens_cutlass.extract.declarations import definitions
 from warplens_cutlass.extract.markdown import example_list, sections
@@ -17,6 +17,10 @@ from warplens_cutlass.model import Definition, FileFacts, Role, Skipped
 
 SOURCE_SUFFIXES = frozenset((".cu", ".cuh", ".h", ".hpp", ".hxx", ".hh", ".inl", ".cpp", ".cc", ".cxx", ".c"))
 DOCUMENT_SUFFIXES = frozenset((".md",))
+
+
+#: The licence that most files begin with, as block or line comments.
+_LICENCE_HEAD = re.compile(rb"\A\s*(?:/\*.*?\*/|(?://[^\n]*\n)+)", re.S)
 
 
 def role_of(path: str) -> Role:
@@ -57,6 +61,8 @@ def extract_file(path: str, data: bytes) -> FileFacts | Skipped:
         arch=own_arch,
         definitions=tuple(_finish(d, own_arch) for d in definitions(parsed)),
         mentions=file_mentions(data),
+        includes=includes_of(data),
+        remarks=remarks_of(_LICENCE_HEAD.sub(b"", data, count=1)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -111,9 +112,9 @@ def _rank(hit: SymbolHit, words: Evidence, file: Evidence, context: _Context) ->
     coverage = max(words.coverage, file.coverage)
     extra *= settings.concept_alone + (1 - settings.concept_alone) * coverage
     full = 1 + settings.full_coverage * max(0.0, coverage - 0.6)
-    score = ((own + around * (1.0 if main else settings.not_main)) * full + extra) * arch_factor(
-        hit.arch, context.question.arch, settings
-    )
+    score = (own + around * (1.0 if main else settings.not_main)) * full + extra
+    score *= arch_factor(hit.arch, context.question.arch, settings)
+    score *= 1 + settings.included * math.log1p(hit.included)
     return Ranked(hit, score, why, example=is_example(hit))
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from warplens_cutlass.extract.architecture import GENERATIONS, architectures
 from warplens_cutlass.search.reader import Reader
+from warplens_cutlass.settings import RankingSettings
 from warplens_cutlass.vocabulary import query_words, synonyms
 from warplens_cutlass.words import normal_name, split
 
@@ -16,8 +17,6 @@ _CODE_LIKE = re.compile(r"_|::|[a-z][A-Z]|^\d+x\d+x\d+_")
 _BRANDS = frozenset(
     ("cute", "cutlass", "deepseek", "flashattention", "pytorch", "tensorrt", "geforce", "nvlink")
 )
-#: What a word of plain prose weighs beside one of code.
-_PROSE = 0.45
 _DEVICES = {"h100": "sm90", "h200": "sm90", "b200": "sm100", "gb200": "sm100", "a100": "sm80", "v100": "sm70",
             "t4": "sm75", "l40": "sm89", "5090": "sm120", "5080": "sm120", "5070": "sm120", "4090": "sm89"}  # fmt: skip
 
@@ -46,13 +45,13 @@ class Question(msgspec.Struct, frozen=True):
         return normal_name(self.text)
 
 
-def ask(text: str, reader: Reader, arch: str = "") -> Question:
+def ask(text: str, reader: Reader, settings: RankingSettings, arch: str = "") -> Question:
     """Parse a query against the vocabulary of one corpus."""
     words = query_words(text)
     known = [w for w in words if _weight(w, reader) > 0]
     unknown = [w for w in words if w not in known]
     spelled = [_spellings(w, reader) for w in known] + [_repaired(w, reader) for w in unknown]
-    weighted = [(s, _weight_of(s, reader)) for s in spelled if s]
+    weighted = [(s, _weight_of(s, reader, settings)) for s in spelled if s]
     total = sum(weight for _, weight in weighted) or 1.0
     devices = frozenset(a for w in words if (a := _DEVICES.get(w)))
     return Question(
@@ -70,14 +69,17 @@ def _weight(word: str, reader: Reader) -> float:
     return max([reader.idf(word), *(0.01 for s in synonyms().get(word, ()) if all(reader.idf(w) for w in s))])
 
 
-def _weight_of(spellings: tuple[tuple[str, ...], ...], reader: Reader) -> float:
+def _weight_of(spellings: tuple[tuple[str, ...], ...], reader: Reader, settings: RankingSettings) -> float:
     """A word as rare as its commonest known spelling, so that a slangy synonym does not outweigh the rest."""
     values = [min(reader.idf(w) for w in s) for s in spellings]
     own = values[0]
     generation = spellings[0][0] in GENERATIONS or spellings[0][0].startswith("sm")
     weight = own if own > 0 else min((v for v in values if v > 0), default=0.0)
     technical = max(reader.technical(w) for s in spellings for w in s)
-    return weight * (0.8 if generation else 1.0) * (_PROSE + (1 - _PROSE) * technical)
+    prose = settings.prose
+    return float(
+        (weight * (0.8 if generation else 1.0) * (prose + (1 - prose) * technical)) ** settings.rarity
+    )
 
 
 def _spellings(word: str, reader: Reader) -> tuple[tuple[str, ...], ...]:

@@ -41,11 +41,13 @@ class SymbolHit(msgspec.Struct, frozen=True):
     arch: frozenset[str]
     member: bool
     declaration_only: bool
+    #: Files that include its file.
+    included: int
 
 
 _COLUMNS = (
     "s.id, s.file_id, f.path, f.role, n.name, s.qualified_name, s.kind, s.line, s.end_line, s.offset, s.signature, "
-    "s.doc, s.specialisation, s.arch, s.member, s.declaration_only"
+    "s.doc, s.specialisation, s.arch, s.member, s.declaration_only, f.included"
 )
 _FROM = "symbols s JOIN files f ON f.id = s.file_id JOIN names n ON n.id = s.name_id"
 

@@ -24,20 +24,20 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 NO_EVIDENCE = Evidence(0.0, 0.0)
-_SYMBOL_FIELDS = "name, path, signature, doc, body"
-_FILE_FIELDS = "path, title, doc, names, body"
+_SYMBOL_FIELDS = "name, path, signature, doc, remarks, body"
+_FILE_FIELDS = "path, title, doc, names, remarks, body"
 
 
 def symbol_weights(settings: RankingSettings) -> tuple[float, ...]:
     """Weights of the fields of a definition, in the order of the table."""
     return (settings.name_weight, settings.path_weight, settings.signature_weight, settings.doc_weight,
-            settings.body_weight)  # fmt: skip
+            settings.remark_weight, settings.body_weight)  # fmt: skip
 
 
 def file_weights(settings: RankingSettings) -> tuple[float, ...]:
     """Weights of the fields of a file, in the order of the table."""
     return (settings.name_weight, settings.title_weight, settings.doc_weight, settings.path_weight,
-            settings.body_weight)  # fmt: skip
+            settings.remark_weight, settings.body_weight)  # fmt: skip
 
 
 def candidates(

@@ -24,7 +24,7 @@ from warplens_cutlass.model import Skipped
 from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store import schema
 from warplens_cutlass.store.generation import CURRENT, current_index, current_name
-from warplens_cutlass.store.load import Loader, remove_file, replace_skipped
+from warplens_cutlass.store.load import Loader, count_includers, remove_file, replace_skipped
 from warplens_cutlass.store.read import read_files
 from warplens_cutlass.store.walk import FoundFile, walk
 from warplens_tools.errors import InputError, TimeLimitError, WarplensError
@@ -189,6 +189,7 @@ def _finish(
     *, optimize: bool,
 ) -> None:  # fmt: skip
     replace_skipped(connection, skipped, found)
+    count_includers(connection)
     facts = {
         "name": corpus.name,
         "root": corpus.root,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from warplens_cutlass.model import Skipped
@@ -11,6 +13,9 @@ from warplens_cutlass.store.walk import FoundFile
 from warplens_cutlass.words import normal_name, text_words
 
 _SYMBOL = "INSERT INTO symbols VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_SYMBOL_WORDS = (
+    "INSERT INTO symbol_words(rowid, name, path, signature, doc, remarks, body) VALUES (?,?,?,?,?,?,?)"
+)
 
 
 class Loader:
@@ -30,13 +35,13 @@ class Loader:
         """Insert one file and everything in it."""
         cursor = self._db.execute(
             "INSERT INTO files(path, role, size, mtime_ns, bytes, error_bytes, grammar, title, brief, arch, "
-            "main_symbol) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            "main_symbol, included) VALUES (?,?,?,?,?,?,?,?,?,?,?,0)",
             (rows.path, rows.role, found.size, found.mtime_ns, rows.bytes, rows.error_bytes, rows.grammar,
              rows.title, rows.brief, rows.arch, self._next_symbol + rows.main_symbol if rows.main_symbol >= 0 else 0),
         )  # fmt: skip
         file_id = int(cursor.lastrowid or 0)
         self._added.append((file_id, rows.path.rsplit("/", 1)[0]))
-        self._db.execute("INSERT INTO file_words(rowid, path, title, doc, names, body) VALUES (?,?,?,?,?,?)",
+        self._db.execute("INSERT INTO file_words(rowid, path, title, doc, names, remarks, body) VALUES (?,?,?,?,?,?,?)",
                          (file_id, *rows.words))  # fmt: skip
         self._add_symbols(rows.symbols, file_id)
         self._add_sections(rows, file_id)
@@ -44,6 +49,7 @@ class Loader:
             (self._name(name, defined=False), file_id, count, line) for name, count, line in rows.mentions
         ]
         self._db.executemany("INSERT INTO mentions VALUES (?,?,?,?)", mentions)
+        self._db.executemany("INSERT INTO includes VALUES (?,?)", [(file_id, t) for t in rows.includes])
         self._db.executemany(
             "INSERT INTO listed VALUES (?,?,?)", [(file_id, *entry) for entry in rows.listed]
         )
@@ -78,8 +84,7 @@ class Loader:
                 words.append((key, *s.words))
         self._db.executemany(_SYMBOL, table)
         self._db.executemany("INSERT OR IGNORE INTO ptx VALUES (?,?)", ptx)
-        self._db.executemany("INSERT INTO symbol_words(rowid, name, path, signature, doc, body) VALUES (?,?,?,?,?,?)",
-                             words)  # fmt: skip
+        self._db.executemany(_SYMBOL_WORDS, words)
 
     def _add_sections(self, rows: FileRows, file_id: int) -> None:
         for section in rows.sections:
@@ -124,9 +129,28 @@ def remove_file(connection: sqlite3.Connection, path: str) -> None:
         )
         connection.execute(f"DELETE FROM {table} WHERE file_id = ?", one)
     connection.execute("DELETE FROM file_words WHERE rowid = ?", one)
-    for table in ("mentions", "listed"):
+    for table in ("mentions", "listed", "includes"):
         connection.execute(f"DELETE FROM {table} WHERE file_id = ?", one)
     connection.execute("DELETE FROM files WHERE id = ?", one)
+
+
+def count_includers(connection: sqlite3.Connection) -> None:
+    """State anew for each file how many others include it."""
+    paths = dict(connection.execute("SELECT id, path FROM files").fetchall())
+    ids = {path: key for key, path in paths.items()}
+    ends: dict[str, str] = {}
+    for path in sorted(ids, key=len, reverse=True):
+        parts = path.split("/")
+        ends.update({"/".join(parts[i:]): path for i in range(len(parts))})
+    counts: Counter[int] = Counter()
+    for file_id, target in connection.execute("SELECT file_id, target FROM includes"):
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(paths[file_id]), target))
+        found = beside if beside in ids else ends.get(target.removeprefix("./"))
+        if found is not None:
+            counts[ids[found]] += 1
+    known = dict(connection.execute("SELECT id, included FROM files WHERE included > 0").fetchall())
+    changed = [(counts[key], key) for key in {*counts, *known} if counts[key] != known.get(key, 0)]
+    connection.executemany("UPDATE files SET included = ? WHERE id = ?", changed)
 
 
 def replace_skipped(

@@ -13,6 +13,8 @@ from warplens_cutlass.words import normal_name, split, text_words, unique_words
 
 _BODY_WORDS = 120
 _FILE_BODY_WORDS = 700
+_REMARKS = 60
+_FILE_REMARKS = 300
 _GENERATION_OF = {arch: name for name, arch in GENERATIONS.items()} | {
     "sm103": "blackwell", "sm120": "blackwell geforc", "sm86": "ampere",
 }  # fmt: skip
@@ -38,7 +40,7 @@ class SymbolRow(msgspec.Struct, frozen=True, array_like=True):
     member: bool
     declaration_only: bool
     ptx: tuple[str, ...]
-    words: tuple[str, str, str, str, str] | None
+    words: tuple[str, str, str, str, str, str] | None
 
 
 class SectionRow(msgspec.Struct, frozen=True, array_like=True):
@@ -61,13 +63,14 @@ class FileRows(msgspec.Struct, frozen=True, array_like=True):
     title: str
     brief: str
     arch: str
-    words: tuple[str, str, str, str, str]
+    words: tuple[str, str, str, str, str, str]
     #: Index into `symbols` of what the file is for; -1 where it defines nothing.
     main_symbol: int
     symbols: tuple[SymbolRow, ...]
     sections: tuple[SectionRow, ...]
     mentions: tuple[tuple[str, int, int], ...]
     listed: tuple[tuple[str, str], ...]
+    includes: tuple[str, ...]
 
 
 class WorkResult(msgspec.Struct, frozen=True, array_like=True):
@@ -96,6 +99,7 @@ def rows_of(facts: FileFacts) -> FileRows:
             " ".join(text_words(facts.title)),
             " ".join(text_words(facts.brief)),
             " ".join(unique_words((d.name for d in own), 400)),
+            _prose(facts.remarks, _FILE_REMARKS),
             " ".join(unique_words((m[0] for m in sorted(facts.mentions, key=_by_count)), _FILE_BODY_WORDS)),
         ),
         main_symbol=main_definition(facts),
@@ -111,6 +115,7 @@ def rows_of(facts: FileFacts) -> FileRows:
         ),
         mentions=facts.mentions,
         listed=facts.listed,
+        includes=facts.includes,
     )
 
 
@@ -196,7 +201,7 @@ def _worth_words(d: Definition) -> bool:
     return not constructor and not d.declaration_only and (bool(d.doc) or d.end_line - d.line >= 6)
 
 
-def _words(d: Definition, path: str) -> tuple[str, str, str, str, str]:
+def _words(d: Definition, path: str) -> tuple[str, str, str, str, str, str]:
     scope = d.qualified_name.rsplit("::", 1)[0] if "::" in d.qualified_name else ""
     features = " ".join((*d.atom.types, *d.atom.features, d.atom.operation)) if d.atom else ""
     limit = 24 if d.kind in ("atom", "traits") else _BODY_WORDS
@@ -207,8 +212,14 @@ def _words(d: Definition, path: str) -> tuple[str, str, str, str, str]:
             unique_words((d.template_parameters, d.signature, d.specialisation), 60) if limit > 24 else ()
         ),
         " ".join(text_words(d.doc)) + " " + features,
+        _prose(d.remarks, _REMARKS),
         " ".join((*unique_words(d.mentions, limit), *unique_words(d.ptx, 30))),
     )
+
+
+def _prose(text: str, limit: int) -> str:
+    """The words of a text, each once."""
+    return " ".join(list(dict.fromkeys(text_words(text)))[:limit])
 
 
 def _shape(d: Definition) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -13,7 +13,7 @@ CREATE TABLE files(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, role TEXT NOT NULL, size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL, bytes INTEGER NOT NULL, error_bytes INTEGER NOT NULL, grammar TEXT NOT NULL,
   title TEXT NOT NULL, brief TEXT NOT NULL, arch TEXT NOT NULL,
-  main_symbol INTEGER NOT NULL);
+  main_symbol INTEGER NOT NULL, included INTEGER NOT NULL);
 CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, norm TEXT NOT NULL, defined INTEGER NOT NULL);
 CREATE INDEX names_norm ON names(norm) WHERE defined;
 CREATE TABLE symbols(
@@ -36,9 +36,11 @@ CREATE TABLE sections(
 CREATE INDEX sections_file ON sections(file_id);
 CREATE TABLE skipped(
   path TEXT PRIMARY KEY, reason TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE includes(file_id INTEGER NOT NULL, target TEXT NOT NULL);
+CREATE INDEX includes_file ON includes(file_id);
 CREATE TABLE listed(file_id INTEGER NOT NULL, folder TEXT NOT NULL, title TEXT NOT NULL);
-CREATE VIRTUAL TABLE symbol_words USING fts5(name, path, signature, doc, body, tokenize='ascii');
-CREATE VIRTUAL TABLE file_words USING fts5(path, title, doc, names, body, tokenize='ascii');
+CREATE VIRTUAL TABLE symbol_words USING fts5(name, path, signature, doc, remarks, body, tokenize='ascii');
+CREATE VIRTUAL TABLE file_words USING fts5(path, title, doc, names, remarks, body, tokenize='ascii');
 CREATE VIRTUAL TABLE section_words USING fts5(title, path, body, tokenize='ascii');
 CREATE VIRTUAL TABLE symbol_vocabulary USING fts5vocab(symbol_words, row);
 CREATE VIRTUAL TABLE symbol_columns USING fts5vocab(symbol_words, col);
