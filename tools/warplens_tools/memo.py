@@ -17,7 +17,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.finding import Bottleneck, Finding
 from warplens_tools.source.dependencies import Basis, Dependencies
 from warplens_tools.source.model import Kernel, SourceModel
-from warplens_tools.source.parts import PartTexts
+from warplens_tools.source.parts import Part, PartTexts
 from warplens_tools.source.tree import SourceTree
 from warplens_tools.text import SourceText, Span
 
@@ -64,8 +64,8 @@ class KernelMemo:
         if entry is None:
             return None
         self._entries.move_to_end(basis.key)
-        now = _anchors(basis, kernel, text)
-        deltas = [_delta(old, new) for old, new in zip(entry.anchors, now, strict=True)]
+        now: tuple[Kernel | Part, ...] = (kernel, *basis.parts)
+        deltas = [_delta(old, new, text) for old, new in zip(entry.anchors, now, strict=True)]
         if None in deltas or (entry.fixed and any(deltas)):
             return None
         if not any(deltas):
@@ -76,7 +76,7 @@ class KernelMemo:
 
     def keep(self, basis: Basis, kernel: Kernel, text: SourceText, analysed: Analysed) -> None:
         """Remember an analysis, if all it points at lies in the kernel and in what it rests on."""
-        anchors = _anchors(basis, kernel, text)
+        anchors = [_anchor(kernel, text), *(_anchor(part, text) for part in basis.parts)]
         spans = [span for finding in analysed.findings for span in spans_of(finding)]
         owners = [_owner(span, anchors) for span in spans]
         if None in owners:
@@ -96,19 +96,21 @@ def spans_of(finding: Finding) -> Iterable[Span]:
     yield from (edit.span for fix in finding.fixes for edit in fix.edits)
 
 
-def _anchors(basis: Basis, kernel: Kernel, text: SourceText) -> list[_Anchor]:
-    parts = (_Anchor(text.span(p.start, p.end), p.text.exact) for p in basis.parts)
-    return [_Anchor(kernel.span, b""), *parts]
+def _anchor(place: Kernel | Part, text: SourceText) -> _Anchor:
+    if isinstance(place, Kernel):
+        return _Anchor(place.span, b"")
+    return _Anchor(text.span(place.start, place.end), place.text.exact)
 
 
 def _owner(span: Span, anchors: Iterable[_Anchor]) -> int | None:
     return next((i for i, anchor in enumerate(anchors) if anchor.span.contains(span)), None)
 
 
-def _delta(old: _Anchor | None, new: _Anchor) -> int | None:
+def _delta(old: _Anchor | None, place: Kernel | Part, text: SourceText) -> int | None:
     """How many lines an anchor moved down; None where what stands there changed."""
     if old is None:
         return 0
+    new = _anchor(place, text)
     if old.exact != new.exact or old.span.column != new.span.column:
         return None
     return new.span.line - old.span.line

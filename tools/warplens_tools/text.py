@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import itertools
 import re
 from pathlib import Path
 
@@ -168,4 +169,7 @@ def unified_diff(before: SourceText, after: SourceText, *, path: str) -> str:
 
 
 def _line_starts(text: str) -> list[int]:
+    if "\r" not in text:
+        lengths = [len(line) + 1 for line in text.split("\n")]
+        return [0, *itertools.accumulate(lengths[:-1])]
     return [0, *(match.end() for match in _NEWLINE.finditer(text))]

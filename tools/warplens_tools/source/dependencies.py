@@ -1,9 +1,9 @@
 """What the analysis of a kernel rests on outside its own text, as one key.
 
 That is, by name and transitively: the macros, constants, types and device functions that the kernel names;
-the host code that names the kernel (its launches, and the calls of the functions they stand in) with what
-that names in turn. Where the key is the same again, so is the analysis of the source tier. Other kernels
-and the bodies of other host functions do not count.
+the host code that names the kernel (its launches, the calls of the functions they stand in, the copies made
+for them) with what that names in turn. Where the key is the same again, so is the analysis of the source
+tier. Other kernels and the bodies of other host functions do not count.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Dependencies:
                 self._declaring.setdefault(name, []).append(index)
             for name in part.text.words:
                 self._using.setdefault(name, []).append(index)
+        self._copying = [i for i, p in enumerate(self.parts) if p.kind == "host" and p.text.copies]
         self._pastes = frozenset(n for n, m in tree.macros.by_name.items() if "##" in m.body)
 
     def basis(self, kernel: Kernel) -> Basis:
@@ -68,17 +69,19 @@ class Dependencies:
         return Basis(made, tuple(self.parts[i] for i in listed))
 
     def _naming(self, name: str) -> set[int]:
-        """Parts that name a kernel, and those that call the host functions among them."""
+        """Parts that name a kernel; with the host functions among them those that copy for them, and callers."""
         found = set(self._using.get(name, ()))
-        for index in list(found):
-            if self.parts[index].kind == "host":
-                for function in self.parts[index].text.declared:
-                    found.update(i for i in self._using[function] if self._calls(i, function))
-        return found
+        hosts = {i for i in found if self.parts[i].kind == "host"}
+        hosts |= {c for c in self._copying for i in hosts if self._calls(i, c)}
+        return found | hosts | {i for h in hosts for i in self._callers(h)}
 
-    def _calls(self, index: int, function: str) -> bool:
-        part = self.parts[index]
-        return part.kind == "other" or function not in part.text.declared
+    def _callers(self, host: int) -> set[int]:
+        named = {i for function in self.parts[host].text.declared for i in self._using.get(function, ())}
+        return {i for i in named if self.parts[i].kind == "other" or self._calls(i, host)}
+
+    def _calls(self, index: int, host: int) -> bool:
+        called, text = self.parts[host].text.declared, self.parts[index].text
+        return bool(called & text.words) and not called & text.declared
 
     def _close(self, reached: _Reached, own: frozenset[int]) -> None:
         """Add what the names reached so far declare, and the names in that, until nothing is new."""

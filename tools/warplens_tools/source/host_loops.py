@@ -118,9 +118,14 @@ def _through_caller(tree: SourceTree, function: Node) -> HostLoop | None:
     return _read(tree, loop, (*inside, *_calls(tree, loop.start_byte, loop.end_byte)), launched=function)
 
 
-def _callers(tree: SourceTree, name: str) -> Iterator[Node]:
+def _callers(tree: SourceTree, name: str) -> tuple[Node, ...]:
     """The names in the file's calls of a function."""
-    for found in re.finditer(rf"\b{name}\s*\(", tree.masked.source):
+    return tree.remembered(("callers", name), lambda: tuple(_find_callers(tree, name)))
+
+
+def _find_callers(tree: SourceTree, name: str) -> Iterator[Node]:
+    # The name comes first, which lets the search skip to where it stands.
+    for found in re.finditer(rf"{name}(?<!\w{name})\s*\(", tree.masked.source):
         node = tree.root.descendant_for_byte_range(found.start(), found.start() + len(name))
         call = node.parent if node is not None and node.type == "identifier" else None
         if node is not None and call is not None and call.type == "call_expression":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Literal
 
@@ -62,6 +63,7 @@ def root_of(pointer: str) -> str:
     return parts[-1]
 
 
+@functools.lru_cache(maxsize=128)
 def origin_of(code: str, pointer: str, depth: int = 0) -> Origin:
     """Where the host memory of a pointer expression comes from.
 

@@ -10,7 +10,7 @@ from tree_sitter import Node
 from warplens_tools.source.constants import Constants
 from warplens_tools.source.declarators import read_declarator, read_parameters
 from warplens_tools.source.functions import Function, is_extern_c, plain_name, qualified_name
-from warplens_tools.source.model import ArrayDeclaration, Kernel, LaunchBounds
+from warplens_tools.source.model import ArrayDeclaration, Kernel, LaunchBounds, Parameter
 from warplens_tools.source.tree import SourceTree
 from warplens_tools.text import Span
 
@@ -21,11 +21,10 @@ _BOUNDS_TEXT = re.compile(r"__launch_bounds__\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\
 def read_kernel(tree: SourceTree, constants: Constants, function: Function, names: frozenset[str]) -> Kernel:
     """A kernel's model; `names` are the functions that the file defines."""
     declared = plain_name(tree.text_of(function.name_node))
-    parameters = function.declarator.child_by_field_name("parameters")
     return Kernel(
         name=declared.rsplit("::", 1)[-1],
         qualified_name=qualified_name(tree, function, declared),
-        parameters=read_parameters(tree, parameters) if parameters is not None else (),
+        parameters=_parameters(tree, function),
         span=tree.text_span(function.start, function.node.end_byte),
         name_span=tree.span(_last_name(function.name_node)),
         body=tree.span(function.body),
@@ -37,6 +36,20 @@ def read_kernel(tree: SourceTree, constants: Constants, function: Function, name
         macro=function.macro.name if function.macro else "",
         broken=function.node.has_error or _repaired(tree, function),
     )
+
+
+def _parameters(tree: SourceTree, function: Function) -> tuple[Parameter, ...]:
+    """The parameters, of which nothing rests on other text unless macros stand among them."""
+    listed = function.declarator.child_by_field_name("parameters")
+    if listed is None:
+        return ()
+    written, span = tree.text_of(listed), tree.span(listed)
+    key = ("parameters", written, tree.code_of(listed), tree.words(listed.start_byte, listed.end_byte), span)
+    found: tuple[Parameter, ...] | None = tree.carried(key)
+    if found is None:
+        found = read_parameters(tree, listed)
+        tree.carry(key, found)
+    return found
 
 
 def _last_name(node: Node) -> Node:

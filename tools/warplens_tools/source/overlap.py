@@ -10,7 +10,7 @@ from warplens_tools.source.affine import FormReader
 from warplens_tools.source.expanded import kernel_tree
 from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.source.pointers import PointerReader
-from warplens_tools.source.tree import SourceTree
+from warplens_tools.source.tree import Leaf, SourceTree
 
 _CAST = re.compile(r"\(\s*(?:const\s+)?[\w:]+(?:\s*<[^<>]*>)?\s*(?:const\s*)?\*+\s*\)|\w+_cast\s*<[^<>]*>")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -24,7 +24,7 @@ def same_buffer(tree: SourceTree, model: SourceModel, kernel: Kernel) -> frozens
     overlap is not decided here.
     """
     pointers = [i for i, p in enumerate(kernel.parameters) if p.pointer]
-    roots = tree.remembered("roots", lambda: _Roots(tree.masked.source))
+    roots = tree.remembered("roots", lambda: _Roots(tree))
     found: set[str] = set()
     for site in model.launches_of(kernel):
         if len(site.arguments) != len(kernel.parameters):
@@ -41,10 +41,11 @@ def same_buffer(tree: SourceTree, model: SourceModel, kernel: Kernel) -> frozens
 class _Roots:
     """The variable behind a host expression, through plain pointer assignments anywhere in the file."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, tree: SourceTree) -> None:
         self._from: dict[str, set[str]] = {}
-        for target, source in _ASSIGNED.findall(code):
-            self._from.setdefault(target, set()).add(source)
+        for leaf in tree.leaves:
+            for target, source in _assignments(tree, leaf):
+                self._from.setdefault(target, set()).add(source)
 
     def of(self, argument: str) -> str:
         """The first variable of `argument` without casts, followed while it was assigned from one other."""
@@ -66,6 +67,15 @@ class _Roots:
                 break
             seen.add(name)
         return name
+
+
+def _assignments(tree: SourceTree, leaf: Leaf) -> list[tuple[str, str]]:
+    code = tree.masked.source[leaf.node.start_byte : leaf.node.end_byte]
+    found: list[tuple[str, str]] | None = tree.carried(("assignments", code))
+    if found is None:
+        found = _ASSIGNED.findall(code)
+        tree.carry(("assignments", code), found)
+    return found
 
 
 def mixed(tree: SourceTree, kernel: Kernel) -> frozenset[str]:

@@ -50,6 +50,8 @@ class PartText(msgspec.Struct, frozen=True):
     words: frozenset[str]
     header_words: frozenset[str]
     declared: frozenset[str]
+    #: It copies between host and device.
+    copies: bool
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -113,6 +115,7 @@ def _read(exact: bytes, code: str, function: Function | None, body: int) -> Part
         words=words,
         header_words=words_of(visible),
         declared=declared,
+        copies="cudaMemcpy" in code,
     )
 
 

@@ -117,7 +117,8 @@ class SourceTree:
         """Every function definition, in text order."""
         found: list[Node] = []
         for leaf in self.leaves:
-            if leaf.function is None or _CLASS.search(self.code_of(leaf.node)):
+            code = self.masked.code[leaf.node.start_byte : leaf.node.end_byte]
+            if leaf.function is None or any(word in code for word in _CLASSES):
                 found += self.nodes("function", leaf)
             else:
                 found.append(leaf.function)
@@ -210,7 +211,7 @@ _COMMON = """
 """
 
 
-_CLASS = re.compile(r"\b(?:struct|class|union)\b")
+_CLASSES = (b"struct", b"class", b"union")
 _CONTAINERS = frozenset({"namespace_definition", "linkage_specification"})
 _HEADS = frozenset({"template_declaration", "linkage_specification"})
 
@@ -248,7 +249,7 @@ def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> So
             return _KEPT[key]
         before = next((t for t in reversed(_KEPT.values()) if _is_similar(t.text.text, text.text)), None)
     masked = mask(text.text, defines or {})
-    tree = _parsed(SourceText(text.text, encoding=text.encoding), masked, None, before)
+    tree = _parsed(text, masked, None, before)
     with _LOCK:
         _KEPT[key] = tree
         while len(_KEPT) > 1 and (len(_KEPT) > _KEEP or sum(len(k[0]) for k in _KEPT) > _KEEP_CHARACTERS):
