@@ -252,12 +252,14 @@ def find_uses(code: str, table: MacroTable) -> list[MacroUse]:
         **dict.fromkeys((*KNOWN_SPECIFIERS, *_PLAIN_SPECIFIERS, *_CALLED_SPECIFIERS), "specifier"),
         **kinds,
     }
-    present = [re.escape(name) for name in known if name in code]
-    if not present:
-        return []
-    pattern = re.compile(rf"\b(?:{'|'.join(present)})\b")
+    begins = {name[:4] for name in known}
+    begins = {begin for begin in begins if begin in code}
+    present = [name for name in known if name[:4] in begins and name in code]
+    # The name comes first in the pattern, which lets the search skip to where it stands.
+    patterns = [rf"{name}(?<!\w{name})\b" for name in map(re.escape, present)]
+    found_uses = sorted((m for p in patterns for m in re.finditer(p, code)), key=re.Match.start)
     uses, at = [], 0
-    for found in pattern.finditer(code):
+    for found in found_uses:
         if found.start() < at:
             continue
         use = _use(code, found, table, kinds.get(found[0], "specifier"))

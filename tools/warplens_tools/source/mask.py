@@ -11,7 +11,7 @@ and the branches they leave out, specifier macros (also those that the file itse
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -20,10 +20,11 @@ from warplens_tools.source.directives import Directives, read_directives
 from warplens_tools.source.lexical import blank, to_ascii, without_comments
 from warplens_tools.source.macros import MacroTable, MacroUse, find_uses
 
-_GAPS = re.compile(
-    r"(?P<typename>typename(?<!\wtypename)(?=\s+(?:::)?\w+\s*(?:<|::)))"
-    r"|\](?<!\]\])\s*(?P<space>(?:__host__|__device__)(?:\s+(?:__host__|__device__))*)(?=\s*[({])"
-    r"|(?P<continued>\\(?=[ \t]*\n))"
+# One pattern each, since every one starts with a literal that the engine can search for.
+_GAPS = (
+    re.compile(r"typename(?<!\wtypename)(?=\s+(?:::)?\w+\s*(?:<|::))"),
+    re.compile(r"__(?:host|device)__(?:\s+__(?:host|device)__)*(?=\s*[({])"),
+    re.compile(r"\\(?=[ \t]*\n)"),
 )
 
 
@@ -52,13 +53,23 @@ def mask(text: str, defines: Mapping[str, str], macros: MacroTable | None = None
     macros = macros or MacroTable(directives.macros, directives.undefined, defines)
     uses = find_uses(code, macros)
     buffer = bytearray(code, "ascii")
-    for found in _GAPS.finditer(code):
-        group = found.lastgroup or ""
-        buffer[found.start(group) : found.end(group)] = b" " * len(found[group])
+    for start, end in _gaps(code):
+        buffer[start:end] = b" " * (end - start)
     for use in uses:
         buffer[use.start : use.end] = _stand_in(use)
     balanced, repairs = balance(buffer.decode("ascii"))
     return Masked(balanced, code, directives, macros, tuple(uses), repairs)
+
+
+def _gaps(code: str) -> Iterator[tuple[int, int]]:
+    """`typename` before a qualified name, the execution space of a lambda, a line's continuation."""
+    typename, space, continued = _GAPS
+    for found in (*typename.finditer(code), *continued.finditer(code)):
+        yield found.span()
+    for found in space.finditer(code):
+        before = code[max(found.start() - 200, 0) : found.start()].rstrip()
+        if before.endswith("]") and not before.endswith("]]"):
+            yield found.span()
 
 
 def _blanked(code: str, ranges: tuple[tuple[int, int], ...]) -> str:
