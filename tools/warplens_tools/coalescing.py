@@ -18,13 +18,14 @@ import msgspec
 
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.banks import warp_lanes
+from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.arguments import argument_values
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.forms import Form, Symbol
-from warplens_tools.source.records import element_bytes, member_place, records
+from warplens_tools.source.records import member_place, records
 from warplens_tools.source.tree import SourceTree, parse_tree
 
 #: Who uses the bytes of the touched sectors that the lanes themselves leave: nobody, other accesses of the
@@ -87,7 +88,8 @@ def warp_accesses(view: KernelView) -> list[WarpAccess]:
     block = block_extents(view.kernel, view.model)
     known = argument_values(parse_tree(view.text), view.model, view.kernel)
     tree = parse_tree(view.text)
-    sites = (block, tuple(sorted(known.items())), view.gpu.limits.sector_bytes)
+    types = tuple(sorted(template_arguments(view).items()))
+    sites = (block, tuple(sorted(known.items())), types, view.gpu.limits.sector_bytes)
     key = ("warp accesses", view.kernel.span, view.kernel.name, *sites)
     return list(tree.remembered(key, lambda: _warp_accesses(view, block, known)))
 
@@ -103,7 +105,7 @@ def _warp_accesses(
 
 
 def _place(tree: SourceTree, view: KernelView, access: ArrayAccess) -> _Place | None:
-    element = element_bytes(tree, access.element_type)
+    element = view_element_bytes(view, access.element_type)
     if access.index is None or element is None:
         return None
     line = access.span.line

@@ -18,7 +18,7 @@ from warplens_tools.sass.pipes import space_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.forms import ONE
+from warplens_tools.source.forms import ONE, Form
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 from warplens_tools.traffic import dram_floor
@@ -212,4 +212,18 @@ def lane_words(warp: WarpAccess) -> str:
     """How far apart neighbouring lanes are, in words."""
     if warp.stride is None:
         return "neighbouring lanes are not side by side"
+    index = warp.access.index
+    growth = index.growth("threadIdx.x") if index is not None else None
+    if growth is None:
+        return "neighbouring lanes are not side by side"
+    if growth.value is None:
+        # The distance hangs on what only a launch knows.
+        return f"neighbouring lanes are {_spelled(growth)} elements apart"
     return f"neighbouring lanes are {abs(warp.stride)} bytes apart"
+
+
+def _spelled(growth: Form) -> str:
+    """ "4 * n * m + 1"; symbols as the source names them."""
+    terms = [[*([str(factor)] if factor != 1 or not symbols else []), *(s.name for s in symbols)]
+             for symbols, factor in growth.terms]  # fmt: skip
+    return " + ".join(" * ".join(parts) for parts in terms)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView
 from warplens_tools.source.accesses import ArrayAccess, accesses
@@ -14,7 +15,6 @@ from warplens_tools.source.affine import Loop
 from warplens_tools.source.arguments import argument_values
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.forms import Form
-from warplens_tools.source.records import element_bytes
 from warplens_tools.source.tree import parse_tree
 
 #: Iterations assumed of a loop whose count the file does not fix.
@@ -94,7 +94,8 @@ def _sharing(index: Form, block: Sequence[int], known: Mapping[str, int]) -> int
 
 def sweeps(view: KernelView) -> list[Sweep]:
     """Accesses that go through more than the L2 holds before they come back to the same elements."""
-    key = ("sweeps", view.kernel.span, view.kernel.name, view.gpu.l2_bytes)
+    types = tuple(sorted(template_arguments(view).items()))
+    key = ("sweeps", view.kernel.span, view.kernel.name, types, view.gpu.l2_bytes)
     return list(parse_tree(view.text).remembered(key, lambda: _sweeps(view)))
 
 
@@ -109,7 +110,7 @@ def _sweeps(view: KernelView) -> tuple[Sweep, ...]:
 
 
 def _sweep(view: KernelView, access: ArrayAccess, known: dict[str, int]) -> Sweep | None:
-    index, size = access.index, element_bytes(parse_tree(view.text), access.element_type)
+    index, size = access.index, view_element_bytes(view, access.element_type)
     if index is None or size is None or len(access.loops) < 2:
         return None
     outside = [p for p in access.loops[:-1] if not _moves(index, p)]
