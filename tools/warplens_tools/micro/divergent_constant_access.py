@@ -36,10 +36,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.contention import constant_clocks, divergent_constants, serial_gain
+from warplens_tools.contention import CONSTANT_CLOCKS, constant_clocks, divergent_constants, serial_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.sass.attribution import hottest_line, weights
+from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.sass.varying import lane_dependent
+from warplens_tools.traffic import dram_floor
 
 #: Words per request from which the lanes take turns.
 DIVERGENT = 2.0
@@ -57,6 +63,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     if compiled is not None and confirmed:
         found = [c for c in found if constant_clocks(view, compiled, [c])]
     if not found:
+        yield from _hidden(view)
         return
     worst = found[0]
     gain = serial_gain(view, "constants", min(1.0, _SHARED_PASSES / worst.words))
@@ -83,6 +90,45 @@ def check(view: KernelView) -> Iterator[Finding]:
         evidence=_observations(view, worst.words, exact=worst.exact),
         gain=gain,
         related=(RelatedSpan(declared.span, f"{name} is declared here"),) if declared is not None else (),
+    )
+
+
+def _hidden(view: KernelView) -> Iterator[Finding]:
+    """Constant loads whose index differs between lanes and that only SASS shows, as in a function of the kernel."""
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is None or binary is None or not compiled.instructions or divergent_constants(view):
+        return
+    differing = lane_dependent(compiled.instructions)
+    loads = [i for i, x in enumerate(compiled.instructions) if x.opcode == "LDC" and i in differing]
+    weight = weights(analyse(compiled.instructions))
+    words = float(view.gpu.limits.warp_size)
+    passes = sum(weight[i] for i in loads) * words * CONSTANT_CLOCKS
+    other = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
+    ratio = bound_ratio(other | {"constants": passes}, other | {"constants": passes * _SHARED_PASSES / words})
+    if not loads or ratio < WORTH:
+        return
+    line = hottest_line(compiled, analyse(compiled.instructions), loads, view.model.path, view.kernel)
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"The lanes of a warp index a __constant__ table differently, {len(loads)} loads on this line's way: the "
+            "constant cache serves one word a pass."
+        ),
+        guidance=(
+            "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start of "
+            "the block, or read it through the L1 as const __restrict__."
+        ),
+        evidence=(
+            Observation(
+                "binary", binary.origin, "constant loads indexed by lane", float(len(loads)), "", 0.0
+            ),
+        ),
+        gain=make_gain(ratio, 1.0, ratio),
     )
 
 

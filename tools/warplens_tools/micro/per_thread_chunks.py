@@ -39,13 +39,14 @@ from warplens_tools.finding import Finding
 from warplens_tools.measured import judge_by_sectors
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import global_indices_on, loaded_stretches, sector_finding, uncoalesced
+from warplens_tools.scattered import scattered_finding
 
 
 def check(view: KernelView) -> Iterator[Finding]:
     """One finding per kernel, on the access that wastes most."""
     found = uncoalesced(view, "chunk")
     if not found:
-        yield from _loaded(view)
+        yield from _loaded(view) or _hidden(view)
         return
     worst = found[0]
     text, name = view.text.slice(worst.access.span), worst.access.name
@@ -69,17 +70,29 @@ def check(view: KernelView) -> Iterator[Finding]:
         yield finding
 
 
-def _loaded(view: KernelView) -> Iterator[Finding]:
+def _hidden(view: KernelView) -> list[Finding]:
+    """A walk that only SASS shows."""
+    found = scattered_finding(
+        view,
+        TOOL,
+        "chunk",
+        "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so that "
+        "the lanes of a warp read neighbours in every iteration.",
+    )
+    return [found] if found is not None else []
+
+
+def _loaded(view: KernelView) -> list[Finding]:
     """A stretch whose bounds each thread loads: how far apart the lanes are is in the data."""
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
-        return
+        return []
     found = [a for a in loaded_stretches(view) if global_indices_on(view, compiled, a.span.line)]
     if not found:
-        return
+        return []
     worst, loop = found[0], found[0].loops[-1]
     text, name = view.text.slice(worst.span), worst.name
-    yield Finding(
+    finding = Finding(
         code=TOOL.code,
         slug=TOOL.slug,
         kernel=view.kernel.qualified_name,
@@ -99,6 +112,7 @@ def _loaded(view: KernelView) -> Iterator[Finding]:
         ),
         index_query="",
     )
+    return [finding]
 
 
 TOOL = MicroTool(

@@ -39,12 +39,20 @@ from warplens_tools.finding import Finding
 from warplens_tools.measured import judge_by_sectors
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import sector_finding, uncoalesced
+from warplens_tools.scattered import scattered_finding
+
+_HIDDEN = (
+    "Store the fields this kernel uses in arrays of their own (a structure of arrays), so "
+    "that neighbouring lanes read neighbouring elements."
+)
 
 
 def check(view: KernelView) -> Iterator[Finding]:
     """One finding per kernel, on the access that wastes most."""
     found = uncoalesced(view, "field")
     if not found:
+        hidden = scattered_finding(view, TOOL, "field", _HIDDEN)
+        yield from (hidden,) if hidden is not None else ()
         return
     worst = found[0]
     text, name = view.text.slice(worst.access.span), worst.access.name

@@ -43,12 +43,20 @@ from warplens_tools.finding import Finding
 from warplens_tools.measured import judge_by_sectors
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import lane_words, sector_finding, uncoalesced
+from warplens_tools.scattered import scattered_finding
+
+_HIDDEN = (
+    "Let threadIdx.x run along the inner extent of what is read, or bring a tile in by rows "
+    "through shared memory and read it by columns from there."
+)
 
 
 def check(view: KernelView) -> Iterator[Finding]:
     """One finding per kernel, on the read that wastes most."""
     found = uncoalesced(view, "read")
     if not found:
+        hidden = scattered_finding(view, TOOL, "read", _HIDDEN)
+        yield from (hidden,) if hidden is not None else ()
         return
     worst = found[0]
     text, name = view.text.slice(worst.access.span), worst.access.name

@@ -1,0 +1,32 @@
+"""Which instructions read registers that differ between the lanes of a warp, as far as data flow tells.
+
+Lanes differ from `threadIdx` and the lane number on, through arithmetic, and through what is loaded from
+addresses that differ. Code is followed in address order, twice, so that loops see what they carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplens_tools.evidence import Instruction
+from warplens_tools.sass.registers import registers_of
+
+_LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK")
+
+
+def lane_dependent(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of the instructions with an operand, an address among them, that may differ between lanes."""
+    differing: set[str] = set()
+    found: set[int] = set()
+    for _ in range(2):
+        for index, instruction in enumerate(instructions):
+            written, read = registers_of(instruction)
+            # A branch's or a guard's predicate chooses lanes; it is no operand.
+            operands = {name for name in read if not name.startswith(("P", "UP"))}
+            source = any(o.startswith(_LANE_SOURCES) for o in instruction.operands)
+            if source or operands & differing:
+                found.add(index)
+                differing |= {name for name in written if not name.startswith("U")}
+            elif not instruction.predicate:
+                differing -= written
+    return frozenset(found)

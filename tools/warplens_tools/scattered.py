@@ -1,0 +1,192 @@
+"""Uncoalesced accesses that only SASS tells: those whose index the source hides behind classes, calls and casts.
+
+Where the source gives an access's lanes (`coalescing`), that is used and nothing is said here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from warplens_tools.coalescing import warp_accesses
+from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.launches import block_extents
+from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.overfetch import REPORTED, WORTH, Cause
+from warplens_tools.sass.addresses import AddressPattern, address_patterns
+from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
+from warplens_tools.sass.flow import Flow, analyse
+from warplens_tools.sass.pipes import access_bytes, is_load, space_of
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.sass.varying import lane_dependent
+from warplens_tools.source.tree import parse_tree
+from warplens_tools.traffic import dram_bytes_per_clock, dram_floor, l1_overflows, l2_bytes_per_clock
+
+#: Bytes between lanes up to which a constant stride is that of a record, as in `overfetch`.
+_RECORD_BYTES = 128
+#: Neighbouring elements that one pass of a loop must read for the thread to walk a stretch of its own.
+_WALKED = 3
+#: A distance between lanes that only the launch knows: "4*lane*c[0x0][0x22c]".
+_SYMBOLIC = re.compile(r"lane\*(?!\d)|[A-Za-z)\]][\w.()\[\]]*\*lane\b")
+
+
+class Scattered(msgspec.Struct, frozen=True):
+    """Instructions of one line that touch more sectors than their lanes want."""
+
+    cause: Cause
+    line: int
+    indices: tuple[int, ...]
+    sectors: int
+    least: int
+    #: Bytes between lanes; None where it is a run-time value, or each lane's own.
+    stride: int | None
+
+    @property
+    def overfetch(self) -> float:
+        """Sectors moved over sectors needed."""
+        return self.sectors / self.least
+
+
+def scattered(view: KernelView) -> list[Scattered]:
+    """Every such line that the source does not explain, most wasteful first."""
+    compiled = view.evidence.worst
+    if compiled is None or not compiled.instructions:
+        return []
+    told = {line for w in warp_accesses(view) for line in w.lines_used}
+    flow = analyse(compiled.instructions)
+    lines: dict[int, list[int]] = {}
+    for i, x in enumerate(compiled.instructions):
+        line = kernel_line(x, view.model.path, view.kernel) if space_of(x) == "global" else None
+        if line is not None and line not in told and x.opcode in ("LDG", "STG"):
+            lines.setdefault(line, []).append(i)
+    if not lines:
+        return []
+    patterns = {p.index: p for p in patterns_of(view, compiled)}
+    differing = lane_dependent(compiled.instructions)
+    found = []
+    for line, indices in lines.items():
+        for kind in (True, False):
+            alike = [i for i in indices if is_load(compiled.instructions[i]) == kind and i in patterns]
+            found += _of_line(compiled, flow, line, alike, patterns, differing)
+    weight = weights(flow)
+    return sorted(found, key=lambda s: (-(s.sectors - s.least) * weight[s.indices[0]], s.line))
+
+
+def patterns_of(view: KernelView, compiled: CompiledKernel) -> tuple[AddressPattern, ...]:
+    """`address_patterns` of a kernel, worked out once for a text."""
+    block = block_extents(view.kernel, view.model)
+    kept: tuple[CompiledKernel, tuple[AddressPattern, ...]] = parse_tree(view.text).remembered(
+        ("address patterns", id(compiled), block),
+        lambda: (compiled, address_patterns(compiled, block, view.gpu.limits)),
+    )
+    return kept[1]
+
+
+def _of_line(
+    compiled: CompiledKernel,
+    flow: Flow,
+    line: int,
+    indices: Sequence[int],
+    patterns: dict[int, AddressPattern],
+    differing: frozenset[int],
+) -> list[Scattered]:
+    """What is scattered of one line's loads, or of its stores."""
+    walks = _walks(compiled, flow, indices)
+    groups: dict[tuple[Cause, int, int | None], list[int]] = {}
+    for i in indices:
+        pattern = patterns[i]
+        load = is_load(compiled.instructions[i])
+        least = access_bytes(compiled.instructions[i])
+        if pattern.sectors is not None and pattern.stride is not None:
+            sectors, stride = pattern.sectors[0], abs(pattern.stride)
+            if sectors < REPORTED * least:
+                continue
+            cause: Cause = "chunk" if walks else "field" if stride <= _RECORD_BYTES else _plain(load=load)
+            groups.setdefault((cause, sectors, stride), []).append(i)
+        elif _SYMBOLIC.search(pattern.form):
+            groups.setdefault((_plain(load=load), 32, None), []).append(i)
+        elif walks and not pattern.form and i in differing:
+            groups.setdefault(("chunk", 32, None), []).append(i)
+    return [
+        Scattered(cause, line, tuple(found), sectors, access_bytes(compiled.instructions[found[0]]), stride)
+        for (cause, sectors, stride), found in groups.items()
+    ]
+
+
+def _plain(*, load: bool) -> Cause:
+    return "read" if load else "write"
+
+
+def _walks(compiled: CompiledKernel, flow: Flow, indices: Sequence[int]) -> bool:
+    """Whether one pass of a loop accesses neighbouring elements from one register on: an unrolled walk."""
+    places: dict[str, set[int]] = {}
+    for i in indices:
+        if not flow.depths[i]:
+            continue
+        operand = next((o for o in compiled.instructions[i].operands if "[R" in o), "")
+        found = re.search(r"\[(R\d+)(?:\.\w+)*(?:\+(-?0x[0-9a-f]+))?\]", operand)
+        if found is not None:
+            places.setdefault(found[1], set()).add(int(found[2] or "0", 16))
+    width = access_bytes(compiled.instructions[indices[0]]) if indices else 4
+    return any(sum(at + width in offsets for at in offsets) >= _WALKED - 1 for offsets in places.values())
+
+
+def scattered_finding(view: KernelView, tool: MicroTool, cause: Cause, guidance: str) -> Finding | None:
+    """The finding on the worst line of a cause; None where there is none, or its removal would not show."""
+    found = [s for s in scattered(view) if s.cause == cause]
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if not found or compiled is None or binary is None:
+        return None
+    gain = _gain(view, compiled, found)
+    if gain.estimate < WORTH:
+        return None
+    worst = found[0]
+    line = hottest_line(compiled, analyse(compiled.instructions), worst.indices, view.model.path, view.kernel)
+    doing = "stores" if cause == "write" else "loads"
+    apart = (
+        f"{worst.stride} bytes apart"
+        if worst.stride is not None
+        else "on stretches of their own"
+        if cause == "chunk"
+        else "a run-time distance apart"
+    )
+    return Finding(
+        code=tool.code,
+        slug=tool.slug,
+        kernel=view.kernel.qualified_name,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"The {doing} of this line take {worst.sectors} sectors a request where {worst.least} would do: "
+            f"neighbouring lanes are {apart}."
+        ),
+        guidance=guidance,
+        evidence=(
+            Observation("binary", binary.origin, "sectors per request", float(worst.sectors), "", float(worst.least)),
+            Observation("binary", binary.origin, "global accesses on the line", float(len(worst.indices))),
+        ),
+        gain=gain,
+    )  # fmt: skip
+
+
+def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Scattered]) -> Gain:
+    """Bounds with these sectors moved and looked up, over the bounds with the fewest."""
+    weight = weights(analyse(compiled.instructions))
+    base = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
+    kept = not l1_overflows(view, compiled)
+    before, after = dict(base), dict(base)
+    for s in found:
+        times = sum(weight[i] for i in s.indices)
+        through = s.cause == "write" or not (kept and s.cause == "chunk")
+        for clocks, sectors in ((before, s.sectors), (after, s.least)):
+            clocks["l1 lines"] += times * max(1.0, min(32.0, sectors if sectors > s.least else sectors / 4))
+            clocks["l2"] += times * sectors * 32 / l2_bytes_per_clock(view.gpu) if through else 0.0
+            wanted = sectors if s.cause in ("field", "write") else s.least
+            clocks["dram"] += times * wanted * 32 / dram_bytes_per_clock(view.gpu)
+    ratio = bound_ratio(before, after)
+    return make_gain(ratio, 1.0, max([ratio, *(s.overfetch for s in found)]))
