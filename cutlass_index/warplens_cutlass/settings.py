@@ -73,18 +73,21 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: A definition that is not what its file is about gets this much of the file's evidence.
     not_main: float = 0.8
     #: A concept of the thesaurus whose words the query covers adds up to this, in the same units.
-    concept: float = 1.1
+    concept: float = 1.25
     #: … times the covered share to this power, times this per place in its list, and this for its examples.
-    concept_power: float = 1.5
+    concept_power: float = 2.0
     concept_decay: float = 0.85
     concept_example: float = 0.75
+    #: The same scale and power for concepts seen in code.
+    concept_in_code: float = 1.1
+    code_power: float = 1.5
     #: What a candidate that answers nothing else of the question keeps of its concept.
     concept_alone: float = 0.85
     #: Matching a question with a concept: what a word of its symbols' names counts, what a word of the question
     #: that no concept speaks of weighs, how much long concepts are discounted, the scale of the share, its floor.
     concept_name: float = 0.3
-    concept_unknown: float = 0.6
-    concept_length: float = 0.3
+    concept_unknown: float = 0.8
+    concept_length: float = 0.15
     concept_share: float = 1.0
     concept_floor: float = 0.2
     #: What a file gains of each further concept that names it.

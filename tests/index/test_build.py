@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import sqlite3
@@ -34,6 +35,24 @@ def test_a_folder_is_built_and_registered(mini: Corpus) -> None:
     state = corpus_status(mini)
     assert (state.state, state.files, state.examples) == ("ready", 7, 2)
     assert state.header_share == 1.0 and state.skipped == ()
+
+
+def test_who_includes_a_file_is_counted_and_kept_fresh(mini: Corpus, folder: Path) -> None:
+    assert included(mini) == {"include/mini/arch/copy_sm80.hpp": 1, "include/mini/arch/mma_sm80.hpp": 1,
+                              "include/mini/layout.hpp": 1}  # fmt: skip
+    (folder / "examples/02_async_copy/more.cu").write_text(
+        '#include "../../include/mini/layout.hpp"\nint x;\n'
+    )
+    (folder / "examples/01_tiled_gemm/tiled_gemm.cu").write_text("int nothing;\n")
+    update(mini)
+    assert included(mini) == {"include/mini/arch/copy_sm80.hpp": 1, "include/mini/layout.hpp": 1}
+
+
+def included(corpus: Corpus) -> dict[str, int]:
+    database = current_index(corpus)
+    assert database is not None
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        return dict(connection.execute("SELECT path, included FROM files WHERE included > 0"))
 
 
 def test_an_update_reads_only_what_changed(mini: Corpus, folder: Path) -> None:

@@ -80,6 +80,14 @@ def test_branches_that_split_a_statement_do_not_lose_the_class() -> None:
     assert isinstance(found, FileFacts) and found.definitions[0].name == "Chosen"
 
 
+def test_comments_and_messages_inside_code_are_remarks() -> None:
+    body = b'// spins until the phase flips\n  assert(ok && "barrier was never armed"); include("x.h");'
+    found = extract_file("wait.h", b"#include <mini/b.hpp>\nvoid wait(bool ok) {\n  " + body + b"\n}\n")
+    assert isinstance(found, FileFacts) and found.includes == ("mini/b.hpp",)
+    assert "phase flips" in found.definitions[0].remarks and "never armed" in found.definitions[0].remarks
+    assert "x.h" not in found.definitions[0].remarks
+
+
 def test_hostile_texts_are_skipped_with_a_reason() -> None:
     assert extract_file("a.h", b"\x7fELF\0\0\0") == Skipped("a.h", "binary file")
     assert extract_file("b.h", b"(" * 5000) == Skipped("b.h", "brackets nested too deeply")

@@ -1,6 +1,10 @@
 import msgspec
 import pytest
 
+from warplens_cutlass.concepts.glossary import entries
+from warplens_cutlass.concepts.glossary_cute import CUTE
+from warplens_cutlass.concepts.glossary_examples import EXAMPLES
+from warplens_cutlass.concepts.glossary_library import LIBRARY
 from warplens_cutlass.engine import SearchOptions, search
 from warplens_cutlass.lookup import definitions_of, look_up, workspace_symbols
 from warplens_cutlass.reading import CHARACTERS_PER_TOKEN, agent_read, agent_search, read
@@ -44,6 +48,27 @@ def test_words_find_by_meaning() -> None:
     assert first("avoid bank conflicts") == "mini::Swizzle"
     assert search("matmul on A100 tensor cores").results[0].path.endswith(("tiled_gemm.cu", "mma_sm80.hpp"))
     assert any(r.kind == "section" for r in search("how does a swizzle permute offsets").results)
+
+
+@pytest.mark.parametrize(
+    ("query", "symbol"),
+    [
+        ("my shared tile suffers from conflicts, permute its address bits", "mini::Swizzle"),
+        (
+            "move sixteen bytes into shared memory in the background on A100",
+            "mini::SM80_CP_ASYNC_CACHEGLOBAL",
+        ),
+    ],
+)
+def test_questions_are_understood_without_the_words_of_the_code(query: str, symbol: str) -> None:
+    assert symbol in [r.symbol for r in search(query).results[:2]]
+
+
+def test_every_entry_of_the_glossaries_is_read() -> None:
+    for text in (CUTE, LIBRARY, EXAMPLES):
+        found = list(entries(text))
+        assert len(found) == sum(line.startswith("=") for line in text.splitlines())
+        assert all(c.words and (c.symbols or c.examples) for c in found)
 
 
 def test_code_finds_what_replaces_it() -> None:

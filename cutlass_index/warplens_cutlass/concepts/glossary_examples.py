@@ -102,7 +102,7 @@ computes attention without storing the scores: memory efficient transformer quer
 = 41_fused_multi_head_attention/fused_multihead_attention_fixed_seqlen.cu AttentionKernel
  41_fused_multi_head_attention/fused_multihead_attention_variable_seqlen.cu
 differentiates attention: backward gradient dq dk dv training transformer attention
-= 41_fused_multi_head_attention/fused_multi_head_attention_backward.cu
+= 41_fused_multi_head_attention/fused_multi_head_attention_backward.cu AttentionBackwardKernel
  77_blackwell_fmha/77_blackwell_fmha_bwd.cu Sm100FmhaBwdKernelTmaWarpSpecialized
  88_hopper_fmha/collective/fmha_collective_bwd_tma_warpspecialized.hpp
 convolves groups of channels separately: group convolution resnext channels per group

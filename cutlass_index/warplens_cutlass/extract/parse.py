@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -17,6 +18,8 @@ from warplens_tools.source.mask import first_branches, mask_library
 MAX_BRACKET_DEPTH = 400
 #: Share of a file in ERROR nodes from which its `#if` ladders are cut to one branch.
 _BADLY_READ = 0.02
+#: A macro that stands alone on a line without a semicolon, such as `FIELD(part1, bias)`: it makes whole members.
+_BARE_MACRO = re.compile(rb"^[ \t]*[A-Z][A-Z0-9_]{2,}[ \t]*\([^()\n;{}]*\)[ \t]*$", re.M)
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -38,15 +41,21 @@ def parse(source: bytes) -> Parsed:
     """Parse after masking. tree-sitter-cuda first; where it errs, tree-sitter-cpp when that errs less.
 
     On CUTLASS 4.2 this leaves fewer error bytes than either grammar alone. What is still badly read is
-    read once more with one branch of each `#if` ladder.
+    read once more with one branch of each `#if` ladder and without macros that stand for whole members.
     """
     masked = mask_library(source)
     best = _parse("cuda", masked, source)
     if best.error_bytes:
         best = min(best, _parse("cpp", masked, source), key=lambda p: p.error_bytes)
     if best.error_bytes > _BADLY_READ * len(source):
-        best = min(best, _parse("cuda", first_branches(masked), source), key=lambda p: p.error_bytes)
+        plain = first_branches(masked)
+        for text in (plain, _BARE_MACRO.sub(_blank, plain)):
+            best = min(best, _parse("cuda", text, source), key=lambda p: p.error_bytes)
     return best
+
+
+def _blank(match: re.Match[bytes]) -> bytes:
+    return b" " * len(match[0])
 
 
 def _parse(grammar: str, masked: bytes, source: bytes) -> Parsed:

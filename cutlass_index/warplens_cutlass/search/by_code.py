@@ -29,7 +29,9 @@ def rank_code(
     """All candidates with their scores, unordered. Scores are in the units of `rank_words`."""
     boosts = Boosts(settings.further_concept)
     _boost_ptx(boosts, facts.ptx, reader, settings)
-    boost_concepts(boosts, _matches(facts.seen), reader, settings, arch)
+    boost_concepts(
+        boosts, _matches(facts.seen, settings), reader, settings, arch, scale=settings.concept_in_code
+    )
     _boost_known(boosts, facts, reader, settings)
     mains = _mains(boosts, reader)
     ranked = [Ranked(hit, *boosts.symbols[i], example=is_example(hit)) for i, hit in boosts.hits.items()]
@@ -39,12 +41,12 @@ def rank_code(
     return _together(ranked, facts, reader, settings)
 
 
-def _matches(seen: tuple[Seen, ...]) -> list[ConceptMatch]:
+def _matches(seen: tuple[Seen, ...], settings: RankingSettings) -> list[ConceptMatch]:
     """Concepts with their weight as share: the most telling counts fully, others by how telling they are."""
     if not seen:
         return []
     best = seen[0].concept.weight
-    return [ConceptMatch(s.concept, min(1.0, s.concept.weight / best)) for s in seen]
+    return [ConceptMatch(s.concept, (s.concept.weight / best) ** settings.code_power) for s in seen]
 
 
 def _boost_ptx(

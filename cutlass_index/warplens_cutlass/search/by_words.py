@@ -30,6 +30,7 @@ from warplens_cutlass.words import normal_name, split
 _TOKEN = re.compile(r"[\w:]+")
 #: Definitions of one name that share in what a concept or a spelling adds.
 _DEFINITIONS_OF_A_NAME = 3
+_HEADERS = (".h", ".hpp", ".inl", ".cuh")
 
 
 class Boosts:
@@ -60,7 +61,8 @@ class Boosts:
 def rank_words(question: Question, reader: Reader, settings: RankingSettings) -> list[Ranked]:
     """All candidates with their scores, unordered."""
     boosts = Boosts(settings.further_concept)
-    boost_concepts(boosts, concepts_in(question, settings), reader, settings, question.arch)
+    matches = concepts_in(question, settings)
+    boost_concepts(boosts, matches, reader, settings, question.arch, scale=settings.concept)
     _boost_spellings(boosts, question, reader, settings)
     symbol_ids = candidates(question, reader, "symbol_words", symbol_weights(settings), settings.candidates)
     file_ids = candidates(question, reader, "file_words", file_weights(settings), settings.file_candidates)
@@ -129,34 +131,42 @@ def boost_concepts(
     reader: Reader,
     settings: RankingSettings,
     arch: frozenset[str],
+    *,
+    scale: float,
 ) -> None:
     """Let each concept raise its definitions and its examples, less the further down its lists they stand."""
     for match in matches:
-        value = settings.concept * match.share**settings.concept_power
+        value = scale * match.share
         second = value * settings.concept_example
         defined, shown = (second, value) if match.concept.shown else (value, second)
         for place, name in enumerate(match.concept.symbols):
             for hit, share in _definitions(name, reader, settings, arch):
                 boosts.symbol(hit, defined * settings.concept_decay**place * share, match.concept.does)
-        _boost_examples(boosts, match, shown, reader, settings)
+        _boost_examples(boosts, match, shown, defined, reader, settings)
 
 
 def _boost_examples(
-    boosts: Boosts, match: ConceptMatch, value: float, reader: Reader, settings: RankingSettings
+    boosts: Boosts,
+    match: ConceptMatch,
+    value: float,
+    defined: float,
+    reader: Reader,
+    settings: RankingSettings,
 ) -> None:
-    """The examples a concept names; where the corpus has none of them, those that use its symbols."""
-    why = f"shows how it {match.concept.does}"
+    """The examples (and headers) a concept names; where the corpus has none of them, those that use its symbols."""
     known = False
     for place, part in enumerate(match.concept.examples):
         files = reader.files_like(part)
         known = known or bool(files)
         share = settings.concept_decay**place / (1 + 0.1 * max(len(files) - 1, 0))
+        header = part.endswith(_HEADERS)
+        why = match.concept.does if header else f"shows how it {match.concept.does}"
         for file_id in files:
-            boosts.file(file_id, value * share, why)
+            boosts.file(file_id, (defined if header else value) * share, why)
     if not known:
         for name in match.concept.symbols[:3]:
             for ranked in examples_of(name, reader, scale=0.6 * value):
-                boosts.file(ranked.hit.file_id, ranked.score, why)
+                boosts.file(ranked.hit.file_id, ranked.score, f"shows how it {match.concept.does}")
 
 
 def _definitions(

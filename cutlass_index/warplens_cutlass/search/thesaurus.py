@@ -23,7 +23,9 @@ from warplens_cutlass.vocabulary import query_words, synonyms
 
 
 class ConceptMatch(msgspec.Struct, frozen=True):
-    """A concept the query speaks of. `share` is how much of the query's meaning it covers, 0 to 1."""
+    """A concept that a question or code speaks of. `share` is what it counts, 0 to 1: for a question the share
+    of its meaning that the concept covers, sharpened by `RankingSettings.concept_power`.
+    """
 
     concept: Concept
     share: float
@@ -83,7 +85,8 @@ def concepts_in(question: Question, settings: RankingSettings) -> list[ConceptMa
     for i, share in _phrase_shares(groups, question):
         shares[i] = max(shares.get(i, 0.0), share)
     best = heapq.nlargest(_MOST, shares.items(), key=lambda pair: pair[1])
-    return [ConceptMatch(CONCEPTS[i], share) for i, share in best if share > settings.concept_floor]
+    power = settings.concept_power
+    return [ConceptMatch(CONCEPTS[i], share**power) for i, share in best if share > settings.concept_floor]
 
 
 def _soft_shares(groups: Mapping[str, Mapping[str, float]], settings: RankingSettings) -> dict[int, float]:
