@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -28,6 +29,8 @@ from warplens_tools.run.probe.job import JobCandidate, JobVariable
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
 
+#: What nvcc and ptxas say of code that only a device linker makes whole.
+_NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern function|Undefined reference to")
 #: Makes of a command the one that is run.
 Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
 
@@ -82,9 +85,18 @@ class Builder:
         """The unit as it is.
 
         Raises:
+            InputError: its device code calls that of other units, or launches kernels.
             CompileError, MissingToolError, TimeLimitError, CancelledError: as named.
         """
-        unit = self._compile(None, self._folder / "baseline", guarded, cancel)
+        try:
+            unit = self._compile(None, self._folder / "baseline", guarded, cancel)
+        except CompileError as error:
+            if not _NEEDS_LINKING.search(error.output):
+                raise
+            raise InputError(
+                f"{self.workload.unit} needs relocatable device code, which cannot be loaded by itself",
+                remedy="have the kernel's unit hold all device code that the kernel calls, and launch from the host",
+            ) from error
         self.fence.learn(unit.evidence)
         return unit
 

@@ -84,7 +84,7 @@ def choose(
     visitable = [s for s in shapes if s.launches]
     if not visitable:
         raise InputError(
-            f"{name} is launched only into graphs, by stream capture, where a launch cannot be visited",
+            f"{name} is launched only into graphs, by stream capture or as nodes, where it cannot be visited",
             remedy="measure it in a program, or with an option, that launches it without a graph",
         )
     shape = max(visitable, key=lambda s: s.total_ns)

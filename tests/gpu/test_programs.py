@@ -1,0 +1,81 @@
+"""Programs from different fields: each builds, and on a card is measured against itself or refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.gpu.catalogue import BESIDE, PROGRAMS, Program, catalogue
+
+from warplens.measure.builds import Builder
+from warplens.measure.judge import Judge
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.verdict import Candidate
+from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+from warplens_tools.errors import InputError
+from warplens_tools.run.build import build_program
+from warplens_tools.source.parse import parse
+from warplens_tools.text import SourceText
+
+ALL = catalogue()
+#: Each file once, though it may be started in several ways.
+BUILDS = tuple({program.name: program for program in ALL}.values())
+
+
+@pytest.fixture(scope="module")
+def toolchain() -> Toolchain:
+    found = resolve_toolchain()
+    if found.find("nvcc") is None:
+        pytest.skip("no nvcc")
+    return found
+
+
+def test_every_program_is_listed_and_they_are_many() -> None:
+    assert {program.name for program in ALL} == {path.stem for path in PROGRAMS.glob("*.cu")} - BESIDE
+    assert len(BUILDS) >= 30
+    assert len({program.name for program in ALL if program.hostile}) >= 8
+    assert len({program.field for program in ALL}) >= 20
+    assert all(program.said for program in ALL if program.states == ("refused",))
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.title)
+def test_its_kernel_is_seen_in_the_source(program: Program) -> None:
+    path = PROGRAMS / f"{program.name}.cu"
+    model = parse(SourceText.read(path), str(path))
+    kernels = {kernel.qualified_name for kernel in model.kernels}
+    assert model.has_main and kernels
+    assert program.kernel in {*kernels, "", "other"}
+
+
+@pytest.mark.compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("program", BUILDS, ids=lambda p: p.name)
+def test_it_builds(program: Program, toolchain: Toolchain, tmp_path: Path) -> None:
+    built = build_program(program.workload(), toolchain=toolchain, arch="sm_90", folder=tmp_path)
+    assert built.read_bytes().startswith(b"\x7fELF")
+
+
+@pytest.mark.compiler
+def test_a_unit_that_cannot_be_loaded_alone_is_refused_by_name(toolchain: Toolchain, tmp_path: Path) -> None:
+    (program,) = (p for p in ALL if p.name == "child_kernels")
+    builder = Builder(
+        program.workload(), toolchain=toolchain, arch="sm_90", folder=tmp_path, settings=MeasureSettings()
+    )
+    with pytest.raises(InputError, match=program.said):
+        builder.baseline()
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.title)
+def test_it_is_measured_or_refused(program: Program) -> None:
+    settings = MeasureSettings(measure_identical=True)
+    try:
+        with Judge(program.workload(), kernel=program.kernel, settings=settings) as judge:
+            (verdict,) = judge.judge([Candidate("same", "", "", ())])
+        state, reason = verdict.state, verdict.reason
+    except InputError as error:
+        state, reason = "refused", str(error)
+    assert state in program.states, reason
+    assert state != "refused" or program.said in reason
