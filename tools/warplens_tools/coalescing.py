@@ -16,8 +16,10 @@ from typing import Literal
 
 import msgspec
 
+from warplens_tools.address_evidence import pattern_of
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.banks import warp_lanes
+from warplens_tools.evidence import Tier
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView
@@ -41,6 +43,8 @@ _PROBES: tuple[dict[str, int], ...] = (
     {"parameter": 4096, "loop": 0, "block": 1, "grid size": 1024},
     {"parameter": 12288, "loop": 32, "block": 5, "grid size": 2048},
 )
+#: Sectors over the sectors needed from which what the source says is compared with SASS.
+_WASTE = 2.0
 #: Factor within which the two settings must agree; a row that is not a multiple of a line costs one sector more.
 _AGREE = 1.3
 
@@ -67,6 +71,8 @@ class WarpAccess(msgspec.Struct, frozen=True):
     used: int
     #: Lines whose instructions may be this access: its own, and those that use the record it is bound to.
     lines_used: tuple[int, ...]
+    #: The tier that tells it.
+    tier: Tier = "source"
 
     @property
     def overfetch(self) -> float:
@@ -91,7 +97,54 @@ def warp_accesses(view: KernelView) -> list[WarpAccess]:
     types = tuple(sorted(template_arguments(view).items()))
     sites = (block, tuple(sorted(known.items())), types, view.gpu.limits.sector_bytes)
     key = ("warp accesses", view.kernel.span, view.kernel.name, *sites)
-    return list(tree.remembered(key, lambda: _warp_accesses(view, block, known)))
+    found = tree.remembered(key, lambda: _warp_accesses(view, block, known))
+    every = tree.remembered(("global accesses", *key[1:]), lambda: _global_accesses(view, block))
+    return _as_compiled(view, found, every)
+
+
+def _global_accesses(view: KernelView, block: tuple[int, int, int] | None) -> tuple[ArrayAccess, ...]:
+    every = accesses(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3)
+    return tuple(a for a in every if a.space == "global")
+
+
+def _as_compiled(
+    view: KernelView, found: Sequence[WarpAccess], every: Sequence[ArrayAccess]
+) -> list[WarpAccess]:
+    """The accesses, where the source does not tell or tells of waste as SASS has them, if it tells."""
+    if view.evidence.worst is None:
+        return list(found)
+    told = {w.access.span: w for w in found}
+    joined = [_from_sass(view, a, told.get(a.span)) for a in every]
+    return [w for w in joined if w is not None]
+
+
+def _from_sass(view: KernelView, access: ArrayAccess, told: WarpAccess | None) -> WarpAccess | None:
+    if told is not None and told.overfetch < _WASTE:
+        return told
+    pattern = pattern_of(view, access, "global")
+    if pattern is None or pattern.sectors is None:
+        return told
+    # As in the source an offset that is not known counts as aligned: the fewest sectors.
+    sectors, size = pattern.sectors[0], view.gpu.limits.sector_bytes
+    least = max(1, math.ceil(pattern.wanted / size))
+    if told is not None and (pattern.wanted < told.wanted or sectors >= _WASTE * least):
+        return told
+    return WarpAccess(
+        access=access,
+        wanted=pattern.wanted,
+        sectors=sectors,
+        least=least,
+        lines=pattern.lines,
+        stride=pattern.stride,
+        # Who else uses what is left of the sectors SASS does not tell: taken to be served from L1.
+        rest="nobody" if sectors <= least else "block",
+        dram_sectors=pattern.wanted / size,
+        aligned=pattern.sectors[0] < pattern.sectors[1] or pattern.alignment % size == 0,
+        element=pattern.width,
+        used=pattern.width,
+        lines_used=(access.span.line,),
+        tier="binary",
+    )
 
 
 def _warp_accesses(

@@ -1,4 +1,8 @@
-"""Bank conflicts of a kernel's shared-memory accesses, from their addresses as functions of `threadIdx`."""
+"""Bank conflicts of a kernel's shared-memory accesses, from their addresses as functions of `threadIdx`.
+
+Where the source tells of a conflict, or does not tell, SASS decides if it does: the compiler may have merged
+scalar accesses into wide ones, which are served in other parts of a warp.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from warplens_tools.address_evidence import pattern_of
 from warplens_tools.banks import conflict_degree, warp_lanes, wavefronts
-from warplens_tools.evidence import CompiledKernel
+from warplens_tools.evidence import CompiledKernel, Tier
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView
 from warplens_tools.sass.attribution import kernel_line
@@ -26,6 +31,8 @@ class Conflict(msgspec.Struct, frozen=True):
     access: ArrayAccess
     degree: float
     passes: int
+    #: The tier that tells it.
+    tier: Tier = "source"
 
 
 def conflicts(view: KernelView) -> list[Conflict]:
@@ -33,7 +40,20 @@ def conflicts(view: KernelView) -> list[Conflict]:
     extents = block_extents(view.kernel, view.model)
     found = accesses(parse_tree(view.text), view.kernel, extents or UNKNOWN_DIM3)
     shared = [a for a in found if a.space == "shared"]
-    return [c for a in shared if (c := conflict_of(a, extents, view)) is not None]
+    every = [_as_compiled(a, conflict_of(a, extents, view), view) for a in shared]
+    return [c for c in every if c is not None]
+
+
+def _as_compiled(access: ArrayAccess, conflict: Conflict | None, view: KernelView) -> Conflict | None:
+    """What SASS tells of an access that the source does not tell or calls a conflict."""
+    if conflict is not None and conflict.degree <= 1.0:
+        return conflict
+    pattern = pattern_of(view, access, "shared")
+    if pattern is None or pattern.conflict is None or pattern.passes is None:
+        return conflict
+    if conflict is not None and (conflict.degree, conflict.passes) == (pattern.conflict, pattern.passes):
+        return conflict
+    return Conflict(access, pattern.conflict, pattern.passes, "binary")
 
 
 def conflict_of(

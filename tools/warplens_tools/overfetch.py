@@ -184,13 +184,14 @@ def sector_finding(
 def observations(view: KernelView, worst: WarpAccess) -> tuple[Observation, ...]:
     """Sectors per request from the addresses, and the instructions that SASS has on the line."""
     limits = view.gpu.limits
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    origin = binary.origin if worst.tier == "binary" and binary is not None else "tree-sitter"
     seen = [
         Observation(
-            "source", "tree-sitter", "sectors per request", float(worst.sectors), "", float(worst.least),
+            worst.tier, origin, "sectors per request", float(worst.sectors), "", float(worst.least),
             f"sectors of {limits.sector_bytes} bytes that hold the {worst.wanted} bytes a warp wants",
         )
     ]  # fmt: skip
-    compiled, binary = view.evidence.worst, view.evidence.binary
     if compiled is not None and binary is not None and compiled.instructions:
         count = sum(len(global_indices_on(view, compiled, line)) for line in worst.lines_used)
         seen.append(

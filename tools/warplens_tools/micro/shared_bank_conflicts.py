@@ -112,13 +112,14 @@ def _finding(
 
 def _observations(view: KernelView, worst: Conflict) -> tuple[Observation, ...]:
     banks = view.gpu.limits.shared_banks
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    origin = binary.origin if worst.tier == "binary" and binary is not None else "tree-sitter"
     seen = [
         Observation(
-            "source", "tree-sitter", "shared-memory passes per warp access", float(worst.passes), "",
+            worst.tier, origin, "shared-memory passes per warp access", float(worst.passes), "",
             round(worst.passes / worst.degree, 1), f"{banks} banks of {view.gpu.limits.shared_bank_bytes} bytes",
         )
     ]  # fmt: skip
-    compiled, binary = view.evidence.worst, view.evidence.binary
     if compiled is not None and binary is not None and compiled.instructions:
         count = len(shared_indices_on(view, compiled, worst.access.span.line))
         seen.append(Observation("binary", binary.origin, "LDS/STS instructions on the line", float(count)))

@@ -50,6 +50,9 @@ class AddressPattern(msgspec.Struct, frozen=True):
     alignment: int = 0
     #: Fewest and most sectors of a request, as the alignment leaves it open; None where not known.
     sectors: tuple[int, int] | None = None
+    #: Bytes that the lanes want, every byte once, and the fewest cache lines they lie in; 0 where not known.
+    wanted: int = 0
+    lines: int = 0
     #: Passes over those of a conflict-free access, and the passes; None where not known.
     conflict: float | None = None
     passes: int | None = None
@@ -72,23 +75,23 @@ def address_patterns(
     paths = paths_of(instructions)
     if isinstance(paths, str):
         return _unknown(instructions, paths)
-    found = _patterns(Follower(instructions, paths, launch), limits)
-    if block is None or all(_is_told(p) for p in found):
+    found, mixed = _patterns(Follower(instructions, paths, launch), limits)
+    if block is None or not mixed:
         return found
     every = warps_of(block)
     if len(every) * len(instructions) > MOST_INSTRUCTIONS:
         return found
     # what mixes the lane with the warp's number is known once the number is
     each = [launch_of(block, compiled.arch, warp) for warp in every]
-    single = [_patterns(Follower(instructions, paths, x), limits) for x in each if isinstance(x, Launch)]
+    single = [_patterns(Follower(instructions, paths, x), limits)[0] for x in each if isinstance(x, Launch)]
     return tuple(p if _is_told(p) else _merged([s[n] for s in single], p) for n, p in enumerate(found))
 
 
-def _patterns(follower: Follower, limits: Limits) -> tuple[AddressPattern, ...]:
-    """Every access of one warp, or of any."""
+def _patterns(follower: Follower, limits: Limits) -> tuple[tuple[AddressPattern, ...], bool]:
+    """Every access of one warp, or of any; and whether the number of the warp would tell more of them."""
     instructions = follower.instructions
     if not follower.settle():
-        return _unknown(instructions, "the loops are too entangled to be followed")
+        return _unknown(instructions, "the loops are too entangled to be followed"), False
     guarded = follower.guarded()
     reader = _Reader(follower, limits)
     found: dict[int, list[AddressPattern]] = {}
@@ -98,7 +101,7 @@ def _patterns(follower: Follower, limits: Limits) -> tuple[AddressPattern, ...]:
             found[i] = reader.accesses(i, state, part=part)
     for pattern in _unknown(instructions, "no path is known that leads to it"):
         found.setdefault(pattern.index, [pattern])
-    return tuple(pattern for i in sorted(found) for pattern in found[i])
+    return tuple(pattern for i in sorted(found) for pattern in found[i]), reader.mixed
 
 
 def _is_told(pattern: AddressPattern) -> bool:
@@ -119,6 +122,8 @@ def _merged(found: Sequence[AddressPattern], whole: AddressPattern) -> AddressPa
         stride=strides.pop() if len(strides) == 1 else None,
         alignment=min(p.alignment for p in found),
         sectors=(min(s[0] for s in sectors), max(s[1] for s in sectors)) if sectors else None,
+        wanted=max(p.wanted for p in found),
+        lines=max(p.lines for p in found),
         conflict=conflict,
         passes=passes,
         form=whole.form or "differs from warp to warp",
@@ -145,6 +150,7 @@ class _Reader:
         self.instructions = follower.instructions
         self.machine = follower.machine
         self.limits = limits
+        self.mixed = False
 
     def accesses(self, i: int, state: State, *, part: bool) -> list[AddressPattern]:
         """Those of one instruction; `part`: not all lanes of a warp make them."""
@@ -175,6 +181,7 @@ class _Reader:
         count: int = WARP,
     ) -> AddressPattern:
         if isinstance(held, Opaque):
+            self.mixed = self.mixed or held.mixed
             return AddressPattern(i, space, width, why=f"the address is not known: {held.why}")
         form, shared = lanes.describe(held), lanes.shared_part(held)
         if not shared.uniform:
@@ -211,18 +218,22 @@ def _own_alignment(width: int, own: Sequence[int]) -> int:
 def _with_sectors(
     found: AddressPattern, addresses: Sequence[int], first: int, width: int, base: int, limits: Limits
 ) -> AddressPattern:
-    counts = set()
-    for start in range(0, limits.sector_bytes, min(base, limits.sector_bytes)):
-        touched = {
-            s
-            for a in addresses
-            for s in range(
-                (a + first + start) // limits.sector_bytes,
-                (a + first + start + width - 1) // limits.sector_bytes + 1,
-            )
-        }
-        counts.add(len(touched))
-    return msgspec.structs.replace(found, sectors=(min(counts), max(counts)))
+    starts = [
+        first + start for start in range(0, limits.cache_line_bytes, min(base, limits.cache_line_bytes))
+    ]
+    sectors = [_units([a + start for a in addresses], width, limits.sector_bytes) for start in starts]
+    lines = [_units([a + start for a in addresses], width, limits.cache_line_bytes) for start in starts]
+    return msgspec.structs.replace(
+        found,
+        sectors=(min(sectors), max(sectors)),
+        wanted=_units(addresses, width, 1),
+        lines=min(lines),
+    )
+
+
+def _units(addresses: Sequence[int], width: int, size: int) -> int:
+    """Aligned stretches of `size` bytes that the lanes' accesses touch."""
+    return len({n for a in addresses for n in range(a // size, (a + width - 1) // size + 1)})
 
 
 def _with_conflicts(

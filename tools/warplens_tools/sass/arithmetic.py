@@ -74,7 +74,7 @@ def _high_product(inputs: Inputs) -> Held:
         return exact
     if all(v.uniform for v in operands):
         return inputs.fresh(1, False)
-    return Opaque("it is divided by a number that is no power of two")
+    return Opaque("it is divided by a number that is no power of two", mixed=True)
 
 
 def _scaled_add(inputs: Inputs) -> Held:
@@ -175,7 +175,7 @@ def _least(inputs: Inputs) -> Held:
     if exact is not None:
         return exact
     uniform = all(v.uniform for v in inputs.values)
-    return inputs.fresh(1, False) if uniform else Opaque("it is cut off at a bound")
+    return inputs.fresh(1, False) if uniform else Opaque("it is cut off at a bound", mixed=True)
 
 
 def _copy(inputs: Inputs) -> Held:

@@ -43,6 +43,8 @@ class Opaque(msgspec.Struct, frozen=True):
     """A register of which nothing is known, and why."""
 
     why: str
+    #: The number of the warp in its block would tell it.
+    mixed: bool = False
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -200,7 +202,7 @@ def shift_right(a: Value, bits: int, atoms: Atoms, fresh: Fresh, *, arithmetic: 
         return add(per_lane([signed(n) >> bits for n in numbers]), fresh(multiple >> bits, natural))
     if all(n < multiple for n in numbers):
         return fresh(1, natural)
-    return Opaque("a division mixes the lane's own part with an unknown one")
+    return Opaque("a division mixes the lane's own part with an unknown one", mixed=True)
 
 
 def bitwise(operands: Sequence[Value], operation: Callable[..., int], atoms: Atoms, fresh: Fresh) -> Held:
@@ -220,7 +222,7 @@ def bitwise(operands: Sequence[Value], operation: Callable[..., int], atoms: Ato
     if isinstance(high, tuple):
         return per_lane([a + b for a, b in zip(exact_low, high, strict=True)])
     if high is None:
-        return Opaque("a mask mixes the lane's own part with an unknown one")
+        return Opaque("a mask mixes the lane's own part with an unknown one", mixed=True)
     return add(per_lane(exact_low), fresh(high, False))
 
 
