@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 
@@ -68,10 +69,9 @@ def ptx_definitions(
         "SELECT operation, symbol_id FROM ptx WHERE operation >= ? AND operation < ?",
         (root + ".", root + "/"),
     )
-    wanted = _parts(operation)
     shares: dict[int, float] = {}
     for other, key in rows:
-        likeness = _likeness(wanted, _parts(str(other)))
+        likeness = _likeness(operation, str(other), settings.ptx_floor)
         if likeness >= settings.ptx_floor:
             shares[int(str(key))] = max(likeness, shares.get(int(str(key)), 0.0))
     if not shares:
@@ -87,17 +87,24 @@ def ptx_definitions(
     return [(hit, share / best) for hit, share in sorted(scored, key=lambda pair: -pair[1])[:4]]
 
 
-def _parts(operation: str) -> frozenset[str]:
-    return frozenset(re.split(r"\.|::", operation))
+@functools.lru_cache(maxsize=16384)
+def _parts(operation: str) -> tuple[frozenset[str], float]:
+    """The qualifiers of an operation and their weight; what tells nothing counts a fifth."""
+    parts = frozenset(re.split(r"\.|::", operation))
+    return parts, _weigh(parts)
 
 
-def _likeness(a: frozenset[str], b: frozenset[str]) -> float:
-    """Weighted overlap of qualifiers; what tells nothing counts a fifth."""
+def _weigh(parts: frozenset[str]) -> float:
+    return len(parts) - 0.8 * len(parts & _PTX_NEUTRAL)
 
-    def weigh(parts: frozenset[str]) -> float:
-        return sum(0.2 if p in _PTX_NEUTRAL else 1.0 for p in parts)
 
-    return weigh(a & b) / max(weigh(a | b), 0.1)
+def _likeness(wanted: str, other: str, floor: float) -> float:
+    """Weighted overlap of the qualifiers of two operations; 0 where it cannot reach `floor`."""
+    (a, weight_a), (b, weight_b) = _parts(wanted), _parts(other)
+    if min(weight_a, weight_b) < floor * max(weight_a, weight_b):
+        return 0.0
+    shared = _weigh(a & b)
+    return shared / max(weight_a + weight_b - shared, 0.1)
 
 
 def _boost_known(boosts: Boosts, facts: CodeFacts, reader: Reader, settings: RankingSettings) -> None:
