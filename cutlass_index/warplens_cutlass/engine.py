@@ -109,6 +109,7 @@ def with_reader(
         try:
             reader = open_reader(corpus, database)
             with reader.lock:
+                reader.refresh()
                 return action(reader)
         except sqlite3.DatabaseError as error:
             if reader is not None:

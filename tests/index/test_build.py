@@ -37,6 +37,17 @@ def test_a_folder_is_built_and_registered(mini: Corpus) -> None:
     assert state.header_share == 1.0 and state.skipped == ()
 
 
+def test_an_open_index_sees_an_update(mini: Corpus, folder: Path) -> None:
+    def line() -> int:
+        return search("cp_async_wait").results[0].line
+
+    before = line()
+    header = folder / "include/mini/arch/copy_sm80.hpp"
+    header.write_text("\n\n\n" + header.read_text())
+    update(mini)
+    assert line() == before + 3
+
+
 def test_who_includes_a_file_is_counted_and_kept_fresh(mini: Corpus, folder: Path) -> None:
     assert included(mini) == {"include/mini/arch/copy_sm80.hpp": 1, "include/mini/arch/mma_sm80.hpp": 1,
                               "include/mini/layout.hpp": 1}  # fmt: skip

@@ -18,8 +18,8 @@ from warplens_cutlass.words import edit_distance
 
 K = TypeVar("K")
 V = TypeVar("V")
-#: Names whose definitions and users an open index remembers.
-_KEPT = 2000
+#: Definitions, and names with their definitions and users, that an open index remembers.
+_KEPT = 4000
 
 
 class SymbolHit(msgspec.Struct, frozen=True):
@@ -60,10 +60,20 @@ class Reader:
         self.database = database
         self.lock = threading.RLock()
         self._db = open_to_read(database)
+        self._version = -1
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Forget what was remembered when another connection has changed the index since."""
+        version = int(self._db.execute("PRAGMA data_version").fetchone()[0])
+        if version == self._version:
+            return
+        self._version = version
         self._idf: dict[str, float] = {}
         self._paths: dict[str, list[int]] = {}
         self._technical: dict[str, float] = {}
         self._uses: dict[str, int] = {}
+        self._hits: dict[int, SymbolHit] = {}
         self._named: dict[tuple[str, ...], list[SymbolHit]] = {}
         self._users: dict[str, list[tuple[object, ...]]] = {}
         row = self._db.execute("SELECT count(*) FROM symbol_words").fetchone()
@@ -121,9 +131,14 @@ class Reader:
 
     def symbols(self, ids: Iterable[int]) -> dict[int, SymbolHit]:
         """Symbols by id."""
-        wanted = ",".join(map(str, set(ids)))
-        found = self._db.execute(f"SELECT {_COLUMNS} FROM {_FROM} WHERE s.id IN ({wanted})")
-        return {row[0]: _hit(row) for row in found}
+        wanted = set(ids)
+        found = {i: self._hits[i] for i in wanted if i in self._hits}
+        missing = ",".join(map(str, wanted - found.keys()))
+        if missing:
+            for row in self._db.execute(f"SELECT {_COLUMNS} FROM {_FROM} WHERE s.id IN ({missing})"):
+                hit = found[row[0]] = _hit(row)
+                _keep(self._hits, hit.id, hit)
+        return found
 
     def symbols_named(self, names: Iterable[str], limit: int = 400) -> list[SymbolHit]:
         """Symbols with one of these names, exactly."""
