@@ -8,6 +8,7 @@ moved with that part of the file, as long as it is the same to the letter.
 from __future__ import annotations
 
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -48,9 +49,10 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class KernelMemo:
-    """Analyses by what they rest on; bounded, oldest go first. For one thread at a time."""
+    """Analyses by what they rest on; bounded, oldest go first. Safe to use from several threads."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
         self._texts = PartTexts()
 
@@ -60,10 +62,11 @@ class KernelMemo:
 
     def find(self, basis: Basis, kernel: Kernel, text: SourceText) -> Analysed | None:
         """What is remembered of a kernel, on its lines in `text`; None where there is nothing."""
-        entry = self._entries.get(basis.key)
-        if entry is None:
-            return None
-        self._entries.move_to_end(basis.key)
+        with self._lock:
+            entry = self._entries.get(basis.key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(basis.key)
         now: tuple[Kernel | Part, ...] = (kernel, *basis.parts)
         deltas = [_delta(old, new, text) for old, new in zip(entry.anchors, now, strict=True)]
         if None in deltas or (entry.fixed and any(deltas)):
@@ -84,9 +87,10 @@ class KernelMemo:
         fixed = _NAMES_A_LINE.search(msgspec.json.encode(analysed)) is not None
         used = set(range(len(anchors))) if fixed else {0, *owners}
         kept = tuple(a if i in used else None for i, a in enumerate(anchors))
-        self._entries[basis.key] = _Entry(analysed, kept, fixed)
-        while len(self._entries) > _CAPACITY:
-            self._entries.popitem(last=False)
+        with self._lock:
+            self._entries[basis.key] = _Entry(analysed, kept, fixed)
+            while len(self._entries) > _CAPACITY:
+                self._entries.popitem(last=False)
 
 
 def spans_of(finding: Finding) -> Iterable[Span]:

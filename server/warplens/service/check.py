@@ -117,13 +117,23 @@ def check_binary(
 ) -> Checked:
     """The binary tier of one file; where it cannot be had, the source tier and the reason.
 
+    `on_partial` gets the source tier, then that with the resource report, while the compiler's tools run.
+
     Raises:
         CancelledError: `cancel` was triggered; nothing runs any more.
     """
 
-    def stage(evidence: BinaryEvidence) -> None:
+    told: list[Checked] = []
+
+    def tell(checked: Callable[[], Checked]) -> None:
         if on_partial is not None:
-            on_partial(check.binary(evidence))
+            told.append(checked())
+            on_partial(told[-1])
+
+    def stage(evidence: BinaryEvidence) -> None:
+        if not told:
+            tell(check.source)
+        tell(lambda: check.binary(evidence))
 
     try:
         evidence = collect_binary(
@@ -132,6 +142,7 @@ def check_binary(
             flags=tier.flags,
             arch=tier.arch,
             cache=tier.cache,
+            on_start=lambda: tell(check.source),
             on_stage=stage,
             cancel=cancel,
             timeout=tier.timeout,
@@ -140,6 +151,8 @@ def check_binary(
         raise
     except WarplensError as error:
         return check.failed(error)
+    if not told:
+        tell(check.source)
     return check.binary(evidence)
 
 

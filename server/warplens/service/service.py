@@ -63,9 +63,8 @@ class Service:
     def check_text(self, path: Path, text: str) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""
         settings = self.settings_for(path).settings
-        with self._lock:
-            file = FileCheck(path, SourceText(text), gpu_for(None, settings), settings, self._memo)
-            return file.source().report
+        file = FileCheck(path, SourceText(text), gpu_for(None, settings), settings, self._memo)
+        return file.source().report
 
     def check_file(
         self,
@@ -149,12 +148,10 @@ class Service:
         loaded = self.settings_for(path.absolute())
         settings = loaded.settings
         progress(f"reading {path.name}", None)
-        file = FileCheck(path, SourceText.read(path), gpu_for(options.arch, settings), settings)
+        file = FileCheck(path, SourceText.read(path), gpu_for(options.arch, settings), settings, self._memo)
         toolchain = self.toolchain(settings)
         if not wants_binary(options, settings, toolchain):
             return _with_reason(file.source(), path, options, settings)
-        if on_partial is not None:
-            on_partial(file.source().report)
         unit = self.unit(path.absolute(), loaded)
         if unit is None:
             return file.source().lacking(not_included(path))

@@ -34,6 +34,7 @@ def collect_binary(
     overlay: str | None = None,
     sass: bool = True,
     live_registers: bool = False,
+    on_start: Callable[[], None] | None = None,
     on_stage: Stage | None = None,
     cancel: CancelToken | None = None,
     timeout: float | None = DEFAULT_TIME_LIMIT,
@@ -46,7 +47,8 @@ def collect_binary(
     Args:
         overlay: text to compile in place of the file's own.
         live_registers: count live registers at every instruction too; nvdisasm takes up to a fifth longer.
-        on_stage: gets the evidence as soon as the resource report is there, if SASS is still to come.
+        on_start: called while nvcc runs; not where the unit is found in the cache.
+        on_stage: gets the evidence when the resource report is there, while the SASS is being made.
 
     Raises:
         As `compile_unit`.
@@ -74,6 +76,7 @@ def collect_binary(
             overlay=overlay,
             cancel=cancel,
             timeout=timeout,
+            on_start=on_start,
         )
         fresh = cache.keep(fresh)
     # Hashing what the unit was built from takes as long as parsing the SASS; nvdisasm leaves a core free.
@@ -109,11 +112,16 @@ def _with_sass(evidence: BinaryEvidence, using: _Disassembler) -> BinaryEvidence
     known = {name: using.cache.load_sass(key) for name, key in keys.items()}
     code = {name: instructions for name, instructions in known.items() if instructions is not None}
     unknown = [name for name in keys if name not in code]
-    if unknown and using.on_stage is not None:
-        using.on_stage(evidence)
+    tell = using.on_stage
     try:
         new = disassemble(
-            using.tool.path, path, cubin, unknown, live_registers=using.live_registers, cancel=using.cancel
+            using.tool.path,
+            path,
+            cubin,
+            unknown,
+            live_registers=using.live_registers,
+            cancel=using.cancel,
+            on_start=None if tell is None else (lambda: tell(evidence)),
         )
     except ToolFailedError as error:
         said = CompilerMessage(severity="warning", text=f"{error}; {error.remedy}")

@@ -41,6 +41,7 @@ def compile_unit(
     cancel: CancelToken | None = None,
     timeout: float | None = DEFAULT_TIME_LIMIT,
     through: Callable[[Sequence[str | Path]], Sequence[str | Path]] = tuple,
+    on_start: Callable[[], None] | None = None,
 ) -> BinaryEvidence:
     """Compile `unit` for `arch`, e.g. "sm_90a", writing only inside `workdir` (made, and left, by this call).
 
@@ -49,6 +50,7 @@ def compile_unit(
         workdir: takes the cubin and the PTX, whose paths the evidence names.
         timeout: seconds.
         through: makes of nvcc's command the one that is run, e.g. with a sandbox in front.
+        on_start: called while nvcc runs.
 
     Raises:
         InputError: no such file, not UTF-8, or an architecture or option that this nvcc does not know.
@@ -64,7 +66,14 @@ def compile_unit(
     workdir.mkdir(parents=True, exist_ok=True)
     command = _command(nvcc.path, unit, flags, arch, workdir, overlay)
     directory = Path(flags.directory) if flags.directory and Path(flags.directory).is_dir() else unit.parent
-    done = run(through(command), cwd=directory, env=tool_environment(workdir), cancel=cancel, timeout=timeout)
+    done = run(
+        through(command),
+        cwd=directory,
+        env=tool_environment(workdir),
+        cancel=cancel,
+        timeout=timeout,
+        on_start=on_start,
+    )
     ptx_path = next(iter(sorted(workdir.glob("*.ptx"))), None)
     ptx = ptx_path.read_text(errors="replace") if ptx_path else ""
     output = done.stderr + done.stdout

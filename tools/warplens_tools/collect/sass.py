@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -149,8 +149,11 @@ def disassemble(
     *,
     live_registers: bool = False,
     cancel: CancelToken | None = None,
+    on_start: Callable[[], None] | None = None,
 ) -> dict[str, tuple[Instruction, ...]]:
     """Instructions, without lines, of the functions `names` of the cubin at `path`.
+
+    `on_start` is called while nvdisasm runs; not where there is nothing to disassemble.
 
     Raises:
         ToolFailedError: nvdisasm rejected the cubin, as an nvdisasm older than the compiler does.
@@ -162,7 +165,7 @@ def disassemble(
         return {}
     live = ["-lrm", "count"] if live_registers else []
     command = [nvdisasm, "-c", *live, "-fun", only, path]
-    done = run(command, cancel=cancel, timeout=_TIME_LIMIT)
+    done = run(command, cancel=cancel, timeout=_TIME_LIMIT, on_start=on_start)
     if done.status != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise ToolFailedError(

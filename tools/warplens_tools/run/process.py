@@ -38,10 +38,12 @@ def run(
     cancel: CancelToken | None = None,
     stdin: str | None = None,
     on_line: Callable[[str], None] | None = None,
+    on_start: Callable[[], None] | None = None,
 ) -> Completed:
     """Run a program to its end; `timeout` in seconds. A non-zero status is the caller's to judge.
 
-    `on_line` gets every line of its standard output as it comes, from another thread.
+    `on_line` gets every line of its standard output as it comes, from another thread. `on_start` is called
+    once it runs, from this thread: work that need not wait for it, and should be brief.
 
     Raises:
         MissingToolError: there is no such program.
@@ -68,6 +70,8 @@ def run(
         raise MissingToolError(f"{command[0]} cannot be started: {error.strerror}") from error
     remove = cancel.on_cancel(lambda: kill_tree(process)) if cancel is not None else None
     try:
+        if on_start is not None:
+            on_start()
         out, err = _communicate(process, stdin, timeout, on_line)
     except subprocess.TimeoutExpired as error:
         raise TimeLimitError(f"{Path(command[0]).name} was stopped after {timeout:g} s") from error

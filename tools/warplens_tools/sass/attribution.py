@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,11 +18,15 @@ TRIPS_PER_LEVEL = 32.0
 def kernel_line(instruction: Instruction, path: str, kernel: Kernel) -> int | None:
     """The 1-based line of `kernel` the instruction belongs to: the innermost link of its inline chain
     that lies inside the kernel's definition; None where the chain never enters it."""
-    name = Path(path).name
     for place in instruction.lines:
-        if Path(place.path).name == name and kernel.span.contains_line(place.line):
+        if kernel.span.contains_line(place.line) and _same_name(place.path, path):
             return place.line
     return None
+
+
+@functools.lru_cache(maxsize=256)
+def _same_name(one: str, other: str) -> bool:
+    return Path(one).name == Path(other).name
 
 
 def weights(flow: Flow) -> list[float]:

@@ -59,7 +59,22 @@ def analyse(instructions: Sequence[Instruction]) -> Flow:
     """Blocks, loops and nesting of one kernel; an empty kernel gives an empty flow.
 
     Indirect branches (BRX) get no successors: code reached only through them counts as outside loops.
+    Every tool asks this of the same kernel: the last answer is kept.
     """
+    global _last
+    kept = _last
+    if kept is not None and kept[0] is instructions:
+        return kept[1]
+    flow = _analyse(instructions)
+    if isinstance(instructions, tuple):
+        _last = (instructions, flow)
+    return flow
+
+
+_last: tuple[Sequence[Instruction], Flow] | None = None
+
+
+def _analyse(instructions: Sequence[Instruction]) -> Flow:
     blocks = _blocks(instructions)
     loops = _nest(_natural_loops(blocks))
     depths = [0] * len(instructions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import threading
 from collections import OrderedDict
 from typing import Literal
 
@@ -66,21 +67,20 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class PartTexts:
-    """Remembers what was read of a part's text; bounded, oldest go first. For one thread at a time."""
+    """Remembers what was read of a part's text; bounded, oldest go first. Safe to use from several threads."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._known: OrderedDict[bytes, PartText] = OrderedDict()
 
     def of(self, written: str, code: str, function: Function | None, body: int) -> PartText:
         """`code` is the masked `written`; `body` where the body of `function` begins in it."""
         key = digest(written, code, "" if function is None else function.header, str(body))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _read(key, code, function, body)
+        with self._lock:
+            found = self._known.pop(key, None) or _read(key, code, function, body)
+            self._known[key] = found
             while len(self._known) > _CAPACITY:
                 self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(key)
         return found
 
 
