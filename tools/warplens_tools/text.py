@@ -11,6 +11,7 @@ import bisect
 import difflib
 import itertools
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -52,11 +53,15 @@ class SourceText:
 
     `newline` is the file's own line ending ("\\n" or "\\r\\n"); a rewrite that adds lines uses it.
     Lines end at "\\n", "\\r\\n" or "\\r", as in the language server protocol.
+    `defines` are the macros (name to body) of the command line that the text is compiled with.
     """
 
-    def __init__(self, text: str, *, encoding: str = "utf-8") -> None:
+    def __init__(
+        self, text: str, *, encoding: str = "utf-8", defines: Mapping[str, str] | None = None
+    ) -> None:
         self.text = text
         self.encoding = encoding
+        self.defines = dict(defines or {})
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self._starts = _line_starts(text)
 
@@ -87,6 +92,10 @@ class SourceText:
         if b"\0" in data[:8192]:
             raise InputError(f"{name} is a binary file, not CUDA source")
         return cls(data.decode("utf-8", errors="replace"))
+
+    def compiled_with(self, defines: Mapping[str, str]) -> SourceText:
+        """The same text under the macros of a command line."""
+        return SourceText(self.text, encoding=self.encoding, defines=defines)
 
     @property
     def line_count(self) -> int:
@@ -147,7 +156,7 @@ class SourceText:
             parts += [self.text[at:start], edits[index].new_text]
             at = end
         parts.append(self.text[at:])
-        return SourceText("".join(parts), encoding=self.encoding)
+        return SourceText("".join(parts), encoding=self.encoding, defines=self.defines)
 
     def encode(self) -> bytes:
         """The bytes to write back, with the byte-order mark the file came with."""

@@ -73,6 +73,7 @@ class Analysis:
 
     def everything(self) -> None:
         """Settings, trust or a shared dependency changed: check every open file again."""
+        self._session.forget_builds()
         for key in list(self._session.files):
             if not self._session.trusted:
                 self._saves.cancel(key)

@@ -159,6 +159,11 @@ class Session:
         """Read settings anew: a settings file changed. Services read theirs for every check."""
         self._settings.clear()
 
+    def forget_builds(self) -> None:
+        """Read anew how files are built."""
+        for service in self._services.values():
+            service.forget_builds()
+
     def accepts(self, method: str) -> bool:
         """Whether the client said that it handles this message of Warplens' own."""
         return method in self.options.accepts

@@ -60,8 +60,10 @@ def profile_file(
         CancelledError: `cancel` was triggered.
     """
     loaded = service.settings_for(path.absolute())
-    file = FileCheck(path, SourceText.read(path), gpu_for(options.arch, loaded.settings), loaded.settings)
     unit = service.unit(path.absolute(), loaded)
+    defines = service.build_defines(path.absolute(), unit or path.absolute(), loaded)
+    text = SourceText.read(path).compiled_with(defines)
+    file = FileCheck(path, text, gpu_for(options.arch, loaded.settings), loaded.settings)
     kernels = _chosen(file, unit, options.kernel)
     binary, unknown = _binary(service, file, unit, loaded, options, progress, cancel)
     arch = binary.arch if binary is not None else file.gpu.arch

@@ -20,7 +20,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
 from warplens_tools.collect import doctor
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import unit_flags
+from warplens_tools.collect.flags import CompileFlags, unit_flags
 from warplens_tools.collect.toolchain import Toolchain, ToolchainSettings, resolve_toolchain
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TIERS, Tier, Unknown
@@ -47,10 +47,16 @@ class Service:
         self._lock = threading.Lock()
         self._cache: BinaryCache | None = None
         self._memo = KernelMemo()
+        #: Of the files looked at, as their last check found them.
+        self._defines: dict[Path, dict[str, str]] = {}
 
     def configure(self, editor: Mapping[str, Any]) -> None:
         """Take the editor's settings (camelCase, as `settings.load` reads them); they override the file's."""
         self._editor = dict(editor)
+
+    def forget_builds(self) -> None:
+        """Read anew how files are built: settings or a compile_commands.json changed."""
+        self._defines.clear()
 
     def settings_for(self, path: Path) -> Loaded:
         """The settings that count for a file.
@@ -62,9 +68,22 @@ class Service:
 
     def check_text(self, path: Path, text: str) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""
-        settings = self.settings_for(path).settings
-        file = FileCheck(path, SourceText(text), gpu_for(None, settings), settings, self._memo)
-        return file.source().report
+        loaded = self.settings_for(path)
+        defines = self._defines.get(path)
+        if defines is None:
+            defines = self.build_defines(path, path, loaded)
+        source = SourceText(text, defines=defines)
+        gpu = gpu_for(None, loaded.settings)
+        return FileCheck(path, source, gpu, loaded.settings, self._memo).source().report
+
+    def build_defines(self, path: Path, unit: Path, loaded: Loaded) -> dict[str, str]:
+        """The macros of the command line that `path` is compiled with, in `unit`."""
+        try:
+            flags = unit_flags(unit, configured=loaded.settings.flags, root=Path(loaded.root))
+        except InputError:  # the check of the saved file says so
+            flags = CompileFlags((), "")
+        defines = self._defines[path] = flags.defines
+        return defines
 
     def check_file(
         self,
@@ -148,11 +167,13 @@ class Service:
         loaded = self.settings_for(path.absolute())
         settings = loaded.settings
         progress(f"reading {path.name}", None)
-        file = FileCheck(path, SourceText.read(path), gpu_for(options.arch, settings), settings, self._memo)
-        toolchain = self.toolchain(settings)
-        if not wants_binary(options, settings, toolchain):
+        text = SourceText.read(path)
+        binary = wants_binary(options, settings, self.toolchain(settings))
+        unit = self.unit(path.absolute(), loaded) if binary else path.absolute()
+        text = text.compiled_with(self.build_defines(path.absolute(), unit or path.absolute(), loaded))
+        file = FileCheck(path, text, gpu_for(options.arch, settings), settings, self._memo)
+        if not binary:
             return _with_reason(file.source(), path, options, settings)
-        unit = self.unit(path.absolute(), loaded)
         if unit is None:
             return file.source().lacking(not_included(path))
         progress(f"compiling {unit.name}", None)

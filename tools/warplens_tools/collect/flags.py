@@ -7,6 +7,7 @@ what says where output goes, which architectures the build is for (kept apart), 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -56,6 +57,10 @@ _KEEP_WITH_VALUE = {
 _SLOW_OPTIMISER = {"-O0", "--opt-level=0", "-O=0", "--opt-level", "0"}
 
 
+_DEFINE = re.compile(r"(?:-D|--define-macro=)([A-Za-z_]\w*)(?:=(.*))?", re.DOTALL)
+_UNDEFINE = re.compile(r"(?:-U|--undefine-macro=)([A-Za-z_]\w*)")
+
+
 class CompileFlags(msgspec.Struct, frozen=True):
     """Flags for one unit, without output, source and architecture."""
 
@@ -68,6 +73,18 @@ class CompileFlags(msgspec.Struct, frozen=True):
     architectures: tuple[str, ...] = ()
     #: What to say before any finding: options that make the build's code differ from what is analysed.
     messages: tuple[CompilerMessage, ...] = ()
+
+    @property
+    def defines(self) -> dict[str, str]:
+        """The object-like macros that the flags define for device code, name to body."""
+        found: dict[str, str] = {}
+        for word in self.arguments:
+            define, undefine = _DEFINE.fullmatch(word), _UNDEFINE.fullmatch(word)
+            if define:
+                found[define[1]] = "1" if define[2] is None else define[2]
+            elif undefine:
+                found.pop(undefine[1], None)
+        return found
 
 
 def unit_flags(unit: Path, *, configured: Sequence[str] = (), root: Path | None = None) -> CompileFlags:

@@ -30,7 +30,7 @@ _MAX_ERRORS = 200
 def parse(text: SourceText, path: str, defines: Mapping[str, str] | None = None) -> SourceModel:
     """What `text` says: kernels, launches, constants, includes. Never raises on broken code.
 
-    `defines` are the macros of the command line (name to body), where they are known; an
+    `defines` are the macros of the command line (name to body), None for those that `text` carries; an
     `#ifndef TILE` default counts unless they say otherwise.
     """
     return model_of(parse_tree(text, defines), path)

@@ -240,15 +240,16 @@ def _order(node: Node) -> tuple[int, int]:
 def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> SourceTree:
     """Parse `text`. Never raises on broken code: what cannot be read is an ERROR node.
 
-    `defines` are the macros of the command line, name to body.
+    `defines` are the macros of the command line, name to body; None takes those that the text carries.
     """
-    key = (text.text, text.encoding, tuple(sorted((defines or {}).items())))
+    defines = text.defines if defines is None else defines
+    key = (text.text, text.encoding, tuple(sorted(defines.items())))
     with _LOCK:
         if key in _KEPT:
             _KEPT.move_to_end(key)
             return _KEPT[key]
         before = next((t for t in reversed(_KEPT.values()) if _is_similar(t.text.text, text.text)), None)
-    masked = mask(text.text, defines or {})
+    masked = mask(text.text, defines)
     tree = _parsed(text, masked, None, before)
     with _LOCK:
         _KEPT[key] = tree
