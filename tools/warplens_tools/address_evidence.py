@@ -24,10 +24,9 @@ def pattern_of(view: KernelView, access: ArrayAccess, space: Space) -> AddressPa
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         return None
-    patterns = _patterns(_Kept(compiled), block_extents(view.kernel, view.model), view.gpu.limits)
     found = [
         p
-        for p in patterns
+        for p in patterns_of(view, compiled)
         if p.space == space
         and kernel_line(compiled.instructions[p.index], view.model.path, view.kernel) == access.span.line
         and _may_be(access, compiled.instructions[p.index])
@@ -36,6 +35,11 @@ def pattern_of(view: KernelView, access: ArrayAccess, space: Space) -> AddressPa
     if len(told) != 1 or (found[0].sectors is None and found[0].conflict is None):
         return None
     return found[0]
+
+
+def patterns_of(view: KernelView, compiled: CompiledKernel) -> tuple[AddressPattern, ...]:
+    """`sass.addresses.address_patterns` of a compiled kernel as the file launches it, worked out once."""
+    return _patterns(_Kept(compiled), block_extents(view.kernel, view.model), view.gpu.limits)
 
 
 def _may_be(access: ArrayAccess, instruction: Instruction) -> bool:

@@ -10,20 +10,19 @@ from collections.abc import Sequence
 
 import msgspec
 
+from warplens_tools.address_evidence import patterns_of
 from warplens_tools.coalescing import warp_accesses
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.gain import bound_ratio, make_gain
-from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.overfetch import REPORTED, WORTH, Cause
-from warplens_tools.sass.addresses import AddressPattern, address_patterns
+from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load, space_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.sass.varying import lane_dependent
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.traffic import dram_bytes_per_clock, dram_floor, l1_overflows, l2_bytes_per_clock
 
 #: Bytes between lanes up to which a constant stride is that of a record, as in `overfetch`.
@@ -74,16 +73,6 @@ def scattered(view: KernelView) -> list[Scattered]:
             found += _of_line(compiled, flow, line, alike, patterns, differing)
     weight = weights(flow)
     return sorted(found, key=lambda s: (-(s.sectors - s.least) * weight[s.indices[0]], s.line))
-
-
-def patterns_of(view: KernelView, compiled: CompiledKernel) -> tuple[AddressPattern, ...]:
-    """`address_patterns` of a kernel, worked out once for a text."""
-    block = block_extents(view.kernel, view.model)
-    kept: tuple[CompiledKernel, tuple[AddressPattern, ...]] = parse_tree(view.text).remembered(
-        ("address patterns", id(compiled), block),
-        lambda: (compiled, address_patterns(compiled, block, view.gpu.limits)),
-    )
-    return kept[1]
 
 
 def _of_line(
