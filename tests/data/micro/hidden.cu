@@ -77,3 +77,53 @@ void run(float *out, const float *in, Columns c, float4 *pixels, const uchar4 *b
     rows_in_a_struct<<<512, 256>>>(c);
     map_pixels<<<4096, 256>>>(pixels, bytes, Tone{1.5f});
 }
+
+template <class T>
+struct Matrix {
+    T *data;
+    int rows, columns;
+    __device__ T &at(int r, int c) const { return data[r * columns + c]; }
+};
+
+__global__ void product_of_views(Matrix<float> c, Matrix<const float> a, Matrix<const float> b)
+{
+    int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < a.columns; ++k) sum += a.at(row, k) * b.at(k, column);  // expect: missing-cache-reuse
+    c.at(row, column) = sum;
+}
+
+template <int R, int C>
+struct Tile {
+    float cells[R * C];
+    __device__ float &operator()(int r, int c) { return cells[r * C + c]; }
+};
+
+template <class Cells>
+__device__ void turn(Cells &tile, float *__restrict__ out, const float *__restrict__ in, int pitch)
+{
+    int x = threadIdx.x, y = threadIdx.y;
+    for (int r = y; r < 32; r += 8) tile(r, x) = in[(blockIdx.y * 32 + r) * pitch + blockIdx.x * 32 + x];
+    __syncthreads();
+    for (int r = y; r < 32; r += 8)
+        out[(blockIdx.x * 32 + r) * pitch + blockIdx.y * 32 + x] = tile(x, r);
+}
+
+__global__ void turn_in_conflict(float *__restrict__ out, const float *__restrict__ in, int pitch)
+{
+    __shared__ Tile<32, 32> tile;
+    turn(tile, out, in, pitch);  // expect: shared-bank-conflicts
+}
+
+__global__ void turn_padded(float *__restrict__ out, const float *__restrict__ in, int pitch)
+{
+    __shared__ Tile<32, 33> tile;
+    turn(tile, out, in, pitch);
+}
+
+void run_views(Matrix<float> c, Matrix<const float> a, Matrix<const float> b, float *out, const float *in)
+{
+    product_of_views<<<dim3(64, 256), dim3(32, 8)>>>(c, a, b);
+    turn_in_conflict<<<dim3(64, 64), dim3(32, 8)>>>(out, in, 2048);
+    turn_padded<<<dim3(64, 64), dim3(32, 8)>>>(out, in, 2048);
+}

@@ -27,12 +27,12 @@ __global__ void darken(Image<const float> from, Image<float> to, int width)
     if (x < width) to.pixels[y * to.pitch + x] = 0.5f * from.pixels[y * from.pitch + x];
 }
 
-// Where a member is set anew, what it points to is not known.
+// Where a member is set anew, what it points to is not known; SASS shows how far the lanes are apart all the same.
 __global__ void halves(Image<float> image, float *other, int n, int which)
 {
     if (which) image.pixels = other;
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) image.pixels[i * image.pitch] *= 0.5f;
+    if (i < n) image.pixels[i * image.pitch] *= 0.5f;  // expect: uncoalesced-global-read // expect: uncoalesced-global-write
 }
 
 template <class T>

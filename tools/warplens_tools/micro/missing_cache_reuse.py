@@ -44,9 +44,10 @@ from collections.abc import Iterator, Sequence
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.gain import bound_ratio, make_gain
+from warplens_tools.hidden_reuse import hidden_rereads
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.reuse import Reread, rereads
-from warplens_tools.sass.attribution import kernel_line, weights
+from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import pipe_cycles
@@ -66,7 +67,10 @@ def check(view: KernelView) -> Iterator[Finding]:
     """One finding per kernel, on the deepest loads that are read most often."""
     found = [r for r in rereads(view) if r.times >= REUSED]
     compiled = view.evidence.worst
-    if not found or compiled is None or not compiled.instructions:
+    if compiled is None or not compiled.instructions:
+        return
+    if not found:
+        yield from _hidden(view, compiled)
         return
     depth = max(len(r.access.loops) for r in found)
     found = [r for r in found if len(r.access.loops) == depth]
@@ -97,6 +101,43 @@ def check(view: KernelView) -> Iterator[Finding]:
     )
 
 
+def _hidden(view: KernelView, compiled: CompiledKernel) -> Iterator[Finding]:
+    """Loads of the deepest loop whose addresses leave out the lane, or the warp, and that only SASS shows."""
+    binary = view.evidence.binary
+    reused = hidden_rereads(view, compiled)
+    if binary is None or min(reused.values(), default=0) < REUSED:
+        return
+    weight = weights(analyse(compiled.instructions))
+    kept = [w * KEPT if i in reused else w for i, w in enumerate(weight)]
+    gain = _bounds(view, compiled, weight, kept)
+    if gain is None or gain.estimate < WORTH:
+        return
+    times = min(reused.values())
+    line = hottest_line(compiled, analyse(compiled.instructions), list(reused), view.model.path, view.kernel)
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"{times} threads of a block and more load each element that this line's loop reads from global memory: "
+            "loads, not arithmetic, take its time."
+        ),
+        guidance=(
+            "Bring tiles of what the loop reads into shared memory once per block, and let each thread compute several "
+            "outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
+        ),
+        evidence=(
+            Observation("binary", binary.origin, "threads of a block per element", float(times), "", REUSED),
+            Observation("binary", binary.origin, "such loads in the deepest loop", float(len(reused))),
+        ),
+        gain=gain,
+        index_query="sgemm shared memory tile register blocking",
+    )
+
+
 def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -> Gain | None:
     """Bounds with the loads as they are, over bounds with a quarter of them; None where loads are no roof."""
     weight = weights(analyse(compiled.instructions))
@@ -107,6 +148,12 @@ def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -
         else w
         for x, w in zip(compiled.instructions, weight, strict=True)
     ]
+    return _bounds(view, compiled, weight, kept)
+
+
+def _bounds(
+    view: KernelView, compiled: CompiledKernel, weight: Sequence[float], kept: Sequence[float]
+) -> Gain | None:
     before = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
     after = pipe_cycles(compiled.instructions, kept, view.gpu) | dram_floor(compiled, kept, view)
     paths = ("lsu", "l1 lines", "l2")

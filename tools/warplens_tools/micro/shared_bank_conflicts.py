@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.address_evidence import patterns_of
 from warplens_tools.conflicts import Conflict, conflicts, extra_passes, shared_indices_on
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Confidence, Finding, Fix, Gain, RelatedSpan
@@ -44,7 +45,7 @@ from warplens_tools.measured import judge_by_wavefronts
 from warplens_tools.micro.base import KernelView, MicroTool
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.pad_shared_tile import REWRITE
-from warplens_tools.sass.attribution import weights
+from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.model import ArrayDeclaration
@@ -57,8 +58,6 @@ REPORTED, WARNED = 2.0, 4.0
 def check(view: KernelView) -> Iterator[Finding]:
     """One finding per array, on the access with the most passes in the deepest loop."""
     arrays = {a.name: a for a in view.kernel.arrays if a.space == "shared"}
-    if not arrays:
-        return
     known = block_extents(view.kernel, view.model) is not None
     found: dict[str, list[Conflict]] = {}
     for conflict in conflicts(view):
@@ -68,6 +67,53 @@ def check(view: KernelView) -> Iterator[Finding]:
         worst = max(group, key=lambda c: (c.degree, len(c.access.loops)))
         if worst.degree >= REPORTED and _still_there(view, worst):
             yield _finding(view, arrays[name], worst, group, known=known)
+    if not found:
+        yield from _hidden(view)
+
+
+def _hidden(view: KernelView) -> Iterator[Finding]:
+    """A conflict that only SASS shows: its array is indexed by a function or a class of the program's own."""
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    if compiled is None or binary is None or not compiled.instructions:
+        return
+    if not any(x.opcode in ("LDS", "STS") for x in compiled.instructions):
+        return
+    shared = [
+        p for p in patterns_of(view, compiled) if p.space == "shared" and (p.conflict or 0.0) >= REPORTED
+    ]
+    if not shared:
+        return
+    weight = weights(analyse(compiled.instructions))
+    worst = max(shared, key=lambda p: weight[p.index] * (p.conflict or 0.0))
+    after = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
+    extra = sum(weight[p.index] * (p.passes or 0) * (1.0 - 1.0 / (p.conflict or 1.0)) for p in shared)
+    ratio = bound_ratio(after | {"lsu": after.get("lsu", 0.0) + extra}, after)
+    degree, passes = worst.conflict or 1.0, worst.passes or 1
+    doing = "reads" if compiled.instructions[worst.index].opcode == "LDS" else "writes"
+    yield Finding(
+        code=TOOL.code,
+        slug=TOOL.slug,
+        kernel=view.kernel.qualified_name,
+        span=view.line_span(kernel_line(compiled.instructions[worst.index], view.model.path, view.kernel)),
+        severity="warning" if degree >= WARNED else "information",
+        confidence="high" if block_extents(view.kernel, view.model) is not None else "medium",
+        message=(
+            f"A warp {doing} {passes} words of one bank of shared memory here: each access takes {passes} passes "
+            f"instead of {round(passes / degree)}."
+        ),
+        guidance=(
+            "Pad the rows of the tile by one word so that neighbouring lanes fall into different banks, or swizzle "
+            "the column index with the row (column ^ row)."
+        ),
+        evidence=(
+            Observation(
+                "binary", binary.origin, "shared-memory passes per warp access", float(passes), "",
+                round(passes / degree, 1), "addresses of the lanes, from SASS",
+            ),
+        ),
+        gain=make_gain(ratio, 1.0, ratio),
+        index_query="shared memory swizzle layout bank conflict free transpose",
+    )  # fmt: skip
 
 
 def _still_there(view: KernelView, conflict: Conflict) -> bool:
