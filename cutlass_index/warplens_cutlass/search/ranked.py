@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 
 import msgspec
@@ -23,13 +24,20 @@ class Ranked(msgspec.Struct, frozen=True):
 def spread(ranked: Iterable[Ranked], limit: int, settings: RankingSettings) -> list[Ranked]:
     """Take the best again and again; each further result of one file or example folder counts less."""
     pool = sorted(ranked, key=lambda r: -r.score)[: limit * 6]
+    heap = [(-r.score, place) for place, r in enumerate(pool)]
     chosen: list[Ranked] = []
     files: dict[str, int] = {}
     folders: dict[str, int] = {}
     names: dict[str, int] = {}
-    while pool and len(chosen) < limit:
-        best = max(pool, key=lambda r: r.score * _crowding(r, files, folders, names, settings))
-        pool.remove(best)
+    while heap and len(chosen) < limit:
+        # Crowding only grows: what stays ahead of the next one's former worth is the best.
+        place = heap[0][1]
+        best = pool[place]
+        worth = best.score * _crowding(best, files, folders, names, settings)
+        heapq.heapreplace(heap, (-worth, place))
+        if heap[0] != (-worth, place):
+            continue
+        heapq.heappop(heap)
         chosen.append(best)
         files[best.hit.path] = files.get(best.hit.path, 0) + 1
         folder = example_folder(best.hit)

@@ -50,6 +50,8 @@ def candidates(
     if table == "symbol_words":
         # Bodies mention everything; a definition that holds the words nowhere else is seldom meant.
         query = f"{{name doc}} : ({query})"
+    elif table == "file_words":
+        query = f"{{path title doc names remarks}} : ({query})"
     ranks = ", ".join(f"{w:g}" for w in weights)
     sql = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY bm25({table}, {ranks}) LIMIT ?"
     return [int(str(row[0])) for row in reader.rows(sql, (query, limit))]
