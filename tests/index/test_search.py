@@ -5,6 +5,7 @@ from warplens_cutlass.concepts.glossary import entries
 from warplens_cutlass.concepts.glossary_cute import CUTE
 from warplens_cutlass.concepts.glossary_examples import EXAMPLES
 from warplens_cutlass.concepts.glossary_library import LIBRARY
+from warplens_cutlass.concepts.glossary_parts import PARTS
 from warplens_cutlass.engine import SearchOptions, search
 from warplens_cutlass.lookup import definitions_of, look_up, workspace_symbols
 from warplens_cutlass.reading import CHARACTERS_PER_TOKEN, agent_read, agent_search, read
@@ -65,7 +66,7 @@ def test_questions_are_understood_without_the_words_of_the_code(query: str, symb
 
 
 def test_every_entry_of_the_glossaries_is_read() -> None:
-    for text in (CUTE, LIBRARY, EXAMPLES):
+    for text in (CUTE, LIBRARY, EXAMPLES, PARTS):
         found = list(entries(text))
         assert len(found) == sum(line.startswith("=") for line in text.splitlines())
         assert all(c.words and (c.symbols or c.examples) for c in found)

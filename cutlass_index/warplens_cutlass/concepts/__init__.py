@@ -9,6 +9,7 @@ from warplens_cutlass.concepts import (
     glossary_cute,
     glossary_examples,
     glossary_library,
+    glossary_parts,
     layouts,
     library,
     multiplying,
@@ -31,6 +32,7 @@ CONCEPTS: tuple[Concept, ...] = (
     *library.CONCEPTS,
     *glossary.entries(glossary_cute.CUTE),
     *glossary.entries(glossary_library.LIBRARY),
+    *glossary.entries(glossary_parts.PARTS),
     *glossary.entries(glossary_examples.EXAMPLES, shown=True),
 )
 
