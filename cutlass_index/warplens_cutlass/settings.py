@@ -90,6 +90,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     concept_length: float = 0.15
     concept_share: float = 1.0
     concept_floor: float = 0.2
+    #: What each file beyond the third that defines the same name takes from what a concept adds to it.
+    crowd: float = 0.03
     #: What a file gains of each further concept that names it.
     further_concept: float = 0.5
     #: What a candidate gains per covered share above 0.6 of the question's weight.

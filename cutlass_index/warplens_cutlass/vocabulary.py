@@ -7,6 +7,7 @@ an entry of several words counts where all of them are found. Phrases of questio
 from __future__ import annotations
 
 import functools
+import re
 
 from warplens_cutlass.words import STOP_WORDS, split, stem
 
@@ -116,8 +117,12 @@ _PHRASES = {
     "thread block": "cta", "layer normalization": "layernorm", "layer norm": "layernorm", "rms norm": "rmsnorm",
     "multi head": "mha", "flash attention": "attention", "mixture of experts": "moe", "multi stage": "multistage",
     "2 4": "sparse", "half precision": "fp16", "single precision": "fp32", "double precision": "fp64",
-    "8 bit": "int8", "4 bit": "int4", "micro scaling": "mx",
+    "8 bit float": "fp8", "6 bit float": "fp6", "4 bit float": "fp4", "16 bit float": "fp16", "8 bit": "int8", "4 bit": "int4", "micro scaling": "mx",
 }  # fmt: skip
+
+
+#: A^T, B.T
+_TRANSPOSED = re.compile(r"\b([A-Z])(?:\^|\.)T\b")
 
 
 @functools.cache
@@ -140,7 +145,8 @@ def _phrases() -> dict[tuple[str, ...], str]:
 
 def query_words(text: str) -> list[str]:
     """The stemmed words of a question in order: phrases folded, words that say nothing about code dropped."""
-    words = [w for token in text.replace("-", " ").replace(":", " ").split() for w in _token_words(token)]
+    plain = _TRANSPOSED.sub(r"\1 transpose ", text).replace("-", " ").replace(":", " ")
+    words = [w for token in plain.split() for w in _token_words(token)]
     folded: list[str] = []
     at = 0
     while at < len(words):

@@ -67,6 +67,8 @@ def stem(word: str) -> str:
         return word[:-2]
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
+    if word.endswith(("ation", "ition")) and len(word) > 7:
+        return _verb(word)
     for suffix in ("ing", "ed"):
         base = word.removesuffix(suffix)
         if base != word and len(base) >= 4 and any(c in "aeiouy" for c in base):
@@ -76,6 +78,13 @@ def stem(word: str) -> str:
         if base != word and len(base) >= 6:
             return _undouble(base)
     return word.removesuffix("e") if len(word) > 4 else word
+
+
+def _verb(noun: str) -> str:
+    """What a noun on -ation shares with its verb: rotation and rotate, quantization and quantize, multiplication."""
+    if noun.endswith("ization"):
+        return noun[:-5]
+    return noun[:-7] + "y" if noun.endswith(("plication", "fication")) else noun[:-3]
 
 
 def _american(word: str) -> str:

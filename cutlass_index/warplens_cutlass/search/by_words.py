@@ -172,7 +172,10 @@ def _boost_examples(
 def _definitions(
     name: str, reader: Reader, settings: RankingSettings, arch: frozenset[str]
 ) -> Iterable[tuple[SymbolHit, float]]:
-    """The likeliest definitions of a name, each with its share: 1 for the best, less for the others."""
+    """The likeliest definitions of a name, each with its share: 1 for the best, less for the others.
+
+    A name that many files define, such as `Options`, tells little.
+    """
     scored = sorted(
         (
             (prior(h, reader, settings) * arch_factor(h.arch, arch, settings), h)
@@ -180,8 +183,9 @@ def _definitions(
         ),
         key=lambda pair: -pair[0],
     )
+    crowd = 1 + settings.crowd * max(0, len({hit.path for _, hit in scored}) - _DEFINITIONS_OF_A_NAME)
     for worth, hit in scored[:_DEFINITIONS_OF_A_NAME]:
-        yield hit, min(1.0, worth / scored[0][0]) ** 2 if scored[0][0] else 0.0
+        yield hit, min(1.0, worth / scored[0][0]) ** 2 / crowd if scored[0][0] else 0.0
 
 
 def _boost_spellings(boosts: Boosts, question: Question, reader: Reader, settings: RankingSettings) -> None:
