@@ -117,7 +117,8 @@ _PHRASES = {
     "thread block": "cta", "layer normalization": "layernorm", "layer norm": "layernorm", "rms norm": "rmsnorm",
     "multi head": "mha", "flash attention": "attention", "mixture of experts": "moe", "multi stage": "multistage",
     "2 4": "sparse", "half precision": "fp16", "single precision": "fp32", "double precision": "fp64",
-    "8 bit float": "fp8", "6 bit float": "fp6", "4 bit float": "fp4", "16 bit float": "fp16", "8 bit": "int8", "4 bit": "int4", "micro scaling": "mx",
+    "8 bit float": "fp8", "6 bit float": "fp6", "4 bit float": "fp4", "16 bit float": "fp16",
+    "8 bit": "int8", "4 bit": "int4", "micro scaling": "mx",
 }  # fmt: skip
 
 
