@@ -20,7 +20,7 @@ from warplens_tools.overfetch import REPORTED, WORTH, Cause
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import Flow, analyse
-from warplens_tools.sass.pipes import access_bytes, is_load, space_of
+from warplens_tools.sass.pipes import access_bytes, is_load
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.sass.varying import lane_dependent
 from warplens_tools.traffic import dram_bytes_per_clock, dram_floor, l1_overflows, l2_bytes_per_clock
@@ -55,22 +55,27 @@ def scattered(view: KernelView) -> list[Scattered]:
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         return []
-    told = {line for w in warp_accesses(view) for line in w.lines_used}
+    told = {
+        (line, load)
+        for w in warp_accesses(view)
+        for line in w.lines_used
+        for load, has in ((True, w.access.reads), (False, w.access.writes))
+        if has
+    }
     flow = analyse(compiled.instructions)
-    lines: dict[int, list[int]] = {}
+    groups: dict[tuple[int, bool], list[int]] = {}
     for i, x in enumerate(compiled.instructions):
-        line = kernel_line(x, view.model.path, view.kernel) if space_of(x) == "global" else None
-        if line is not None and line not in told and x.opcode in ("LDG", "STG"):
-            lines.setdefault(line, []).append(i)
-    if not lines:
+        line = kernel_line(x, view.model.path, view.kernel) if x.opcode in ("LDG", "STG") else None
+        if line is not None and (line, is_load(x)) not in told:
+            groups.setdefault((line, is_load(x)), []).append(i)
+    if not groups:
         return []
     patterns = {p.index: p for p in patterns_of(view, compiled)}
     differing = lane_dependent(compiled.instructions)
     found = []
-    for line, indices in lines.items():
-        for kind in (True, False):
-            alike = [i for i in indices if is_load(compiled.instructions[i]) == kind and i in patterns]
-            found += _of_line(compiled, flow, line, alike, patterns, differing)
+    for (line, _), indices in groups.items():
+        alike = [i for i in indices if i in patterns]
+        found += _of_line(compiled, flow, line, alike, patterns, differing)
     weight = weights(flow)
     return sorted(found, key=lambda s: (-(s.sectors - s.least) * weight[s.indices[0]], s.line))
 
