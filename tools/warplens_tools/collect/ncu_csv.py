@@ -33,6 +33,8 @@ _DECIMAL_POINT = re.compile(r"^[+-]?(\d{1,3}([,'  ]\d{3})+\.\d+|\d+\.(\d{1,2}|\d
 _NUMBER = re.compile(r"^[+-]?[\d.,'  ]+(e[+-]?\d+)?$", re.IGNORECASE)
 
 Row = dict[str, str]
+#: Characters of one cell.
+_LONGEST_FIELD = 1 << 30
 
 
 def parse_csv(text: str, *, origin: str = "ncu --csv") -> tuple[ProfiledLaunch, ...]:
@@ -110,6 +112,8 @@ def _rows(text: str) -> Iterator[list[str]]:
 
 def _cells(line: str) -> list[str]:
     try:
+        # a mangled name may be longer than the module's own limit of 128 KiB
+        csv.field_size_limit(_LONGEST_FIELD)
         return next(csv.reader(io.StringIO(line.strip().replace("\0", ""))), [])
     except csv.Error:
         return []
