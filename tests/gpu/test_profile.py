@@ -13,7 +13,7 @@ from warplens.service.service import Service
 from warplens_tools.collect.calibrate import calibrate
 from warplens_tools.collect.ceilings import repeatability
 from warplens_tools.collect.nvml import gpu_devices, gpu_state
-from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]
@@ -80,3 +80,24 @@ def test_nvml_reads_the_card() -> None:
     assert card.uuid.startswith("GPU-")
     assert state.power_w is not None
     assert state.sm_clock_mhz is not None
+
+
+def test_durations_alone_take_no_profiler(program: Path) -> None:
+    report = profile_file(Service(program.parent), program, ProfileOptions(tier="timing"))
+    (kernel,) = report.files[0].kernels
+    assert kernel.timing is not None, report.unknown
+    assert kernel.profile is None
+    assert kernel.timing.low_ns <= kernel.timing.median_ns <= kernel.timing.high_ns
+
+
+def test_without_nsys_the_probe_traces_the_program(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = resolve_toolchain()
+    without = Toolchain({n: t for n, t in tools.tools.items() if n != "nsys"}, tools.missing)
+    monkeypatch.setattr(Service, "toolchain", lambda *_: without)
+    report = profiled(program)
+    timeline = report.files[0].timeline
+    assert timeline is not None, report.unknown
+    assert timeline.origin.startswith("CUPTI activity")
+    assert timeline.kernels[0].launches == 20
+    assert timeline.launches is not None
+    assert timeline.launches.count == 20

@@ -14,6 +14,7 @@ from warplens.service.profile_times import launch_timings
 from warplens.service.workloads import require_main, workload_of
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect.cupti import trace_timeline
 from warplens_tools.collect.match import match_launches
 from warplens_tools.collect.ncu import NcuRequest, collect_counters
 from warplens_tools.collect.ncu_csv import require_csv
@@ -271,23 +272,37 @@ def _surveyed(run: _Run, progress: Progress, cancel: CancelToken | None) -> tupl
 
 
 def _timeline(run: _Run, progress: Progress, cancel: CancelToken | None) -> TimelineEvidence:
-    nsys = run.toolchain.require("nsys")
-    key = run.key(f"timeline {tool_version(nsys)}".encode(), cancel)
+    """Through Nsight Systems, or through the probe where it is not here."""
+    nsys = run.toolchain.find("nsys")
+    library = probe_library(run.toolchain, cancel=cancel) if nsys is None else None
+    tool = tool_version(nsys) if nsys is not None else f"probe {library.parent.name if library else ''}"
+    key = run.key(f"timeline {tool}".encode(), cancel)
     known = load_profile(key, TimelineEvidence)
     if known is not None:
         return known
     start = start_command(run.workload, run.program(cancel))
+    limit = max(120.0, 4 * run.workload.time_limit)
     progress("tracing the program", None)
     with gpu_lock(run.gpu.uuid, "tracing", progress=progress, cancel=cancel):
-        timeline = collect_timeline(
-            start.arguments,
-            toolchain=run.toolchain,
-            workdir=run.folder / "nsys",
-            cwd=Path(start.directory),
-            env=environment_of(start),
-            time_limit=max(120.0, 4 * run.workload.time_limit),
-            cancel=cancel,
-        )
+        if library is not None:
+            timeline = trace_timeline(
+                start,
+                library,
+                workdir=run.folder / "trace",
+                gpu_name=run.gpu.name,
+                time_limit=limit,
+                cancel=cancel,
+            )
+        else:
+            timeline = collect_timeline(
+                start.arguments,
+                toolchain=run.toolchain,
+                workdir=run.folder / "nsys",
+                cwd=Path(start.directory),
+                env=environment_of(start),
+                time_limit=limit,
+                cancel=cancel,
+            )
     store_profile(key, timeline)
     return timeline
 

@@ -93,7 +93,7 @@ def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
 
 def _complete(header: Sequence[str], row: Sequence[str]) -> bool:
     """The details page leaves out the rule columns of metric rows; every other row is as long as its header."""
-    if "Metric Name" in header:
+    if {"Metric Name", "Metric Value"} <= set(header):
         return header.index("Metric Value") < len(row) <= len(header)
     return len(row) == len(header)
 
@@ -229,7 +229,9 @@ def _from_details(group: list[Row], comma: bool, origin: str) -> ProfiledLaunch:
     first = dict(group[0])
     for label in ("Grid Size", "Block Size"):
         if not first.get(label):
-            first[label] = next((r["Metric Value"] for r in group if r.get("Metric Name") == label), "")
+            first[label] = next(
+                (r.get("Metric Value", "") for r in group if r.get("Metric Name") == label), ""
+            )
     launch = _launch(first, measured, units, comma, origin)
     return msgspec.structs.replace(launch, advice=tuple(_advice(group, comma)))
 

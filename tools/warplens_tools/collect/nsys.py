@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from warplens_tools.collect.timeline import Activity, HostCall, build_timeline
+from warplens_tools.collect.timeline import DIRECTIONS, Activity, HostCall, build_timeline
 from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
 from warplens_tools.evidence import TimelineEvidence
@@ -21,11 +21,6 @@ from warplens_tools.run.process import run
 
 #: Activities read of one export; a longer trace is cut, which its origin then says.
 MAX_ACTIVITIES = 200_000
-_DIRECTIONS = {
-    1: "host to device", 2: "device to host", 3: "host to array", 4: "array to host", 5: "array to array",
-    6: "array to device", 7: "device to array", 8: "device to device", 9: "host to host", 10: "peer to peer",
-    11: "unified host to device", 12: "unified device to host", 13: "unified device to device",
-}  # fmt: skip
 _MEMORY = {0: "pageable", 1: "pinned", 4: "managed", 6: "managed"}
 _KERNELS = """
     SELECT k.start, k.end, k.correlationId, {name}, gridX, gridY, gridZ, blockX, blockY, blockZ,
@@ -172,7 +167,7 @@ def _transfers(base: sqlite3.Connection, tables: set[str], device: int) -> Itera
     query = """SELECT start, end, correlationId, copyKind, srcKind, dstKind, bytes
                FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE deviceId = ? ORDER BY start LIMIT ?"""
     for start, end, correlation, kind, source, target, size in base.execute(query, (device, MAX_ACTIVITIES)):
-        direction = _DIRECTIONS.get(kind, "unknown")
+        direction = DIRECTIONS.get(kind, "unknown")
         host_side = target if direction.endswith("to host") else source
         memory = _MEMORY.get(host_side, "") if "host" in direction else ""
         yield Activity(

@@ -20,6 +20,12 @@ from warplens_tools.evidence import CallTotal, Gap, KernelTotal, TimelineEvidenc
 SMALL_BYTES = 64 * 1024
 #: Idle stretches kept in the evidence, longest first.
 KEPT_GAPS = 20
+#: CUpti_ActivityMemcpyKind, which Nsight Systems exports as it is.
+DIRECTIONS = {
+    1: "host to device", 2: "device to host", 3: "host to array", 4: "array to host", 5: "array to array",
+    6: "array to device", 7: "device to array", 8: "device to device", 9: "host to host", 10: "peer to peer",
+    11: "unified host to device", 12: "unified device to host", 13: "unified device to device",
+}  # fmt: skip
 
 Kind = Literal["kernel", "transfer", "memset"]
 Cause = Literal["launch", "synchronisation", "host", "unknown"]

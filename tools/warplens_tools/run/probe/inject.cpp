@@ -14,6 +14,7 @@
 #include "allocations.h"
 #include "driver.h"
 #include "survey.h"
+#include "trace.h"
 #include "visit.h"
 
 namespace warplens {
@@ -123,6 +124,7 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const vo
 void at_exit() {
     inside = true;
     if (probe->job.mode == "survey") return probe->survey.finish(probe->results);
+    if (probe->job.mode == "trace") return trace::finish(probe->results);
     probe->results.write(Record("never").add("seen", probe->seen).add("captured", probe->captured).add("matching", probe->matching));
 }
 
@@ -138,6 +140,7 @@ void watch(long parent) {
 }
 
 void subscribe() {
+    if (probe->job.mode == "trace") return trace::start();
     auto must = [](CUptiResult result, const char* what) {
         if (result == CUPTI_SUCCESS) return;
         const char* text = nullptr;

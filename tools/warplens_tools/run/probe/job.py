@@ -61,9 +61,9 @@ class JobCandidate(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One run: a survey of all kernels, or a visit to one launch."""
+    """One run: a survey of all kernels, a trace of all activities, or a visit to one launch."""
 
-    mode: Literal["survey", "visit"]
+    mode: Literal["survey", "trace", "visit"]
     #: File that the records are appended to.
     result: str
     #: Process whose end ends the program; 0 for none.

@@ -36,6 +36,46 @@ class SurveyEnd(_Record, frozen=True, tag="end"):
     """The survey is complete."""
 
 
+class TracedActivity(_Record, frozen=True, tag="activity"):
+    """Something a device did. Times in nanoseconds on CUPTI's clock."""
+
+    kind: Literal["kernel", "transfer", "memset"]
+    start: int
+    end: int
+    device: int
+    correlation: int
+    #: Mangled; "" for what is no kernel.
+    name: str = ""
+    grid: Extent = (0, 0, 0)
+    block: Extent = (0, 0, 0)
+    registers: int | None = None
+    bytes: int = 0
+    #: CUpti_ActivityMemcpyKind, and CUpti_ActivityMemoryKind of both sides.
+    copy: int = 0
+    source: int = 0
+    target: int = 0
+
+
+class TracedCall(_Record, frozen=True, tag="call"):
+    """A call of the CUDA runtime or driver API."""
+
+    start: int
+    end: int
+    #: As CUPTI names it, e.g. "cudaLaunchKernel_v7000".
+    name: str
+    correlation: int
+    thread: int
+
+
+class TraceEnd(_Record, frozen=True, tag="traced"):
+    """The trace is complete."""
+
+    #: CUPTI's API version.
+    cupti: int
+    #: Activities and calls beyond what is kept.
+    dropped: int
+
+
 class Opened(_Record, frozen=True, tag="opened"):
     """The launch was reached and memory saved."""
 
@@ -149,6 +189,9 @@ class Closed(_Record, frozen=True, tag="closed"):
 Record = (
     SurveyedShape
     | SurveyEnd
+    | TracedActivity
+    | TracedCall
+    | TraceEnd
     | Opened
     | Stage
     | BaselineRecord
