@@ -109,12 +109,21 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
     ] = ()
 
 
+class Problem(msgspec.Struct, frozen=True):
+    """Something in the settings that was left out: why, in which file ("" for the editor's) and 1-based line."""
+
+    message: str
+    file: str = ""
+    line: int = 1
+
+
 class Loaded(msgspec.Struct, frozen=True):
     """Settings, the folder their relative paths start from, and the file they came from ("" if none)."""
 
     settings: Settings
     root: str
     file: str = ""
+    problems: tuple[Problem, ...] = ()
 
 
 def load(start: Path, *, root: Path | None = None, editor: Mapping[str, Any] | None = None) -> Loaded:
@@ -127,29 +136,75 @@ def load(start: Path, *, root: Path | None = None, editor: Mapping[str, Any] | N
     Raises:
         InputError: a settings file does not parse, or has an unknown key or a value of a wrong type.
     """
-    file, table = _find(start, root)
+    loaded = load_usable(start, root=root, editor=editor)
+    for problem in loaded.problems:
+        raise InputError(problem.message, remedy="see docs/settings.md")
+    return loaded
+
+
+def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, Any] | None = None) -> Loaded:
+    """As `load`, with the defaults for what is wrong, which `problems` says: an editor goes on with the rest."""
+    problems: list[Problem] = []
+    file, table = _find(start, root, problems)
     merged = _merge(table, _kebab(editor or {}))
     for key in ("architecture", "cuda-path"):
         value = os.environ.get("WARPLENS_" + key.replace("-", "_").upper())
         if value:
             merged[key] = value
+    base = file.parent if file else (root or start)
     try:
         settings = msgspec.convert(merged, Settings, strict=False)
+    except msgspec.ValidationError:
+        usable: dict[str, Any] = {}
+        for key, value in merged.items():
+            good, wrong = _usable(key, value)
+            usable |= {key: good} if good is not None else {}
+            if wrong:
+                place = (str(file), _line_of(file, key)) if file is not None and key in table else ("", 1)
+                problems.append(Problem(f"{place[0] or 'the settings'}: {wrong}", *place))
+        settings = msgspec.convert(usable, Settings, strict=False)
+    return Loaded(settings, str(base), str(file or ""), tuple(problems))
+
+
+def _usable(key: str, value: Any) -> tuple[Any, str]:
+    """The part of a setting that can be used, None for nothing, and what is wrong with the rest."""
+    wrong = _error(key, value)
+    if not wrong:
+        return value, ""
+    kept: Any = None
+    if isinstance(value, Mapping):
+        kept = {k: v for k, v in value.items() if not _error(key, {k: v})}
+    elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        kept = [item for item in value if not _error(key, [item])]
+    return (None if kept is None or _error(key, kept) else kept), wrong
+
+
+def _error(key: str, value: Any) -> str:
+    try:
+        msgspec.convert({key: value}, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(f"{file or 'the settings'}: {error}", remedy="see docs/settings.md") from error
-    base = file.parent if file else (root or start)
-    return Loaded(settings, str(base), str(file or ""))
+        return str(error)
+    return ""
 
 
-def _find(start: Path, root: Path | None) -> tuple[Path | None, dict[str, Any]]:
+def _line_of(file: Path, key: str) -> int:
+    """The line on which a settings file names a key, as itself or as a table."""
+    found = re.search(
+        rf"^[ \t]*(?:\[+[ \t\w.]*)?[\"']?{re.escape(key)}\b", file.read_text("utf-8"), re.MULTILINE
+    )
+    return found.string.count("\n", 0, found.start()) + 1 if found else 1
+
+
+def _find(start: Path, root: Path | None, problems: list[Problem]) -> tuple[Path | None, dict[str, Any]]:
+    """The nearest settings file and its table; one that does not parse is empty, and a problem."""
     folder = start if start.is_dir() else start.parent
     for candidate in (folder, *folder.parents):
         own = candidate / FILE_NAME
         if own.is_file():
-            return own, _read_toml(own)
+            return own, _read_toml(own, problems)
         project = candidate / "pyproject.toml"
         if project.is_file():
-            table = _read_toml(project).get("tool", {}).get("warplens")
+            table = _read_toml(project, problems).get("tool", {}).get("warplens")
             if table is not None:
                 return project, table
         if candidate == root:
@@ -157,11 +212,13 @@ def _find(start: Path, root: Path | None) -> tuple[Path | None, dict[str, Any]]:
     return None, {}
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path, problems: list[Problem]) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: {error}") from error
+        line = re.search(r"at line (\d+)", str(error))
+        problems.append(Problem(f"{path}: {error}", str(path), int(line[1]) if line else 1))
+        return {}
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

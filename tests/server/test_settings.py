@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from warplens.settings import Settings, load
+from warplens.service.service import Service
+from warplens.settings import Settings, load, load_usable
 from warplens_tools.errors import InputError
+
+KERNEL = "__global__ void half_of(float* x) { x[threadIdx.x] = x[threadIdx.x] * 0.5 + 0.25; }\n"
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +79,39 @@ def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, say
     (tmp_path / "warplens.toml").write_text(text)
     with pytest.raises(InputError, match=says):
         load(tmp_path / "k.cu", root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("tier = 'source'\narchtecture = 'sm_90'", 2),
+        ("flags = ['-DX']\narchitecture = 'hopper'\ntier = 'source'", 2),
+        ("tier = 'source'\n\n[hints]\nregisters = 'no'\noccupancy = false", 3),
+        ("tier = 'source'\n[[program]]\nbuild = 'make'\n[[program]]\nsource = '*.cu'", 2),
+    ],
+)
+def test_an_editor_goes_on_without_what_is_wrong(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "warplens.toml").write_text(text)
+    loaded = load_usable(tmp_path / "k.cu", root=tmp_path)
+    assert [(p.file, p.line) for p in loaded.problems] == [(str(tmp_path / "warplens.toml"), line)]
+    assert loaded.settings.tier == "source"
+    assert loaded.settings.architecture == ""
+    assert [p.source for p in loaded.settings.program] == (["*.cu"] if "[[program]]" in text else [])
+    assert loaded.settings.hints.occupancy == ("occupancy" not in text)
+
+
+def test_a_file_that_does_not_parse_counts_as_empty_where_that_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "warplens.toml").write_text("tier = 'source'\nflags = = 1")
+    loaded = load_usable(tmp_path / "k.cu", root=tmp_path, editor={"architecture": "sm_89", "tier": 7})
+    assert (loaded.settings.tier, loaded.settings.architecture) == ("auto", "sm_89")
+    assert [(p.file, p.line) for p in loaded.problems] == [(str(tmp_path / "warplens.toml"), 2), ("", 1)]
+
+
+def test_findings_stay_in_an_editor_and_the_command_line_refuses(tmp_path: Path) -> None:
+    (tmp_path / "warplens.toml").write_text("tier = 3\n")
+    path = tmp_path / "k.cu"
+    service = Service(tmp_path)
+    with pytest.raises(InputError, match="tier"):
+        service.check_text(path, KERNEL)
+    service.configure({})
+    assert [f.slug for f in service.check_text(path, KERNEL).findings] == ["double-in-float-kernel"]

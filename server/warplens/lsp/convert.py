@@ -13,6 +13,7 @@ from lsprotocol import types
 from warplens.lsp import protocol
 from warplens.lsp.documents import ContentChange
 from warplens.service.report import FindingReport, FixReport
+from warplens.settings import Problem
 from warplens_tools.finding import Severity
 from warplens_tools.text import SourceText, Span, TextEdit
 
@@ -134,6 +135,14 @@ def notice(message: str) -> types.Diagnostic:
     start = types.Position(0, 0)
     severity = types.DiagnosticSeverity.Information
     return types.Diagnostic(types.Range(start, start), message, severity=severity, source=SOURCE)
+
+
+def problem_diagnostic(problem: Problem) -> types.Diagnostic:
+    """What is wrong in a settings file, on its line."""
+    line = types.Range(types.Position(problem.line - 1, 0), types.Position(problem.line, 0))
+    message = problem.message.removeprefix(f"{problem.file}: ")
+    text = f"{message[:1].upper()}{message[1:]}. The default counts instead."
+    return types.Diagnostic(line, text, severity=types.DiagnosticSeverity.Error, source=SOURCE)
 
 
 def workspace_edit(

@@ -17,7 +17,7 @@ from warplens.lsp.shift import LineChange, differences, shift_report
 from warplens.lsp.view import Saved, View, merge, with_units
 from warplens.service.report import FileReport
 from warplens.service.service import Service
-from warplens.settings import Settings, load
+from warplens.settings import Loaded, Problem, Settings, load_usable
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
 
@@ -55,7 +55,7 @@ class Session:
     def __init__(self, make_service: Callable[[Path], Service] = Service) -> None:
         self._make_service = make_service
         self._services: dict[Path, Service] = {}
-        self._settings: dict[Path, tuple[Settings, str]] = {}
+        self._settings: dict[Path, Loaded] = {}
         self.roots: list[Path] = []
         self.files: dict[str, OpenFile] = {}
         #: What a unit's check found in other files: by that file's key, then the unit's.
@@ -141,12 +141,17 @@ class Session:
         return self._services[root]
 
     def settings(self, path: Path | None) -> Settings:
-        """Settings for `path`; the defaults where a settings file is broken (`settings_failure` says so)."""
-        return self._loaded(path)[0]
+        """Settings for `path`; the defaults for what is wrong in them (`settings_problems` says what)."""
+        return self._loaded(path).settings
 
-    def settings_failure(self, path: Path | None) -> str:
-        """What is wrong with the settings for `path`; "" if nothing."""
-        return self._loaded(path)[1]
+    def settings_problems(self, path: Path | None) -> tuple[Problem, ...]:
+        """What is wrong with the settings for `path`."""
+        return self._loaded(path).problems
+
+    def settings_files(self) -> dict[str, tuple[Problem, ...]]:
+        """The settings files in use, with what is wrong in each."""
+        files = {loaded.file: loaded.problems for loaded in self._settings.values() if loaded.file}
+        return {file: tuple(p for p in found if p.file == file) for file, found in files.items()}
 
     def configure(self, editor: Mapping[str, Any]) -> None:
         """The editor's settings are these now."""
@@ -172,15 +177,9 @@ class Session:
         """Workspace folders that exist on disk."""
         return (root for root in self.roots if root.is_dir())
 
-    def _loaded(self, path: Path | None) -> tuple[Settings, str]:
+    def _loaded(self, path: Path | None) -> Loaded:
         root = self.root_of(path)
         folder = path.parent if path is not None else root
         if folder not in self._settings:
-            try:
-                self._settings[folder] = (load(folder, root=root, editor=self.editor).settings, "")
-            except InputError as error:
-                self._settings[folder] = (
-                    Settings(),
-                    f"{error}" + (f" ({error.remedy})" if error.remedy else ""),
-                )
+            self._settings[folder] = load_usable(folder, root=root, editor=self.editor)
         return self._settings[folder]

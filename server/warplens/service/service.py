@@ -15,7 +15,7 @@ from warplens.service.check import BinaryTier, Checked, FileCheck, check_binary
 from warplens.service.cutlass_flags import cutlass_flags
 from warplens.service.files import expand
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
-from warplens.settings import Loaded, Settings, load
+from warplens.settings import Loaded, Settings, load, load_usable
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
 from warplens_tools.collect import doctor
@@ -44,6 +44,7 @@ class Service:
     def __init__(self, root: Path, *, editor: Mapping[str, Any] | None = None) -> None:
         self.root = root
         self._editor = dict(editor or {})
+        self._load = load
         self._lock = threading.Lock()
         self._cache: BinaryCache | None = None
         self._memo = KernelMemo()
@@ -51,8 +52,12 @@ class Service:
         self._defines: dict[Path, dict[str, str]] = {}
 
     def configure(self, editor: Mapping[str, Any]) -> None:
-        """Take the editor's settings (camelCase, as `settings.load` reads them); they override the file's."""
+        """Take the editor's settings (camelCase, as `settings.load` reads them); they override the file's.
+
+        From then on what is wrong in a settings file counts as not set: an editor shows findings all the same.
+        """
         self._editor = dict(editor)
+        self._load = load_usable
 
     def forget_builds(self) -> None:
         """Read anew how files are built: settings or a compile_commands.json changed."""
@@ -64,7 +69,9 @@ class Service:
         Raises:
             InputError: a settings file is malformed.
         """
-        return load(path, root=self.root if path.is_relative_to(self.root) else None, editor=self._editor)
+        return self._load(
+            path, root=self.root if path.is_relative_to(self.root) else None, editor=self._editor
+        )
 
     def check_text(self, path: Path, text: str) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""

@@ -342,9 +342,20 @@ async def test_a_broken_settings_file_is_said_once(client: Client, folder: Path)
     (folder / "warplens.toml").write_text("tier = 3\n")
     uri = write(folder, KERNEL)
     client.open(uri, KERNEL)
-    await client.until(lambda: len(client.found(uri)) == 2)
+    await client.until(lambda: len(client.found(uri)) == 3)
     assert "warplens.toml" in client.found(uri)[0][1]
-    assert client.found(uri)[1] == (1, "early")
+    assert client.found(uri)[1:] == [(1, "early"), (2, "late")]
+    wrong = (folder / "warplens.toml").as_uri()
+    await client.until(lambda: client.found(wrong))
+    (only,) = client.published[wrong].diagnostics
+    assert only.range.start.line == 0
+    assert "tier" in only.message
+    (folder / "warplens.toml").write_text("tier = 'source'\n")
+    event = types.FileEvent(wrong, types.FileChangeType.Changed)
+    client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+    await client.until(
+        lambda: not client.found(wrong) and not any("warplens.toml" in said for _, said in client.found(uri))
+    )
 
 
 async def test_an_untitled_document_gets_the_source_tier(client: Client, folder: Path) -> None:

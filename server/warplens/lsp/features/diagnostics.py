@@ -1,4 +1,4 @@
-"""Publishes findings as diagnostics: of the open files, and of the headers their checks looked into."""
+"""Publishes findings as diagnostics: of the open files, of the headers their checks looked into, of settings files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from warplens.lsp import uris
-from warplens.lsp.convert import diagnostic, notice
+from warplens.lsp.convert import diagnostic, notice, problem_diagnostic
+from warplens.settings import Problem
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def register(server: WarplensServer) -> None:
     """Register with the server."""
     shown: dict[str, types.PublishDiagnosticsParams] = {}
+    wrong: dict[str, tuple[Problem, ...]] = {}
 
     def publish(key: str) -> None:
         params = _params(server, key)
@@ -30,7 +32,18 @@ def register(server: WarplensServer) -> None:
             shown[key] = params
             server.text_document_publish_diagnostics(params)
 
-    server.analysis.changed.append(publish)
+    def publish_settings(_key: str) -> None:
+        files = server.session.settings_files()
+        for file in files.keys() | wrong.keys():
+            found = files.get(file, ())
+            if wrong.pop(file, ()) != found:
+                uri = uris.from_path(Path(file))
+                diagnostics = [problem_diagnostic(problem) for problem in found]
+                server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics))
+            if found:
+                wrong[file] = found
+
+    server.analysis.changed += [publish, publish_settings]
 
 
 def _params(server: WarplensServer, key: str) -> types.PublishDiagnosticsParams | None:
@@ -48,7 +61,7 @@ def _params(server: WarplensServer, key: str) -> types.PublishDiagnosticsParams 
     found = view.report.findings if view is not None else ()
     diagnostics = [diagnostic(f, uri, text, session.positions) for f in found]
     if file is not None:
-        wrong = session.settings_failure(file.document.path)
-        failures = [*file.failures.values(), *([wrong] if wrong else [])]
+        wrong = [problem.message for problem in session.settings_problems(file.document.path)]
+        failures = [*file.failures.values(), *wrong]
         diagnostics += map(notice, dict.fromkeys(failures))
     return types.PublishDiagnosticsParams(uri, diagnostics, version)
