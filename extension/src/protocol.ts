@@ -6,6 +6,7 @@ export const DID_CHANGE_TRUST = 'warplens/didChangeTrust';
 
 export const OPTIMIZE = 'warplens.optimize';
 export const FIX_AND_PROVE = 'warplens.fixAndProve';
+export const FIX_APPLIED = 'warplens.fixApplied';
 export const APPLY_PROPOSAL = 'warplens.applyProposal';
 export const SHOW_EVIDENCE = 'warplens.showEvidence';
 export const DOCTOR = 'warplens.doctor';

@@ -86,6 +86,7 @@ def proven_by(
             changes=tuple(_changes(confirmation.verdict, baseline, shape, limits)),
             caveat=win.caveat,
         ),
+        unknown=tuple(dict.fromkeys([*result.unknown, *confirmation.unknown])),
     )
 
 

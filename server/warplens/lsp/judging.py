@@ -42,6 +42,9 @@ class Judging(Protocol):
             WarplensError: as `optimize`.
         """
 
+    def remember(self, path: Path, kernel: str, rewrite: str, code: str) -> None:
+        """Note that the user applied a rewrite that answers the finding `code`."""
+
 
 class ServiceJudging:
     """The search and the judge of the service.
@@ -69,3 +72,9 @@ class ServiceJudging:
 
         inputs = inputs_of(self._service, path, progress=progress, cancel=cancel)
         return offer_of_fix(prove_fix(inputs, kernel, fix, progress=progress, cancel=cancel), fix)
+
+    def remember(self, path: Path, kernel: str, rewrite: str, code: str) -> None:
+        """See `Judging`."""
+        from warplens.service.optimize import remember_fix
+
+        remember_fix(path, kernel, rewrite, code)

@@ -24,6 +24,8 @@ DID_CHANGE_TRUST = "warplens/didChangeTrust"
 OPTIMIZE = "warplens.optimize"
 #: `FixAndProveArguments` → `Proposal` or null.
 FIX_AND_PROVE = "warplens.fixAndProve"
+#: `FixAndProveArguments` → null: a quick fix was applied, which its code action tells after its edit.
+FIX_APPLIED = "warplens.fixApplied"
 #: `ApplyProposalArguments` → `ApplyResult`.
 APPLY_PROPOSAL = "warplens.applyProposal"
 #: `EvidenceArguments` → `Evidence` or null.
@@ -33,7 +35,7 @@ DOCTOR = "warplens.doctor"
 #: `CuteArguments` → `CutePage` or null: definitions and examples of CUTLASS/CuTe for words or code.
 SHOW_CUTE = "warplens.showCute"
 
-COMMANDS = (OPTIMIZE, FIX_AND_PROVE, APPLY_PROPOSAL, SHOW_EVIDENCE, DOCTOR, SHOW_CUTE)
+COMMANDS = (OPTIMIZE, FIX_AND_PROVE, FIX_APPLIED, APPLY_PROPOSAL, SHOW_EVIDENCE, DOCTOR, SHOW_CUTE)
 
 
 StatusState = Literal["ready", "checking", "optimizing", "limited", "error"]

@@ -13,8 +13,10 @@ from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.visit import Command, environment_of
 from warplens_tools.run.process import Completed, run
 
-#: Out-of-bounds and misaligned accesses; races, in shared memory only; barriers not reached by all.
-TOOLS = ("memcheck", "racecheck", "synccheck")
+#: Out-of-bounds and misaligned accesses; races, in shared memory only; global memory read before it was written;
+#: barriers not reached by all.
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+_RACES = Unknown("races in global memory", "compute-sanitizer's racecheck sees shared memory only")
 _FOUND = 77
 #: Launches of the kernel that are examined: each costs some ten to a hundred times its own time.
 _LAUNCHES = 2
@@ -53,7 +55,7 @@ def new_reports(
             original = _run(arguments, before, time_limit, cancel)
             if original is not None and original.status == 0:
                 return f"compute-sanitizer {name}: {_first(done)}", tuple(unknown)
-    return "", tuple(unknown)
+    return "", (*unknown, _RACES)
 
 
 def _run(

@@ -20,8 +20,9 @@ from warplens.agent.result import OptimizeResult
 from warplens.agent.settings import Budget
 from warplens.measure.judge import Judge
 from warplens.measure.verdict import Candidate
+from warplens.service.measured import busy_of, headroom_of, report_of
 from warplens.service.report import FileReport, FixReport
-from warplens.service.service import CheckOptions, Service
+from warplens.service.service import Service
 from warplens.service.workloads import require_main, workload_of
 from warplens.settings import Loaded
 from warplens.store.database import data_folder, open_store
@@ -96,7 +97,8 @@ def optimize_file(
     kernels = _kernels(model, options.kernel, inputs.path)
     progress(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    causes = causes_of(inputs.report())
+    report = inputs.report()
+    causes = causes_of(report)
     with open_store(data_folder(os.environ)) as store:
         rates = hit_rates(store)
 
@@ -109,6 +111,7 @@ def optimize_file(
                 rewrites=inputs.rewrites,
                 causes=causes,
                 rates=rates,
+                busy=busy_of(report, kernel),
             )
 
         problem = Problem(
@@ -121,6 +124,7 @@ def optimize_file(
             seed=options.seed,
             resume=options.resume,
             control=options.control,
+            headroom=lambda baseline: headroom_of(report, baseline.kernel),
         )
         try:
             require_main(inputs.path, inputs.unit, inputs.loaded)
@@ -167,17 +171,13 @@ def inputs_of(
             remedy="optimize it from a workspace that holds the program, or list a unit in compile_commands.json",
         )
 
-    def report() -> FileReport:
-        options = CheckOptions(arch=arch or None)
-        return service.check_file(path, options, progress=progress, cancel=cancel).files[0]
-
     return FileInputs(
         path=path,
         unit=unit,
         loaded=loaded,
         gpu=load_gpu(arch or loaded.settings.architecture or None),
         rewrites=REWRITES,
-        report=report,
+        report=lambda: report_of(service, path, arch, progress, cancel),
     )
 
 
@@ -255,6 +255,12 @@ def apply_result(result: OptimizeResult) -> None:
                     accepted=True,
                     run=result.run,
                 )
+
+
+def remember_fix(path: Path, kernel: str, rewrite: str, finding: str) -> None:
+    """Note that the user applied a rewrite that answers a finding."""
+    with open_store(data_folder(os.environ)) as store:
+        record_decision(store, path=str(path), kernel=kernel, rule=rewrite, finding=finding, accepted=True)
 
 
 def causes_of(report: FileReport) -> tuple[Cause, ...]:

@@ -176,6 +176,11 @@ class SampleJudging:
         offer = self.optimize(path, Search(kernel), progress=progress, cancel=cancel)
         return Offer(kernel, f"{fix.title}: slower", "slower", fix.edits, offer.proof)
 
+    def remember(self, path: Path, kernel: str, rewrite: str, code: str) -> None:
+        from warplens.service.optimize import remember_fix
+
+        remember_fix(path, kernel, rewrite, code)
+
 
 if __name__ == "__main__":
     from warplens.lsp.server import serve

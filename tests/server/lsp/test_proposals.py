@@ -10,9 +10,11 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from tests.server.lsp.client import Client
-from tests.server.lsp.test_session import EVERYTHING, KERNEL, write
+from tests.server.lsp.test_session import EVERYTHING, KERNEL, actions_at, write
 
 from warplens.lsp import protocol
+from warplens.store.database import data_folder, open_store
+from warplens.store.rates import hit_rates
 
 PROPOSALS = {"accepts": [protocol.PROPOSAL, protocol.STATUS]}
 
@@ -105,6 +107,23 @@ async def test_fix_and_prove_gives_the_verdict_on_that_fix(client: Client, folde
     answer = await _command(client, protocol.FIX_AND_PROVE, argument)
     assert answer["state"] == "slower" and answer["title"] == "Remove the mark: slower"
     assert "source: early" not in answer["newText"]
+
+
+async def test_a_quick_fix_that_is_applied_is_remembered(
+    client: Client, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("WARPLENS_HOME", str(home))
+    uri = await _opened(client, folder)
+    (fix,) = [a for a in await actions_at(client, uri, 1) if a["title"] == "Remove the mark (unproven)"]
+    assert fix["edit"]
+    # the client applies the edit, then runs the command
+    await _command(client, fix["command"]["command"], *fix["command"]["arguments"])
+    with open_store(data_folder({"WARPLENS_HOME": str(home)})) as store:
+        assert {(r.kind, r.subject, r.accepted) for r in hit_rates(store)} == {
+            ("rule", "remove-mark", 1),
+            ("tool", "WL901", 1),
+        }
 
 
 async def test_an_unsaved_file_is_not_measured(client: Client, folder: Path) -> None:

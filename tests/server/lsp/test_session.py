@@ -233,7 +233,7 @@ async def test_code_actions_fix_suppress_and_optimize(client: Client, folder: Pa
     uri = write(folder, KERNEL)
     client.open(uri, KERNEL)
     await client.until(lambda: len(client.found(uri)) == 2)
-    actions = await _actions(client, uri, 2)
+    actions = await actions_at(client, uri, 2)
     assert [a["title"] for a in actions] == [
         "Remove the mark (unproven)",
         "Fix and prove: Remove the mark",
@@ -246,7 +246,7 @@ async def test_code_actions_fix_suppress_and_optimize(client: Client, folder: Pa
     assert edit["edits"][0]["newText"] == "" and edit["edits"][0]["range"]["start"]["line"] == 2
     comment = actions[2]["edit"]["documentChanges"][0]["edits"][0]
     assert comment["newText"] == "  // warplens: ignore WL902: reason\n"
-    only = await _actions(client, uri, 2, only=["refactor"])
+    only = await actions_at(client, uri, 2, only=["refactor"])
     assert [a["title"] for a in only] == ["Optimize this kernel", "Find CuTe abstraction"]
 
 
@@ -441,7 +441,7 @@ async def _hover(client: Client, uri: str, line: int, character: int) -> str:
     return hover.contents.value if hover and isinstance(hover.contents, types.MarkupContent) else ""
 
 
-async def _actions(client: Client, uri: str, line: int, only: list[str] | None = None) -> list[Any]:
+async def actions_at(client: Client, uri: str, line: int, only: list[str] | None = None) -> list[Any]:
     """As JSON: the library reads an action with a command as a command."""
     where = types.Position(line, 4)
     context = types.CodeActionContext([], only=only)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def test_a_killed_holder_leaves_no_lock() -> None:
             gpu_lock("GPU-1", "mine", timeout=0.2, progress=lambda text, _: said.append(text)),
         ):
             pass
-        assert said[0].startswith("waiting for the GPU, in use by judging scale")
+        words = rf"waiting for the GPU, in use by judging scale \(process {other.pid}\) for \d+ s"
+        assert re.fullmatch(words, said[0])
         with gpu_lock("GPU-2", "another card", timeout=1):
             pass
     finally:

@@ -23,6 +23,7 @@ from warplens_tools.collect.flags import CompileFlags
 from warplens_tools.collect.managed import WHEEL_TOOLS, Bundle, toolchain_bundle
 from warplens_tools.collect.toolchain import SETUP_REMEDY, Toolchain, ToolName, release, tool_version
 from warplens_tools.errors import WarplensError
+from warplens_tools.run.gpu_lock import holder, said
 
 Status = Literal["ok", "warning", "missing", "broken"]
 
@@ -158,7 +159,9 @@ def _gpu(answer: DeviceQuery) -> Check:
         lost = "measuring: timing, counters, timeline, optimize"
         return Check("GPU", "missing", answer.error or "the driver lists no device", lost)
     cards = ", ".join(f"{device.name} ({device.arch})" for device in answer.devices)
-    return Check("GPU", "ok", f"{cards}, driver {driver_version() or 'version unknown'}")
+    found = f"{cards}, driver {driver_version() or 'version unknown'}"
+    held = [said(who) for device in answer.devices if (who := holder(device.uuid)) is not None]
+    return Check("GPU", "ok", found + "".join(f"; in use by {who}" for who in held))
 
 
 def _driver(toolchain: Toolchain, answer: DeviceQuery) -> Iterator[Check]:

@@ -124,7 +124,7 @@ def build_program(
     flags = flags_of(workload)
     if workload.build:
         command = _own(workload, overlay, flags, arch, folder)
-        environment = {**without_secrets(os.environ), **workload.environment}
+        environment = {**without_secrets(os.environ), "TMPDIR": str(folder), **workload.environment}
         directory = folder
     else:
         placed = place(overlay, Path(workload.unit), flags.arguments, folder / "source")

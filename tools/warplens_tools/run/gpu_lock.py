@@ -49,6 +49,13 @@ def holder(uuid: str) -> Holder | None:
         return Holder(0, "another process", 0.0)
 
 
+def said(who: Holder) -> str:
+    """Who has a GPU, and for how long, in words."""
+    if not who.pid:
+        return who.what
+    return f"{who.what} (process {who.pid}) for {max(0.0, time.time() - who.since):.0f} s"
+
+
 @contextlib.contextmanager
 def gpu_lock(
     uuid: str,
@@ -76,7 +83,7 @@ def gpu_lock(
             break
         except filelock.Timeout:
             who = holder(uuid)
-            named = f"{who.what} (process {who.pid})" if who is not None else "another process"
+            named = said(who) if who is not None else "another process"
             if timeout is not None and time.monotonic() - started >= timeout:
                 raise TimeLimitError(f"the GPU is in use by {named}") from None
             progress(f"waiting for the GPU, in use by {named}", None)

@@ -48,7 +48,7 @@ def _for_finding(
     session, document = server.session, file.document
     shown = diagnostic(finding, document.uri, document.text, session.positions)
 
-    def edit(title: str, edits: tuple[TextEdit, ...]) -> types.CodeAction:
+    def edit(title: str, edits: tuple[TextEdit, ...], after: types.Command | None = None) -> types.CodeAction:
         return types.CodeAction(
             title,
             kind=types.CodeActionKind.QuickFix,
@@ -59,10 +59,10 @@ def _for_finding(
                 session.positions.edits(document.text, edits),
                 versioned=server.versioned_edits,
             ),
+            command=after,
         )
 
     for fix in finding.fixes:
-        yield edit(fix_title(fix), fix.edits)
         arguments: Any = builtins(
             protocol.FixAndProveArguments(
                 uri=document.uri,
@@ -72,6 +72,8 @@ def _for_finding(
                 rewrite=fix.rewrite,
             )
         )
+        title = fix_title(fix)
+        yield edit(title, fix.edits, types.Command(title, protocol.FIX_APPLIED, arguments=[arguments]))
         yield types.CodeAction(
             f"Fix and prove: {fix.title}",
             kind=types.CodeActionKind.QuickFix,

@@ -1,0 +1,68 @@
+"""What was counted of a file's kernels, as the search reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warplens.agent.priors import busy_shares
+from warplens.service.profile import ProfileOptions, profile_file
+from warplens.service.profile_report import ProfileReport
+from warplens.service.report import FileReport
+from warplens.service.service import CheckOptions, Service
+from warplens_tools.arch.load import present_gpus
+from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.errors import CancelledError, WarplensError
+from warplens_tools.evidence import CounterEvidence
+from warplens_tools.run.cancel import CancelToken, Progress
+
+
+def report_of(
+    service: Service, path: Path, arch: str, progress: Progress, cancel: CancelToken | None
+) -> FileReport:
+    """A file's report, with counters where this machine can collect them, else of the tiers below.
+
+    Raises:
+        InputError, CompileError, MissingToolError, CancelledError: as `Service.check_file`.
+    """
+    if present_gpus() and resolve_toolchain().find("ncu") is not None:
+        wanted = ProfileOptions(arch=arch or None, tier="counters")
+        try:
+            return profile_file(service, path, wanted, progress=progress, cancel=cancel).files[0]
+        except CancelledError:
+            raise
+        except WarplensError as error:
+            # a search does without; what is wrong with the program itself, the judge will say
+            progress(f"no counters: {error}", None)
+    options = CheckOptions(arch=arch or None)
+    return service.check_file(path, options, progress=progress, cancel=cancel).files[0]
+
+
+def busy_of(report: FileReport, kernel: str) -> dict[str, float]:
+    """How busy each resource was while the kernel ran, 0 to 1 of its peak; the unseen is absent."""
+    profile = _profile(report, kernel)
+    if profile is None:
+        return {}
+    counters = CounterEvidence(
+        origin=profile.origin,
+        kernel_name=kernel,
+        gpu_name=profile.gpu,
+        compute_capability="",
+        grid=profile.grid,
+        block=profile.block,
+        metrics=profile.metrics,
+    )
+    return busy_shares(counters)
+
+
+def headroom_of(report: FileReport, kernel: str) -> float | None:
+    """The time taken over the time that the nearest roof allows; None where no roof was reached for."""
+    profile = _profile(report, kernel)
+    if profile is None or profile.roofline is None or not profile.roofline.reaches:
+        return None
+    # a share above 1 says that the ceiling is too low, not that there is less than no room
+    nearest = profile.roofline.reaches[0].headroom
+    return None if nearest is None else max(nearest, 1.0)
+
+
+def _profile(report: FileReport, kernel: str) -> ProfileReport | None:
+    return next((k.profile for k in report.kernels if k.qualified_name == kernel), None)
