@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.collect.toolchain import ToolName, resolve_toolchain
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.run.probe import library
 from warplens_tools.run.probe.job import (
@@ -26,20 +27,17 @@ from warplens_tools.run.probe.job import (
 from warplens_tools.run.probe.records import RecordReader, ResultRecord
 
 PROBE = library.SOURCES
+CPP = Path(__file__).parent / "cpp"
+HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
+ORACLE = ("oracle", "verify", "memory", "launch", "driver", "compare", "rounding", "record", "job", "stats")
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
 
 
 @pytest.fixture(scope="session")
 def probe_test(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The C++ tests, built without CUDA."""
-    compiler = resolve_toolchain().find("host_compiler")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    program = tmp_path_factory.mktemp("probe") / "probe_test"
-    sources = [Path(__file__).parent / "cpp/probe_test.cpp", *(PROBE / name for name in PURE)]
-    flags = ["-std=c++17", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror", f"-I{PROBE}"]
-    subprocess.run([compiler.path, *flags, *map(str, sources), "-o", str(program)], check=True)
-    return program
+    sources = [CPP / "probe_test.cpp", *(PROBE / name for name in PURE)]
+    return built(sources, tmp_path_factory.mktemp("probe") / "probe_test")
 
 
 @pytest.mark.compiler
@@ -49,35 +47,47 @@ def test_the_pure_parts_hold(probe_test: Path) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.compiler
-def test_the_judges_arithmetic_is_not_fooled(tmp_path: Path) -> None:
-    """Honest rewrites of simulated kernels are right, wrong ones are not."""
+def built(sources: Sequence[Path], program: Path, *flags: str) -> Path:
+    """A C++ test program of `cpp/`; its simulated kernels contract where they say so, not where the compiler likes."""
     compiler = resolve_toolchain().find("host_compiler")
     if compiler is None:
         pytest.skip("no C++ compiler")
-    program, here = tmp_path / "tolerance_test", Path(__file__).parent / "cpp"
+    options = ["-std=c++17", "-O1", "-ffp-contract=off", "-pthread", "-Wall", "-Wextra", "-Werror"]
+    folders = [f"-I{PROBE}", f"-I{CPP}"]
+    subprocess.run(
+        [compiler.path, *options, *folders, *flags, *map(str, sources), "-o", str(program)], check=True
+    )
+    return program
+
+
+@pytest.mark.compiler
+def test_the_judges_arithmetic_is_not_fooled(tmp_path: Path) -> None:
+    """Honest rewrites of simulated kernels are right, wrong ones are not."""
     sources = [
-        here / "tolerance_test.cpp",
-        here / "simulated.cpp",
+        CPP / "tolerance_test.cpp",
+        CPP / "simulated.cpp",
         PROBE / "compare.cpp",
         PROBE / "rounding.cpp",
     ]
-    # the simulated kernels contract where they say so
-    flags = [
-        "-std=c++17",
-        "-O1",
-        "-ffp-contract=off",
-        "-pthread",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        f"-I{PROBE}",
-    ]
-    subprocess.run([compiler.path, *flags, *map(str, sources), "-o", str(program)], check=True)
+    program = built(sources, tmp_path / "tolerance_test")
     done = subprocess.run([program, "1", "3"], capture_output=True, text=True, check=False)
     *mistakes, counts = done.stdout.splitlines()
     assert mistakes == []
-    assert json.loads(counts) == {"honest": 231, "called_wrong": 0, "wrong": 624, "let_through": 0}
+    assert json.loads(counts) == {"honest": 249, "called_wrong": 0, "wrong": 651, "let_through": 0}
+
+
+@pytest.mark.compiler
+def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
+    """The probe's own oracle and memory, on a driver that runs launches on the host."""
+    toolchain = resolve_toolchain()
+    folders = [tool for name in HEADERS if (tool := toolchain.find(name)) is not None]
+    if len(folders) < len(HEADERS):
+        pytest.skip("no CUDA or CUPTI headers")
+    sources = [CPP / f"{name}.cpp" for name in ("oracle_test", "fake_driver", "simulated")]
+    sources += [PROBE / f"{name}.cpp" for name in ORACLE]
+    program = built(sources, tmp_path / "oracle_test", *(f"-I{tool.path}" for tool in folders))
+    done = subprocess.run([program, "1", "1"], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"programs": 22, "mistakes": 0}\n'
 
 
 words = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)

@@ -133,6 +133,9 @@ float fused(const float* a, const float* b, std::size_t n) {
 }
 
 Program products(const std::string& name, std::size_t rows, std::size_t depth, Array a, Array b) {
+    // a last term that is too small to be missed would make its loss right
+    for (std::size_t r = 0; r < rows; ++r) a[(r + 1) * depth - 1] = 0.9375;
+    b.back() = 0.9375;
     Program p{name, Element::f32, Element::f32, {std::move(a), std::move(b)}, rows, double(depth), {}, {}, {}};
     p.baseline = product(depth, fused);
     auto summed = [=](auto how) {

@@ -1,0 +1,170 @@
+#include "fake_driver.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "compare.h"
+#include "simulated.h"
+
+namespace {
+
+using warplens::Element;
+
+std::uint64_t mix(std::uint64_t x) {  // as in kernels.cu
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+template <class T>
+T argument(void** arguments, int index) {
+    T value;
+    std::memcpy(&value, arguments[index], sizeof value);
+    return value;
+}
+
+std::uint8_t* memory(void** arguments) { return reinterpret_cast<std::uint8_t*>(argument<CUdeviceptr>(arguments, 0)); }
+
+void checksum(void** arguments) {
+    const std::uint8_t* base = memory(arguments);
+    const auto bytes = argument<std::uint64_t>(arguments, 1), key = argument<std::uint64_t>(arguments, 2);
+    auto* sums = reinterpret_cast<std::uint64_t*>(argument<CUdeviceptr>(arguments, 3));
+    for (std::uint64_t chunk = 0; chunk * 65536 < bytes; ++chunk) {
+        std::uint64_t sum = 0;
+        for (std::uint64_t at = chunk * 65536; at < std::min((chunk + 1) * 65536, bytes); ++at)
+            sum += mix(base[at] ^ mix(key + at));
+        sums[chunk] = sum;
+    }
+}
+
+void store(Element element, std::uint8_t* at, double value) {
+    if (element == Element::f64) std::memcpy(at, &value, 8);
+    const auto single = static_cast<float>(value);
+    if (element == Element::f32) std::memcpy(at, &single, 4);
+    const auto half = static_cast<_Float16>(single);
+    if (element == Element::f16) std::memcpy(at, &half, 2);
+}
+
+void move(Element element, void** arguments) {
+    std::uint8_t* data = memory(arguments);
+    const auto count = argument<std::uint64_t>(arguments, 1), seed = argument<std::uint64_t>(arguments, 4);
+    const double scale = argument<double>(arguments, 2), noise = argument<double>(arguments, 3);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        std::uint8_t* at = data + i * warplens::element_size(element);
+        const double value = warplens::load(element, at), r = static_cast<double>(mix(seed + i) >> 11) * 0x1p-52 - 1;
+        if (value == 0 || !std::isfinite(value)) continue;
+        store(element, at, scale == 0 ? simulated::filled(element, value) : value * scale * (1 + noise * r));
+    }
+}
+
+void fill(Element element, void** arguments) {
+    std::uint8_t* data = memory(arguments);
+    const auto count = argument<std::uint64_t>(arguments, 1);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        std::uint8_t* at = data + i * warplens::element_size(element);
+        if (!warplens::is_floating(element)) {
+            if (i % 4 == 0) *at ^= 1;
+            continue;
+        }
+        const double value = warplens::load(element, at);
+        store(element, at, std::isfinite(value) ? -1.25 * value - 1 : 1.0);
+    }
+}
+
+fake::Kernel* helper(const std::string& name) {
+    static std::map<std::string, fake::Kernel> kernels = [] {
+        std::map<std::string, fake::Kernel> made;
+        made["warplens_checksum"] = {"checksum", checksum, {}};
+        const std::map<std::string, Element> types = {{"f64", Element::f64}, {"f32", Element::f32}, {"f16", Element::f16}, {"bytes", Element::other}};
+        for (const auto& [type, element] : types) {
+            made["warplens_move_" + type] = {"move", [e = element](void** a) { move(e, a); }, {}};
+            made["warplens_fill_" + type] = {"fill", [e = element](void** a) { fill(e, a); }, {}};
+        }
+        return made;
+    }();
+    auto found = kernels.find(name);
+    return found == kernels.end() ? nullptr : &found->second;
+}
+
+void* host(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuModuleLoad(CUmodule* module, const char*) {
+    *module = nullptr;
+    return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
+    fake::Kernel* found = helper(name);
+    *function = found ? found->handle() : nullptr;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuModuleGetGlobal(CUdeviceptr*, size_t*, CUmodule, const char*) { return CUDA_ERROR_NOT_FOUND; }
+CUresult cuLaunchKernel(CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                        void** parameters, void**) {
+    reinterpret_cast<fake::Kernel*>(f)->run(parameters);
+    return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction f, void** parameters, void**) {
+    reinterpret_cast<fake::Kernel*>(f)->run(parameters);
+    return CUDA_SUCCESS;
+}
+CUresult cuKernelGetFunction(CUfunction*, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; }
+CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t* offset, size_t* bytes) {
+    const auto& places = reinterpret_cast<fake::Kernel*>(f)->parameters;
+    if (index >= places.size()) return CUDA_ERROR_INVALID_VALUE;
+    *offset = places[index].offset;
+    *bytes = places[index].bytes;
+    return CUDA_SUCCESS;
+}
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
+    *value = 1024;
+    return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
+CUresult cuCtxGetDevice(CUdevice* device) {
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+    *value = 0;  // no clock: how long the host took says nothing of a reduction's length
+    return CUDA_SUCCESS;
+}
+CUresult cuGetErrorName(CUresult, const char** name) {
+    *name = "an error of the fake driver";
+    return CUDA_SUCCESS;
+}
+CUresult cuMemGetInfo(size_t* free, size_t* total) {
+    *free = *total = 8ull << 30;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
+    *address = reinterpret_cast<CUdeviceptr>(std::malloc(bytes));
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAllocHost(void** address, size_t bytes) {
+    *address = std::malloc(bytes);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+    std::memcpy(host(to), host(from), bytes);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream) {
+    std::memcpy(to, host(from), bytes);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) { return cuMemcpyDtoHAsync(to, from, bytes, nullptr); }
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream) {
+    std::memcpy(host(to), from, bytes);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) { return cuMemcpyHtoDAsync(to, from, bytes, nullptr); }
+CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+
+}  // extern "C"
