@@ -77,6 +77,7 @@ bench: toolchain
 	$(PY) -m tests.bench.bench_lsp --json docs/benchmarks/language_server.json
 	$(PY) -m tests.index.bench --baselines --out docs/benchmarks/index.json
 	$(PY) tests/planted/evaluate.py --tier binary --json docs/benchmarks/planted.json
+	$(PY) tests/bench/judge_arithmetic.py --json docs/benchmarks/judge_arithmetic.json
 
 bench-gpu: toolchain
 	$(PY) tests/bench/bench_optimize.py --candidates 32 --seconds 60 --json docs/benchmarks/optimize.json
