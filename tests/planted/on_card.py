@@ -49,6 +49,9 @@ _WORDS = {
     "wave-quantization": "wave|tail",
     "grid-too-small": "grid",
     "integer-division": "ALU|integer|pipeline is the highest",
+    "low-ilp": "dependenc|fixed latency|issue slot|eligible",
+    "unoverlapped-copy": "long scoreboard|barrier",
+    "barrier-heavy": "barrier",
     "sfu-bound": "XU|transcendental|special function|pipeline is the highest",
 }
 

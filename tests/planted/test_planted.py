@@ -25,8 +25,9 @@ def test_every_program_has_one_mark_a_class_and_a_twin() -> None:
 @pytest.mark.compiler
 @pytest.mark.timeout(300)
 def test_the_cause_comes_first_on_its_line(score: Score) -> None:
-    assert score.share(within=1) >= 0.6
-    assert score.line >= 0.6
+    assert score.share(within=1) >= 0.9
+    assert score.line >= 0.9
+    assert score.bound >= 0.9
     for outcome in score.outcomes:
         assert outcome.lines_apart is None or outcome.lines_apart <= LINES_APART, outcome.program
 
