@@ -59,7 +59,7 @@ class RankingSettings(msgspec.Struct, frozen=True):
     included: float = 0.06
     #: Each further result from one file, from one example folder, is worth this much of the one before.
     same_file: float = 0.3
-    same_folder: float = 0.75
+    same_folder: float = 0.85
     #: The same for further definitions of one qualified name (overloads, specialisations).
     same_name: float = 0.8
     #: A query whose joined words are a name exactly: added to the score, in units of the best words score.
@@ -73,7 +73,7 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: A definition that is not what its file is about gets this much of the file's evidence.
     not_main: float = 0.8
     #: A concept of the thesaurus whose words the query covers adds up to this, in the same units.
-    concept: float = 1.25
+    concept: float = 1.35
     #: … times the covered share to this power, times this per place in its list, and this for its examples.
     concept_power: float = 2.0
     concept_decay: float = 0.85
@@ -86,8 +86,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     #: Matching a question with a concept: what a word of its symbols' names counts, what a word of the question
     #: that no concept speaks of weighs, how much long concepts are discounted, the scale of the share, its floor.
     concept_name: float = 0.3
-    concept_unknown: float = 0.8
-    concept_length: float = 0.15
+    concept_unknown: float = 1.0
+    concept_length: float = 0.2
     concept_share: float = 1.0
     concept_floor: float = 0.2
     #: What each file beyond the third that defines the same name takes from what a concept adds to it.

@@ -95,8 +95,8 @@ def score_rows(
     }
 
 
-#: For each term: its weight, and per spelling the words to look for (with blanks around) and the factor.
-_Plan = list[tuple[float, list[tuple[tuple[str, ...], float]]]]
+#: For each term: its weight, and per spelling its first word, its further words (with blanks around), its factor.
+_Plan = list[tuple[float, list[tuple[str, tuple[str, ...], float]]]]
 
 
 def _plan(terms: Sequence[Term], settings: RankingSettings) -> _Plan:
@@ -104,8 +104,8 @@ def _plan(terms: Sequence[Term], settings: RankingSettings) -> _Plan:
         (
             term.weight,
             [
-                (tuple(f" {w} " for w in spelling), settings.synonym_weight if number else 1.0)
-                for number, spelling in enumerate(term.spellings)
+                (f" {first} ", tuple(f" {w} " for w in rest), settings.synonym_weight if number else 1.0)
+                for number, (first, *rest) in enumerate(term.spellings)
             ],
         )
         for term in terms
@@ -113,21 +113,18 @@ def _plan(terms: Sequence[Term], settings: RankingSettings) -> _Plan:
 
 
 def _score(fields: Sequence[str], plan: _Plan, weights: Sequence[float], best: float) -> Evidence:
-    whole = " ".join(fields)
+    whole = "".join(fields)
     total = coverage = 0.0
     telling = 1.3 * weights[-1]
     # Plain loops: this runs some thousand times in one question.
     for weight, spellings in plan:
         value = 0.0
-        for needles, factor in spellings:
-            if factor * best <= value:
+        for first, rest, factor in spellings:
+            if first not in whole or factor * best <= value:
                 continue
-            found = 1e9
-            for needle in needles:
-                if needle not in whole:
-                    found = 0.0
-                    break
-                found = min(found, _found(fields, needle, weights))
+            found = _found(fields, first, weights)
+            for word in rest:
+                found = min(found, _found(fields, word, weights))
             if factor * found > value:
                 value = factor * found
         total += weight * value
