@@ -40,6 +40,8 @@ class RankingSettings(msgspec.Struct, frozen=True):
     rarity: float = 0.7
     #: A synonym counts this much of the word itself.
     synonym_weight: float = 0.8
+    #: What neighbouring words of a question add where they stand together, of the lighter one's weight.
+    neighbours: float = 0.4
     #: Share of a definition's score that its file's (or example's) evidence adds.
     file_share: float = 0.55
     kinds: dict[str, float] = msgspec.field(default_factory=_kinds)

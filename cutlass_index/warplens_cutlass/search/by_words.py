@@ -69,7 +69,11 @@ def rank_words(question: Question, reader: Reader, settings: RankingSettings) ->
     mains = _main_symbols({*file_ids, *boosts.files}, reader)
     hits = reader.symbols({*symbol_ids, *mains}) | boosts.hits
     ids = list(hits)
-    words = score_rows(question, reader, "symbol_words", ids, symbol_weights(settings), settings)
+    # Where a concept covers the question, the order of its words tells nothing more.
+    together = settings.neighbours * (1 - max((m.share for m in matches), default=0.0))
+    words = score_rows(
+        question, reader, "symbol_words", ids, symbol_weights(settings), settings, together=together
+    )
     files = score_rows(
         question,
         reader,
@@ -77,6 +81,7 @@ def rank_words(question: Question, reader: Reader, settings: RankingSettings) ->
         list({h.file_id for h in hits.values()}),
         file_weights(settings),
         settings,
+        together=together,
     )
     asked = frozenset(w for term in question.terms for spelling in term.spellings for w in spelling)
     context = _Context(question, reader, settings, boosts, asked, mains)

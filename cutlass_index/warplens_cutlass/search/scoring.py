@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import msgspec
@@ -75,9 +76,12 @@ def match_expression(terms: Sequence[Term]) -> str:
 
 def score_rows(
     question: Question, reader: Reader, table: str, ids: Sequence[int], weights: Sequence[float],
-    settings: RankingSettings,
+    settings: RankingSettings, *, together: float = 0.0,
 ) -> dict[int, Evidence]:  # fmt: skip
-    """Evidence of each row; its score is 1 when every word stands in the best field."""
+    """Evidence of each row; its score is 1 when every word stands in the best field.
+
+    Neighbours in the question that are neighbours in the row add `together` of the lighter one's weight.
+    """
     if not ids:
         return {}
     fields = (
@@ -90,6 +94,8 @@ def score_rows(
     rows = reader.rows(f"SELECT rowid, {fields} FROM {table} WHERE rowid IN ({','.join(map(str, ids))})")
     best = max(weights)
     plan = _plan(question.terms, settings)
+    if together:
+        plan += _neighbours(question, together)
     return {
         int(str(row[0])): _score([f" {field} " for field in row[1:]], plan, weights, best) for row in rows
     }
@@ -109,6 +115,15 @@ def _plan(terms: Sequence[Term], settings: RankingSettings) -> _Plan:
             ],
         )
         for term in terms
+    ]
+
+
+def _neighbours(question: Question, together: float) -> _Plan:
+    weights = {t.spellings[0][0]: t.weight for t in question.terms if len(t.spellings[0]) == 1}
+    return [
+        (together * min(weights[left], weights[right]), [(f" {left} {right} ", (), 1.0)])
+        for left, right in itertools.pairwise(question.words)
+        if left in weights and right in weights
     ]
 
 
