@@ -22,6 +22,7 @@ from warplens.service.service import CheckOptions, Service, gpu_for, machine_unk
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
+from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import CancelledError, InputError, WarplensError
 from warplens_tools.evidence import TIERS, BinaryEvidence, KernelEvidence, Tier, Unknown
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
@@ -67,29 +68,39 @@ def profile_file(
     kernels = _chosen(file, unit, options.kernel)
     binary, unknown = _binary(service, file, unit, loaded, options, progress, cancel)
     arch = binary.arch if binary is not None else file.gpu.arch
-    subject = Subject(path, unit or path.absolute(), file.text, file.model, loaded, binary, arch)
-    toolchain = service.toolchain(loaded.settings)
-    gathered = Gathered()
+    subject = Subject(path, unit, file.text, file.model, loaded, binary, arch)
+    if not options.reports and not file.gpu.present and unit is not None:
+        unknown.append(_no_card(path, options.tier))
+    gathered = _gathered(
+        subject, file, kernels, options, service.toolchain(loaded.settings), progress, cancel
+    )
+    gpu = file.gpu if options.arch else measured_gpu(gathered, file.gpu)
+    checked = _judged(file, gpu, binary, gathered)
+    return _report(checked, gathered, measured_gpu(gathered, gpu), gpu, unknown, options)
+
+
+def _gathered(
+    subject: Subject,
+    file: FileCheck,
+    kernels: Sequence[Kernel],
+    options: ProfileOptions,
+    toolchain: Toolchain,
+    progress: Progress,
+    cancel: CancelToken | None,
+) -> Gathered:
+    """The reports' measurements, or those of a run here; of the chosen kernels."""
     if options.reports:
         gathered = import_reports(options.reports, subject, toolchain=toolchain, cancel=cancel)
         if options.kernel:
             names = {k.qualified_name for k in kernels}
             gathered.counters = {n: c for n, c in gathered.counters.items() if n in names}
-    elif file.gpu.present and unit is not None:
-        gathered = run_and_collect(
-            subject,
-            kernels,
-            file.gpu,
-            tier=options.tier,
-            toolchain=toolchain,
-            progress=progress,
-            cancel=cancel,
-        )
-    elif unit is not None:
-        unknown.append(_no_card(path, options.tier))
-    gpu = file.gpu if options.arch else measured_gpu(gathered, file.gpu)
-    checked = _judged(file, gpu, binary, gathered)
-    return _report(checked, gathered, measured_gpu(gathered, gpu), gpu, unknown, options)
+        return gathered
+    if not file.gpu.present or subject.unit is None:
+        return Gathered()
+    tier, gpu = options.tier, file.gpu
+    return run_and_collect(
+        subject, kernels, gpu, tier=tier, toolchain=toolchain, progress=progress, cancel=cancel
+    )
 
 
 def check_measured(

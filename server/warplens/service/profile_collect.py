@@ -65,8 +65,9 @@ class Subject(msgspec.Struct, frozen=True):
     """The file that is profiled, as it is now."""
 
     path: Path
-    #: The translation unit the file is compiled in, absolute; the file itself unless it is a header.
-    unit: Path
+    #: The translation unit the file is compiled in, absolute: itself unless it is a header; None for a header
+    #: that no unit includes.
+    unit: Path | None
     text: SourceText
     model: SourceModel
     loaded: Loaded
@@ -134,7 +135,8 @@ def run_and_collect(
     """
     gathered = Gathered(gpu=gpu)
     try:
-        path, unit = subject.path.absolute(), subject.unit
+        path = subject.path.absolute()
+        unit = subject.unit or path
         require_main(path, unit, subject.loaded)
         workload = workload_of(path, unit, subject.loaded)
         with tempfile.TemporaryDirectory(prefix="warplens-") as folder:

@@ -186,7 +186,9 @@ class Service:
         progress(f"compiling {unit.name}", None)
         tier = self.binary_tier(file, unit, loaded, options.arch)
         notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
-        return check_binary(file, tier, cancel=cancel, on_partial=notify)
+        checked = check_binary(file, tier, cancel=cancel, on_partial=notify)
+        asked = options.tier or settings.tier
+        return checked if asked in ("auto", "source", "binary") else checked.lacking(_not_run(path, asked))
 
     def binary_tier(self, file: FileCheck, unit: Path, loaded: Loaded, arch: str | None) -> BinaryTier:
         """What the binary tier of a file is collected with; `arch` as asked for, None for the settings' own."""
@@ -257,6 +259,15 @@ def gpu_for(arch: str | None, settings: Settings) -> Gpu:
 @functools.lru_cache(maxsize=16)
 def _gpu(arch: str) -> Gpu:
     return load_gpu(arch or None)
+
+
+def _not_run(path: Path, tier: str) -> Unknown:
+    """A tier that takes a run of the user's program, which a check of a saved file does not start."""
+    return Unknown(
+        f"{tier} tier of {path.name}",
+        "saving a file does not run its program",
+        f"run it when it suits: warplens profile {path.name}",
+    )
 
 
 def not_included(header: Path) -> Unknown:

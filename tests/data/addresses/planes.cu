@@ -134,5 +134,5 @@ __global__ void one_and_a_half_warps(const float *a, float *b)
 __global__ void uneven_rows(const float *a, float *b)
 {
     int x = blockIdx.x * 20 + threadIdx.x, y = blockIdx.y * 20 + threadIdx.y;
-    b[y * 1024 + x] = a[y * 1024 + x]; //! ld unknown; st unknown
+    b[y * 1024 + x] = a[y * 1024 + x]; //! ld sectors=5-6; st sectors=5-6
 }

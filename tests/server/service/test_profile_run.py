@@ -132,6 +132,14 @@ def test_check_runs_programs_only_above_the_binary_tier(folder: Path, card: list
     assert card == ["timing"] and "timing" in above.files[0].tiers
 
 
+def test_saving_a_file_runs_no_program_and_says_so(folder: Path, card: list[str]) -> None:
+    (folder / "warplens.toml").write_text('tier = "counters"\n')
+    report = Service(folder).check_file(folder / "affine.cu", CheckOptions())
+    assert not card
+    (said,) = [u for u in report.unknown if u.what == "counters tier of affine.cu"]
+    assert "warplens profile affine.cu" in said.remedy
+
+
 @pytest.mark.skipif(
     Path("/proc/driver/nvidia/version").exists(), reason="speaks of a machine without a driver"
 )

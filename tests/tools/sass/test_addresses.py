@@ -12,10 +12,12 @@ from tests.bench.bench_addresses import FOLDER, Expected, Result, compare, expec
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.sass import parse_nvdisasm
 from warplens_tools.evidence import CompiledKernel, Instruction, Resources
+from warplens_tools.sass import lanes
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.lanes import Value
 from warplens_tools.sass.results import registers_written
-from warplens_tools.sass.warps import Launch, launch_of, warps_of
+from warplens_tools.sass.warps import Launch, full_warps, launch_of
 
 LIMITS = load_architecture("sm_90").limits
 INLINE = Path(__file__).parents[2] / "data/collect/inline.lrm.txt"
@@ -127,12 +129,27 @@ def test_a_wgmma_may_overwrite_every_register_above() -> None:
 
 def test_warps_of_blocks() -> None:
     assert isinstance(launch_of((20, 20, 1), "sm_90"), str)
-    square = launch_of((16, 16, 1), "sm_90", (0, 3, 0))
+    square = launch_of((16, 16, 1), "sm_90", 3)
     assert isinstance(square, Launch)
     assert square.threads[1].constant == (6,) * 16 + (7,) * 16
-    assert len(warps_of((16, 16, 1))) == 8
-    assert len(warps_of((64, 2, 2))) == 8
-    assert launch_of((8, 1, 1), "sm_90").lanes == 8  # type: ignore[union-attr]
+    assert [full_warps(b) for b in ((16, 16, 1), (20, 20, 1), (4, 2, 1))] == [8, 12, 1]
+    small = launch_of((8, 1, 1), "sm_90")
+    assert isinstance(small, Launch) and small.lanes == 8
+
+
+@pytest.mark.parametrize(
+    "block", [(256, 1, 1), (32, 8, 1), (16, 16, 1), (8, 4, 4), (64, 2, 2), (4, 4, 8), (48, 1, 1)]
+)
+def test_any_warp_of_a_block_is_each_of_its_warps(block: tuple[int, int, int]) -> None:
+    anyone = launch_of(block, "sm_90")
+    assert isinstance(anyone, Launch)
+    for number in range(full_warps(block)):
+        one = launch_of(block, "sm_90", number)
+        assert isinstance(one, Launch)
+        for general, exact in zip(anyone.threads, one.threads, strict=True):
+            shared = lanes.subtract(exact, Value(tuple(t for t in general.terms if not t[0])))
+            assert isinstance(shared, Value)
+            assert shared.uniform, "what differs from warp to warp is the same for its lanes"
 
 
 def test_a_branch_may_test_a_predicate_operand() -> None:

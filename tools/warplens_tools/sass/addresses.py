@@ -27,7 +27,7 @@ from warplens_tools.sass.lanes import Atom, Atoms, Held, Opaque, Value
 from warplens_tools.sass.machine import State
 from warplens_tools.sass.paths import paths_of
 from warplens_tools.sass.pipes import access_bytes, space_of
-from warplens_tools.sass.warps import WARP, Block, Launch, launch_of, warps_of
+from warplens_tools.sass.warps import WARP, Block, Launch, full_warps, launch_of
 
 Space = Literal["global", "shared"]
 #: Alignment of what `cudaMalloc` returns, in bytes.
@@ -67,22 +67,20 @@ def address_patterns(
 ) -> tuple[AddressPattern, ...]:
     """Global and shared accesses of a kernel in program order. `block`: extents of every launch; None if not known."""
     instructions = compiled.instructions
-    launch = launch_of(block, compiled.arch)
-    if isinstance(launch, str):
-        return _unknown(instructions, launch)
     if len(instructions) > MOST_INSTRUCTIONS:
         return _unknown(instructions, "the kernel is too long to be followed")
     paths = paths_of(instructions)
     if isinstance(paths, str):
         return _unknown(instructions, paths)
-    found, mixed = _patterns(Follower(instructions, paths, launch), limits)
-    if block is None or not mixed:
-        return found
-    every = warps_of(block)
-    if len(every) * len(instructions) > MOST_INSTRUCTIONS:
+    launch = launch_of(block, compiled.arch)
+    if isinstance(launch, Launch):
+        found, mixed = _patterns(Follower(instructions, paths, launch), limits)
+    else:
+        found, mixed = _unknown(instructions, launch), True
+    if block is None or not mixed or full_warps(block) * len(instructions) > MOST_INSTRUCTIONS:
         return found
     # what mixes the lane with the warp's number is known once the number is
-    each = [launch_of(block, compiled.arch, warp) for warp in every]
+    each = [launch_of(block, compiled.arch, warp) for warp in range(full_warps(block))]
     single = [_patterns(Follower(instructions, paths, x), limits)[0] for x in each if isinstance(x, Launch)]
     return tuple(p if _is_told(p) else _merged([s[n] for s in single], p) for n, p in enumerate(found))
 

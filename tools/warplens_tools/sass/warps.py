@@ -21,10 +21,10 @@ class Launch(msgspec.Struct, frozen=True):
     constants: dict[tuple[int, int], Value]
 
 
-def launch_of(block: Block | None, arch: str, warp: tuple[int, int, int] | None = None) -> Launch | str:
+def launch_of(block: Block | None, arch: str, warp: int | None = None) -> Launch | str:
     """threadIdx of a warp's lanes, and the words in which a kernel finds its launch; else why there is none.
 
-    `warp` numbers one warp along the block's axes; without it the numbers stay open.
+    `warp` numbers one warp of the block; without it the launch is that of any warp, its place an atom.
     """
     first = 0x360 if int("".join(c for c in arch if c.isdigit()) or 0) >= 100 else 0
     grid = 0x370 if first else 0xC
@@ -33,32 +33,32 @@ def launch_of(block: Block | None, arch: str, warp: tuple[int, int, int] | None 
     constants |= {(0, first + 4 * n): size for n, size in enumerate(sizes)}
     if block is None:
         row = lanes.per_lane(range(WARP))
-        threads = (_plus(row, WARP, "warp.x"), lanes.atom("warp.y"), lanes.atom("warp.z"))
-        return Launch(threads, WARP, constants)
+        return Launch((_plus(row, WARP, "x"), lanes.atom("warp.y"), lanes.atom("warp.z")), WARP, constants)
+    numbers = range(min(WARP, math.prod(block)))
+    if warp is not None:
+        x, y, z = (
+            lanes.per_lane(own) for own in _threads(block, range(WARP * warp, WARP * warp + len(numbers)))
+        )
+        return Launch((x, y, z), len(numbers), constants)
     steps = _steps(block)
     if steps is None:
         return f"a block of {' x '.join(map(str, block))} threads does not fall into equal warps"
+    x, y, z = (
+        _plus(lanes.per_lane(own), step, axis) if size > step else lanes.per_lane(own)
+        for own, step, size, axis in zip(_threads(block, numbers), steps, block, "xyz", strict=True)
+    )
+    return Launch((x, y, z), len(numbers), constants)
+
+
+def full_warps(block: Block) -> int:
+    """Warps of a block that have all their lanes; 1 for a block of fewer threads than a warp."""
+    return max(1, math.prod(block) // WARP)
+
+
+def _threads(block: Block, numbers: range) -> tuple[list[int], list[int], list[int]]:
+    """threadIdx along each axis of the threads of these numbers in the block."""
     x, y, _ = block
-    count = min(WARP, math.prod(block))
-    within = [
-        [n if steps[0] == WARP else n % x for n in range(count)],
-        [0 if steps[0] == WARP else n // x % y for n in range(count)],
-        [0 if steps[0] == WARP else n // (x * y) for n in range(count)],
-    ]
-    along = [
-        _plus(lanes.per_lane(own), step, f"warp.{axis}" if size > step else "", warp[n] if warp else None)
-        for n, (own, step, size, axis) in enumerate(zip(within, steps, block, "xyz", strict=True))
-    ]
-    return Launch((along[0], along[1], along[2]), count, constants)
-
-
-def warps_of(block: Block) -> list[tuple[int, int, int]]:
-    """Numbers of a block's warps along its axes, as `launch_of` counts them."""
-    steps = _steps(block)
-    if steps is None:
-        return []
-    counts = [range(max(1, -(-size // step))) for size, step in zip(block, steps, strict=True)]
-    return [(x, y, z) for z in counts[2] for y in counts[1] for x in counts[0]]
+    return [n % x for n in numbers], [n // x % y for n in numbers], [n // (x * y) for n in numbers]
 
 
 def _steps(block: Block) -> tuple[int, int, int] | None:
@@ -67,18 +67,13 @@ def _steps(block: Block) -> tuple[int, int, int] | None:
     if x % WARP == 0 or (y == 1 and z == 1):
         return WARP, 1, 1
     rows = WARP // x
-    if WARP % x or (y % rows and rows % y and z > 1):
+    if WARP % x or (y % rows and rows % y):
         return None
-    if y % rows == 0 or z == 1:
-        return (x, rows, 1) if y % rows == 0 or y < rows else None
-    return x, y, rows // y
+    return (x, rows, 1) if y % rows == 0 else (x, y, rows // y)
 
 
-def _plus(own: Value, step: int, name: str, number: int | None = None) -> Value:
-    if not name:
-        return own
-    moved = lanes.number(step * number) if number is not None else Value((((name,), step),))
-    both = lanes.add(own, moved)
+def _plus(own: Value, step: int, axis: str) -> Value:
+    both = lanes.add(own, Value((((f"warp.{axis}",), step),)))
     assert isinstance(both, Value), "two terms are few"
     return both
 
