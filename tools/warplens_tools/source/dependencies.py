@@ -9,7 +9,7 @@ tier. Other kernels and the bodies of other host functions do not count.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -45,6 +45,7 @@ class Dependencies:
             for name in part.text.words:
                 self._using.setdefault(name, []).append(index)
         self._copying = [i for i, p in enumerate(self.parts) if p.kind == "host" and p.text.copies]
+        self._near: dict[int, set[int]] = {}
         self._pastes = frozenset(n for n, m in tree.macros.by_name.items() if "##" in m.body)
 
     def basis(self, kernel: Kernel) -> Basis:
@@ -71,17 +72,24 @@ class Dependencies:
     def _naming(self, name: str) -> set[int]:
         """Parts that name a kernel; with the host functions among them those that copy for them, and callers."""
         found = set(self._using.get(name, ()))
-        hosts = {i for i in found if self.parts[i].kind == "host"}
-        hosts |= {c for c in self._copying for i in hosts if self._calls(i, c)}
-        return found | hosts | {i for h in hosts for i in self._callers(h)}
+        return found.union(*(self._around(i) for i in found if self.parts[i].kind == "host"))
 
-    def _callers(self, host: int) -> set[int]:
-        named = {i for function in self.parts[host].text.declared for i in self._using.get(function, ())}
-        return {i for i in named if self.parts[i].kind == "other" or self._calls(i, host)}
+    def _around(self, host: int) -> set[int]:
+        """A function's callers, the functions with copies that it calls, and their callers."""
+        if host not in self._near:
+            copying = [i for i in self._copying if self._calls(host, i)]
+            self._near[host] = {*copying, *(c for i in (host, *copying) for c in self._callers(i))}
+        return self._near[host]
+
+    def _callers(self, host: int) -> Iterator[int]:
+        for function in self.parts[host].text.declared:
+            for index in self._using.get(function, ()):
+                if self.parts[index].kind == "other" or self._calls(index, host):
+                    yield index
 
     def _calls(self, index: int, host: int) -> bool:
         called, text = self.parts[host].text.declared, self.parts[index].text
-        return bool(called & text.words) and not called & text.declared
+        return not called.isdisjoint(text.words) and called.isdisjoint(text.declared)
 
     def _close(self, reached: _Reached, own: frozenset[int]) -> None:
         """Add what the names reached so far declare, and the names in that, until nothing is new."""

@@ -16,6 +16,7 @@ _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_ran
 _CALL = re.compile(r"\b(cuda[A-Z]\w*|(?:std::)?chrono\b|clock|gettimeofday|omp_get_wtime)\s*(?=\(|::)")
 _TIMING = frozenset({"cudaEventRecord", "cudaEventElapsedTime", "clock", "gettimeofday", "omp_get_wtime"})
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize")
+_PAREN = re.compile(r"[()]")
 _COUNTED = re.compile(r"=\s*0\s*;\s*\w+\s*<\s*(\w+)\s*;")
 
 
@@ -180,8 +181,10 @@ def _calls(tree: SourceTree, start: int, end: int) -> tuple[HostCall, ...]:
 def _closing(code: str, at: int) -> int:
     """The offset after the parenthesis that closes the one at `at`; `at` itself where there is none."""
     depth = 0
-    for i in range(at, len(code)):
-        depth += (code[i] == "(") - (code[i] == ")")
+    for found in _PAREN.finditer(code, at):
+        if depth == 0 and found.start() != at:
+            break
+        depth += 1 if found[0] == "(" else -1
         if depth == 0:
-            return i + 1 if code[i] == ")" else at
+            return found.end()
     return at

@@ -124,9 +124,14 @@ def _bounds(constants: Constants, parts: list[str], at: int, span: Span) -> Laun
 
 def read_arrays(tree: SourceTree, constants: Constants, body: Node) -> tuple[ArrayDeclaration, ...]:
     """The shared and local arrays declared in a body, in order."""
+    key = ("no arrays", tree.words(body.start_byte, body.end_byte))
+    if tree.carried(key):
+        return ()
     found: list[ArrayDeclaration] = []
     for node in tree.nodes_in("declaration", body):
         found += _declared_arrays(tree, constants, node)
+    if not found:
+        tree.carry(key, True)
     return tuple(found)
 
 

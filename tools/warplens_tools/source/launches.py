@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 
 import msgspec
 from tree_sitter import Node
@@ -56,9 +57,13 @@ def find_launches(tree: SourceTree, constants: Constants, kernels: frozenset[str
     return tuple(sorted(found, key=lambda site: site.span))
 
 
-def _chevrons(tree: SourceTree) -> list[Node]:
-    leaves = (leaf for leaf in tree.leaves if "<<<" in tree.code_of(leaf.node))
-    return [node for leaf in leaves for node in tree.nodes("launch", leaf)]
+def _chevrons(tree: SourceTree) -> Iterator[Node]:
+    """Every execution configuration, found by its first token: no walk of the tree."""
+    for found in re.finditer(b"<<<", tree.masked.code):
+        token = tree.root.descendant_for_byte_range(*found.span())
+        node = token.parent if token is not None else None
+        if node is not None and node.type == "kernel_call_syntax":
+            yield node
 
 
 def _called(context: _Context, callee: Node, wanted: frozenset[str], macros: set[str]) -> list[LaunchSite]:

@@ -207,7 +207,6 @@ _COMMON = """
 (enumerator) @enumerator
 (parameter_declaration declarator: (_) @parameter)
 (optional_parameter_declaration declarator: (_) @parameter)
-(kernel_call_syntax) @launch
 """
 
 
