@@ -363,7 +363,7 @@ void Oracle::learn_variants() {
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             // repeats of the program's own inputs speak for all; their spread grows with the results
             const Expected& own = cases_[0].expected[k];
-            const double grown = growth(own, c.expected[k]);
+            const double grown = own.spread.empty() ? 1 : growth(own, c.expected[k]);
             c.expected[k].repeats = own.repeats;
             c.expected[k].unordered = own.unordered;
             for (float value : own.spread) c.expected[k].spread.push_back(static_cast<float>(std::min(value * grown, 1e38)));

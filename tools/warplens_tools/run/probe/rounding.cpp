@@ -58,6 +58,9 @@ double walk(const Expected& e, const Tolerance& t) {
     return t.factor * unit_roundoff(e.element) * std::sqrt(std::max(t.length, kShortest));
 }
 
+// Every so many elements are looked at for what is common to many; shares no factor with a structure's fields.
+std::size_t stride(std::size_t count) { return count / (1u << 20) * kFields + 1; }
+
 // A sample of at most `most` values per pool, every one equally likely to be in it.
 class Sampler {
    public:
@@ -86,6 +89,37 @@ class Sampler {
     std::vector<std::uint64_t> seen_ = std::vector<std::uint64_t>(kPools, 0);
     std::uint64_t state_ = 1;
 };
+
+using Jumps = std::vector<Pool>;
+
+void add_jump(Jumps& jumps, std::size_t pool, float bend) {
+    // a jump may also change a result's pool: its neighbours are asked as well
+    for (std::size_t p = std::max<std::size_t>(pool, 1) - 1; p <= std::min(pool + 1, kPools - 1); ++p) {
+        jumps[p].jump = std::max(jumps[p].jump, bend);
+        ++jumps[p].jumps;
+    }
+}
+
+// Counts the results that B carries beyond what else bounds them.
+void find_jumps(Expected& e, const Tolerance& t) {
+    const std::vector<float> own = std::move(e.bend);
+    e.bend.clear();
+    std::vector<Jumps> found(16, Jumps(kPools));
+    const double least = walk(e, t);
+    in_parallel(own.size(), kBlock, found.size(), [&](std::size_t begin, std::size_t end, std::size_t part) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const double value = value_at(e, i);
+            if (2 * own[i] <= least * std::fabs(value) || !(*e.written)[i]) continue;
+            if (2 * own[i] > bound_of(e, i, value, t).within) add_jump(found[part], pool_of(value), own[i]);
+        }
+    });
+    for (const Jumps& jumps : found)
+        for (std::size_t p = 0; p < kPools; ++p) {
+            e.pools[p].jump = std::max(e.pools[p].jump, jumps[p].jump);
+            e.pools[p].jumps += jumps[p].jumps;
+        }
+    e.bend = own;
+}
 
 }  // namespace
 
@@ -198,7 +232,8 @@ int pairs_for(std::size_t results) { return results < 1024 ? 6 : results < 16u <
 void settle(Expected& e, const Tolerance& t) {
     if (e.bend.empty()) return;
     Sampler magnitudes, bends, sizes;
-    for (std::size_t i = 0; i < e.bend.size(); ++i) {
+    const std::size_t step = stride(e.bend.size());
+    for (std::size_t i = 0; i < e.bend.size(); i += step) {
         if (!(*e.written)[i]) continue;
         const double value = value_at(e, i);
         if (std::isfinite(value)) sizes.add(i % kFields, narrow(std::fabs(value)));
@@ -206,33 +241,19 @@ void settle(Expected& e, const Tolerance& t) {
         magnitudes.add(pool, e.magnitude[i]);
         bends.add(pool, e.bend[i]);
     }
-    std::vector<Pool> pools(kPools);
+    e.pools.assign(kPools, {});
     for (std::size_t p = 0; p < kPools; ++p) {
-        pools[p].magnitude = magnitudes.quantile(p, 0.5) / 4;
-        pools[p].bend = bends.quantile(p, 0.5);
+        e.pools[p].magnitude = magnitudes.quantile(p, 0.5) / 4;
+        e.pools[p].bend = bends.quantile(p, 0.5);
     }
     for (std::size_t field = 0; field < kFields; ++field) e.common.push_back(sizes.quantile(field, 0.9));
-    e.pools = pools;
-    const std::vector<float> own = std::move(e.bend);
-    e.bend.clear();
-    for (std::size_t i = 0; i < own.size(); ++i) {
-        const double value = value_at(e, i);
-        if (!(*e.written)[i] || 2 * own[i] <= bound_of(e, i, value, t).within) continue;
-        const std::size_t pool = pool_of(value);
-        // a jump may also change a result's pool: its neighbours are asked as well
-        for (std::size_t p = std::max<std::size_t>(pool, 1) - 1; p <= std::min(pool + 1, kPools - 1); ++p) {
-            pools[p].jump = std::max(pools[p].jump, own[i]);
-            ++pools[p].jumps;
-        }
-    }
-    e.bend = own;
-    e.pools = std::move(pools);
+    find_jumps(e, t);
 }
 
 Sight sight_of(const Expected& e, const Tolerance& t) {
     Sight sight;
     if (!is_floating(e.element)) return sight;
-    for (std::size_t i = 0; i < e.written->size(); ++i) {
+    for (std::size_t i = 0; i < e.written->size(); i += stride(e.written->size())) {
         const double value = value_at(e, i);
         if (!(*e.written)[i] || !std::isfinite(value)) continue;
         sight.all += value * value;
