@@ -165,10 +165,8 @@ def sector_finding(
     confidence: Confidence = "medium" if gain is None or not known else "high"
     severity: Severity = "information" if gain is None else "warning"
     others = [w for w in found[1:] if w.access.span.line != worst.access.span.line][:4]
-    return Finding(
-        code=tool.code,
-        slug=tool.slug,
-        kernel=view.kernel.qualified_name,
+    return tool.finding(
+        view,
         span=worst.access.span,
         severity=severity,
         confidence=confidence,

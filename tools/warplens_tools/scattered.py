@@ -148,10 +148,8 @@ def scattered_finding(view: KernelView, tool: MicroTool, cause: Cause, guidance:
         if cause == "chunk"
         else "a run-time distance apart"
     )
-    return Finding(
-        code=tool.code,
-        slug=tool.slug,
-        kernel=view.kernel.qualified_name,
+    return tool.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="medium",

@@ -96,10 +96,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     text = view.text.slice(worst.access.span)
     others = list(dict.fromkeys(view.text.slice(o.span) for o in worst.others))
     names = [r.access.name for r in found] + [o.name for o in worst.others]
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.access.span,
         severity="warning" if confirmed else "information",
         confidence="high" if confirmed else "low",

@@ -65,10 +65,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     left = make_gain(1.0, 1.0, max(reach.headroom or 1.0, 1.0))
     moved = reach.roof in LEVELS
     roof = _NAMES.get(reach.roof, f"{reach.roof} arithmetic")
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.kernel.name_span,
         severity="information",
         confidence="high" if reach.kind == "calibrated" else "medium",

@@ -91,10 +91,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     most = sum(len(s.indices) for s in steps) / len(steps)
     line = hottest_line(compiled, flow, [s.barrier for s in steps], view.model.path, view.kernel)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="medium",

@@ -13,8 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.evidence import KernelEvidence, Tier
-from warplens_tools.finding import Bottleneck, BottleneckClass, Finding
+from warplens_tools.evidence import KernelEvidence, Observation, Tier
+from warplens_tools.finding import (
+    Bottleneck,
+    BottleneckClass,
+    Confidence,
+    Finding,
+    Fix,
+    Gain,
+    RelatedSpan,
+    Severity,
+)
 from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.text import SourceText, Span
 
@@ -57,6 +66,27 @@ class MicroTool(msgspec.Struct, frozen=True):
     #: Asked about each finding where the kernel was measured; it returns the finding as it is where the
     #: measurement does not tell.
     judge: Judge | None = None
+
+    def finding(
+        self,
+        view: KernelView,
+        span: Span,
+        *,
+        severity: Severity,
+        confidence: Confidence,
+        message: str,
+        guidance: str,
+        evidence: tuple[Observation, ...],
+        gain: Gain | None = None,
+        fixes: tuple[Fix, ...] = (),
+        related: tuple[RelatedSpan, ...] = (),
+        index_query: str = "",
+    ) -> Finding:
+        """A finding signed by this tool on the view's kernel; its parts are those of `Finding`."""
+        return Finding(
+            self.code, self.slug, view.kernel.qualified_name, span, severity, confidence, message, guidance,
+            evidence, gain, fixes, related, index_query,
+        )  # fmt: skip
 
     def run(self, view: KernelView) -> list[Finding]:
         """The findings of `check` that what was measured does not contradict."""

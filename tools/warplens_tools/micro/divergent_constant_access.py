@@ -72,10 +72,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     text, name = view.text.slice(worst.access.span), worst.access.name
     about = "" if worst.exact else "about "
     declared = worst.access.declared
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.access.span,
         severity="warning" if confirmed else "information",
         confidence="high" if worst.exact and confirmed else "medium",
@@ -108,10 +106,8 @@ def _hidden(view: KernelView) -> Iterator[Finding]:
     if not loads or ratio < WORTH:
         return
     line = hottest_line(compiled, analyse(compiled.instructions), loads, view.model.path, view.kernel)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="medium",

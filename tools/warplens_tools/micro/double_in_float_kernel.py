@@ -135,10 +135,8 @@ def _finding(
 ) -> Finding:
     here = [use for use in uses if use.span.line == line]
     named = ", ".join(dict.fromkeys(use.text for use in here)) or "an expression"
-    return Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    return TOOL.finding(
+        view,
         span=here[0].span if len(here) == 1 else view.line_span(line),
         severity="warning" if confidence != "low" else "information",
         confidence=confidence,

@@ -60,10 +60,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     worst = max(found, key=lambda b: (_executions(view, [b]), b.kind == "reads"))
     names = " and ".join(worst.names)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.span,
         severity="warning",
         confidence="high",

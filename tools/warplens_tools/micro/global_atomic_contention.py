@@ -64,10 +64,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     rare = _is_rare(view, worst)
     if rare and worst.places is None:
         return
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.atomic.span,
         severity="information" if gain is None or rare else "warning",
         confidence="low" if rare else "medium" if gain is None or not sure else "high",

@@ -54,10 +54,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     site = shape.site
     measured = shape.tier != "source"
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=site.grid_span if site is not None else view.kernel.name_span,
         severity="warning",
         confidence="high" if measured or view.evidence.compiled else "medium",

@@ -64,10 +64,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     wait = waits[0]
     known = repeated.duration_ns is not None
     copies = wait.name == "cudaMemcpy"
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=wait.span,
         severity="warning" if known else "information",
         confidence=("medium" if copies or repeated.loop.launches > 1 else "high") if known else "low",

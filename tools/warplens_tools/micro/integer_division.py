@@ -78,10 +78,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     line = hottest_line(compiled, flow, indices, view.model.path, view.kernel)
     here = [d for d in found if d.line == line]
     divisors = ", ".join(dict.fromkeys(d.divisor for d in here))
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=here[0].span if len(here) == 1 else view.line_span(line),
         severity="warning" if sure else "information",
         confidence="low" if not sure else "high" if any(flow.depths[i] for i in indices) else "medium",

@@ -65,10 +65,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     total, names = sum(arrays.values()), " and ".join(arrays)
     times = f"{worst.trips} times" if worst.trips is not None else "in every iteration"
     line = worst.outer.span.line
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=together[0].access.span,
         severity="warning" if gain is not None else "information",
         confidence="medium",

@@ -51,10 +51,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
     site = view.model.launches_of(view.kernel)[0]
     measured = view.evidence.timing is not None
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=site.span,
         severity="warning",
         confidence="high" if measured else "medium",

@@ -67,10 +67,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     arrays = _arrays(view, line)
     names = " and ".join(a.name for a in arrays) or "a local array"
     in_loop = any(flow.depths[i] for i in dynamic)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="high",

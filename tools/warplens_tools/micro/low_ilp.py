@@ -77,10 +77,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     line = _blamed_line(view, compiled, worst)
     wait = _alone(worst)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="medium",

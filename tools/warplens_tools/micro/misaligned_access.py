@@ -53,10 +53,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     worst = max(found, key=lambda w: (len(w.access.loops), w.overfetch))
     text, name = view.text.slice(worst.access.span), worst.access.name
     gain = _gain(view, found)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.access.span,
         severity="warning" if gain is not None else "information",
         confidence="medium",

@@ -80,10 +80,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     worst = found[0]
     names = list(dict.fromkeys(r.access.name for r in found))
     loop = worst.access.loops[-1]
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.access.span,
         severity="warning",
         confidence="medium",
@@ -114,10 +112,8 @@ def _hidden(view: KernelView, compiled: CompiledKernel) -> Iterator[Finding]:
         return
     times = min(reused.values())
     line = hottest_line(compiled, analyse(compiled.instructions), list(reused), view.model.path, view.kernel)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="medium",

@@ -67,10 +67,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     line = hottest_line(compiled, flow, pairs, view.model.path, view.kernel)
     why = "-fmad=false" if flagged else "the rounding intrinsics"
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="high",

@@ -48,10 +48,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     threads = block_threads(view.kernel, view.model, found.compiled)
     sites = view.model.launches_of(view.kernel)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=sites[0].block_span if sites else view.kernel.name_span,
         severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
         confidence="medium",

@@ -48,10 +48,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     registers = found.compiled.resources.registers
     target = found.occupancy.registers_for_next_block
     more = f" At most {target} registers would admit another block." if target else ""
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.kernel.name_span,
         severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
         confidence="medium",

@@ -48,10 +48,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     target = found.occupancy.shared_bytes_for_next_block
     more = f" At most {target} bytes would admit another block." if target else ""
     arrays = [a for a in view.kernel.arrays if a.space == "shared"]
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=arrays[0].span if len(arrays) == 1 else view.kernel.name_span,
         severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
         confidence="medium",

@@ -66,10 +66,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     worst = max(own, key=lambda c: (_is_hot(c), c.asynchronous))
     hot = _is_hot(worst)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.call.span,
         severity="warning" if hot else "information",
         confidence="medium" if hot else "low",

@@ -92,10 +92,8 @@ def _loaded(view: KernelView) -> list[Finding]:
         return []
     worst, loop = found[0], found[0].loops[-1]
     text, name = view.text.slice(worst.span), worst.name
-    finding = Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    finding = TOOL.finding(
+        view,
         span=worst.span,
         severity="warning",
         confidence="medium",

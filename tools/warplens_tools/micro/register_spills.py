@@ -69,10 +69,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     related = []
     if hot is not None and bounds is not None:
         related.append(RelatedSpan(view.line_span(hot), "most of the spill traffic is on this line"))
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=bounds.span if bounds is not None and bounds.span is not None and cap else view.line_span(hot),
         severity="warning" if in_loop or spilled > QUIET_BYTES else "information",
         confidence="high",

@@ -69,10 +69,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     access = narrow.access
     most = min(needed / in_flight, _WIDE * 1.0 / per_thread if per_thread < _WIDE else 1.0)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=access.span,
         severity="warning",
         confidence="medium",

@@ -118,10 +118,8 @@ def _finding(view: KernelView, loop: HostLoop, copies: Sequence[HostCopy]) -> It
     doing = "in and out" if len(ways) == 2 else "in" if "in" in ways else "out"
     stream = f"stream {first.stream}" if first.stream else "the default stream"
     unpinned = "" if all(c.origin.memory == "pinned" for c in copies) else ", from page-locked memory"
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=first.call.span,
         severity="warning" if gain is not None else "information",
         confidence="medium" if gain is not None else "low",

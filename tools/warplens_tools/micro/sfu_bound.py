@@ -78,10 +78,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     line = hottest_line(compiled, flow, indices, view.model.path, view.kernel)
     named = ", ".join(dict.fromkeys(_CALL.findall(view.text.line_text(line)))) if line else ""
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="high",

@@ -56,10 +56,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     worst = found[0]
     name, lanes = worst.atomic.name, round(worst.lanes)
     sure = worst.atomic.index is not None
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.atomic.span,
         severity="information" if gain is None else "warning",
         confidence="medium" if gain is None or not sure else "high",

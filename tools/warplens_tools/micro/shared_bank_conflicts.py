@@ -90,10 +90,8 @@ def _hidden(view: KernelView) -> Iterator[Finding]:
     ratio = bound_ratio(after | {"lsu": after.get("lsu", 0.0) + extra}, after)
     degree, passes = worst.conflict or 1.0, worst.passes or 1
     doing = "reads" if compiled.instructions[worst.index].opcode == "LDS" else "writes"
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(kernel_line(compiled.instructions[worst.index], view.model.path, view.kernel)),
         severity="warning" if degree >= WARNED else "information",
         confidence="high" if block_extents(view.kernel, view.model) is not None else "medium",
@@ -131,10 +129,8 @@ def _finding(
     confidence: Confidence = "high" if known else "medium"
     pitch = f"[{array.extents[-1]}]" if len(array.extents) > 1 else ""
     doing = "writes" if access.writes and not access.reads else "reads"
-    return Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    return TOOL.finding(
+        view,
         span=access.span,
         severity="warning" if worst.degree >= WARNED else "information",
         confidence=confidence,

@@ -82,10 +82,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     if not count or ratio < REPORTED:
         return
     both = " and ".join(names)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="medium",

@@ -85,10 +85,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     if gain.estimate < REPORTED:
         return
     line = hottest_line(compiled, flow, loads, view.model.path, view.kernel)
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=view.line_span(line),
         severity="warning",
         confidence="medium",

@@ -68,10 +68,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     text = " ".join(view.text.slice(worst.condition).strip("()").split())
     sides = "both sides run" if worst.otherwise is not None else "the others wait"
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=worst.condition,
         severity="warning",
         confidence="high" if block is not None else "medium",

@@ -61,10 +61,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     span = shape.site.grid_span if shape.site is not None else view.kernel.name_span
     rest = shape.blocks % at_once
-    yield Finding(
-        code=TOOL.code,
-        slug=TOOL.slug,
-        kernel=view.kernel.qualified_name,
+    yield TOOL.finding(
+        view,
         span=span,
         severity="warning",
         confidence="medium",

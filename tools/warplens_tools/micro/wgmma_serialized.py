@@ -56,10 +56,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         products = [i for i, x in enumerate(compiled.instructions) if x.opcode.endswith("GMMA")]
         line = hottest_line(compiled, analyse(compiled.instructions), products, view.model.path, view.kernel)
         call = "function call" in message.text
-        yield Finding(
-            code=TOOL.code,
-            slug=TOOL.slug,
-            kernel=view.kernel.qualified_name,
+        yield TOOL.finding(
+            view,
             span=view.line_span(line),
             severity="warning",
             confidence="high",
