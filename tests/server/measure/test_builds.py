@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,53 @@ def test_candidates_are_built_inside_a_fence(tmp_path: Path, monkeypatch: pytest
     assert {v.state for v in verdicts.values()} == {"not_built"}
     assert not any("swordfish" in v.reason or "root:" in v.reason for v in verdicts.values())
     assert "Permission denied" in verdicts["a secret"].reason
+
+
+@pytest.mark.compiler
+def test_a_kernel_in_a_header_is_edited_through_its_unit(tmp_path: Path) -> None:
+    """Its unit's flags come from a compile database; a neighbour of the header stays the user's own."""
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None:
+        pytest.skip("no nvcc")
+    project = tmp_path / "project"
+    texts = {
+        "include/parts/scale.cuh": '#pragma once\n#include "factor.cuh"\n'
+        "template <class T> __global__ void scale(T* x) { x[threadIdx.x] *= FACTOR * factor(); }\n",
+        "include/parts/factor.cuh": "#pragma once\n__device__ inline float factor() { return 2; }\n",
+        "src/main.cu": "#include <parts/scale.cuh>\nint main() { scale<float><<<1, 32>>>(nullptr); }\n",
+    }
+    for name, content in texts.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(content)
+    unit, header = project / "src/main.cu", project / "include/parts/scale.cuh"
+    command = f"nvcc -DFACTOR=3 -I{project / 'include'} -c {unit} -o main.o"
+    database = [{"directory": str(project), "command": command, "file": str(unit)}]
+    (project / "compile_commands.json").write_text(json.dumps(database))
+    builder = Builder(
+        Workload(str(header), str(unit)),
+        toolchain=toolchain,
+        arch="sm_90",
+        folder=tmp_path / "builds",
+        settings=MeasureSettings(build_jobs=2),
+    )
+    baseline = builder.baseline()
+    (kernel,) = baseline.evidence.kernels
+    text = SourceText.read(header)
+    start = text.text.index("*= FACTOR")
+    edits = {
+        "other": TextEdit(text.span(start, start + 9), "*= 7 * FACTOR"),
+        "same": TextEdit(text.span(start, start + 9), "*=  FACTOR"),
+        "secret": TextEdit(text.span(0, 0), "#include <../src/main.cu>\n"),
+    }
+    done: dict[str, Built | Verdict] = {}
+
+    def take(one: Built | Verdict) -> None:
+        done[one.candidate if isinstance(one, Verdict) else one.candidate.id] = one
+
+    candidates = [Candidate(name, str(header), "scale", (edit,)) for name, edit in edits.items()]
+    builder.build_all(candidates, baseline, kernel, baseline.cubin, on_done=take)
+    other, same, secret = (done[name] for name in edits)
+    assert isinstance(other, Built) and not other.identical
+    assert isinstance(same, Built) and same.identical
+    assert isinstance(secret, Verdict) and secret.state == "refused"
+    assert header.read_text() == texts["include/parts/scale.cuh"]

@@ -63,7 +63,8 @@ def place(overlay: Overlay | None, unit: Path, arguments: Sequence[str], folder:
     text = overlay.text if source == unit else unit.read_text("utf-8", errors="replace")
     # the directive gives messages and line tables the file's own name
     quoted.write_text(f'#line 1 "{unit}"\n{text}', encoding="utf-8", newline="")
-    options = [f'-Xcompiler=-iquote,"{unit.parent}"']
+    # what the unit, and an overlaid header, include from their own folders is still found there
+    options = [f'-Xcompiler=-iquote,"{home}"' for home in dict.fromkeys([unit.parent, source.parent])]
     if source != unit:
         options = [*_place_header(overlay, unit, arguments, folder), *options]
     return Placed(str(quoted), tuple(options))

@@ -12,7 +12,7 @@ namespace warplens {
 namespace {
 
 constexpr std::size_t kBlock = 4096;
-constexpr double kSpread = 4, kCoarse = 16, kCommon = 4;
+constexpr double kSpread = 4, kCoarse = 16, kCommon = 8;
 // Structures of 2, 3, 4, 6 and 12 fields repeat within it.
 constexpr std::size_t kFields = 12;
 // A launch that makes a result every few nanoseconds still has time for this many additions each.

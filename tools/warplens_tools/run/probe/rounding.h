@@ -2,7 +2,7 @@
 //
 // A result R that was computed in another order, contracted otherwise, or with other roots lies within
 //
-//   F u sqrt(L) max(|R|, A) + 4 max(B, spread) + 4 u C
+//   F u sqrt(L) max(|R|, A) + 4 max(B, spread) + 8 u C
 //
 // u is the unit roundoff of the arithmetic (2^-24 for float and for 16-bit results, 2^-53 for double) and L the
 // longest reduction that the launch's time allows per result, so that u sqrt(L) is the drift of a random walk of
@@ -22,7 +22,7 @@
 // made results of that size jump, and as far, a candidate's may too.
 //
 // Beside the bound of each result stands the precision of all: at most one in ten may be further off than
-// 16 (u max(|R|, A) + max(B, spread)) + 4 u C, or the candidate rounds more coarsely than the baseline does.
+// 16 (u max(|R|, A) + max(B, spread)) + 8 u C, or the candidate rounds more coarsely than the baseline does.
 #pragma once
 
 #include "compare.h"
