@@ -104,6 +104,45 @@ def test_predicated_halves_of_a_pair_are_followed_together() -> None:
     assert other.sectors is None, "without the guard the register may hold something else"
 
 
+def test_what_was_set_under_a_guard_is_forgotten_when_a_loop_comes_round() -> None:
+    loop = """
+        S2R R0, SR_TID.X
+        ISETP.GE.AND P0, PT, R0, c[0x0][0x168], PT
+        @!P0 IMAD.WIDE R2, R0, 0x4, c[0x0][0x160]
+        .L_top:
+        @!P0 LDG.E R4, [R2.64]
+        @!P0 LDG.E R2, [R2.64+0x40]
+        ISETP.NE.AND P1, PT, R4, RZ, PT
+        @P1 BRA `(.L_top)
+        EXIT
+    """
+    assert [p.sectors for p in patterns(loop, arch="sm_80")] == [None, None]
+
+
+def test_a_call_out_of_the_function_leaves_nothing_known() -> None:
+    called = """
+        S2R R0, SR_TID.X
+        IMAD.WIDE R2, R0, 0x4, c[0x0][0x160]
+        CALL.ABS.NOINC 0x0
+        LDG.E R4, [R2.64]
+        EXIT
+    """
+    (pattern,) = patterns(called, arch="sm_80")
+    assert pattern.sectors is None
+
+
+def test_a_uniform_register_holds_one_number() -> None:
+    moved = """
+        S2R R0, SR_TID.X
+        R2UR UR4, R0
+        IMAD.WIDE R2, RZ, 0x4, c[0x0][0x160]
+        LDG.E R4, [R2.64+UR4]
+        EXIT
+    """
+    (pattern,) = patterns(moved, arch="sm_80")
+    assert (pattern.stride, pattern.sectors) == (0, (1, 1)), "the first lane's number, whatever it is"
+
+
 @pytest.mark.parametrize(
     ("line", "written"),
     [

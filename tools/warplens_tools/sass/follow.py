@@ -89,9 +89,12 @@ class Follower:
     def _step(self, state: State, i: int) -> None:
         instruction = self.instructions[i]
         if instruction.opcode == "CALL":
-            for name in self.paths.clobbered(i, registers_written):
-                state.registers.pop(name, None)
+            clobbered = self.paths.clobbered(i, registers_written)
+            for name in list(state.registers):
+                if clobbered is None or name in clobbered:
+                    del state.registers[name]
             state.predicates.clear()
+            state.guarded.clear()
         else:
             self.machine.step(state, instruction)
 
@@ -157,6 +160,7 @@ class Follower:
                 state.registers[name] = lanes.add(held, self._iterated(header, name))
         for name in self.lost.get(header, ()):
             state.registers[name] = Opaque("iterations change it by what lanes do not share")
+        state.guarded.clear()
         body = self.paths.loops[header].blocks
         for i in (i for b in body for i in self.paths.instructions(b)):
             for operand in self.instructions[i].operands[:2]:

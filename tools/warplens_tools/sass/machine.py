@@ -108,7 +108,7 @@ class Machine:
         for name, held in results.items():
             if name.endswith("Z"):
                 continue
-            if isinstance(held, Opaque) and name.startswith("U"):
+            if name.startswith("U") and not (isinstance(held, Value) and held.uniform):
                 held = self.define(f"{name}@{instruction.address:#x}")
             state.guarded.pop(name, None)
             if instruction.predicate not in ("", "@PT", "@UPT"):
@@ -221,7 +221,9 @@ class Machine:
         bounds = {name for v in known for name in v.atoms} - {"warp.x", "warp.y", "warp.z"}
         if bounds:
             return "bounds"
-        return "uniform" if _by_warps(known, modifiers, self.atoms) else "lanes"
+        # of a comparison of register pairs only the low words are known
+        narrow = not {"U64", "S64", "64", "EX"} & set(modifiers)
+        return "uniform" if narrow and _by_warps(known, modifiers, self.atoms) else "lanes"
 
     def _results(self, state: State, instruction: Instruction) -> dict[str, Held]:
         """Registers that the instruction sets, and what to."""

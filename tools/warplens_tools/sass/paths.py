@@ -78,10 +78,15 @@ class Paths:
                 work.extend(self.successors[at])
         return found
 
-    def clobbered(self, i: int, written: Callable[[Instruction], list[str]]) -> set[str]:
-        """Registers that a call may change: those of all code from its target on, as helpers stand last."""
+    def clobbered(self, i: int, written: Callable[[Instruction], list[str]]) -> set[str] | None:
+        """Registers that a call may change: those of all code from its target on, as helpers stand last.
+
+        None where it leaves the function: all of them.
+        """
         target = self._code[i].target
-        return {name for x in self._code if target is None or x.address >= target for name in written(x)}
+        if target is None:
+            return None
+        return {name for x in self._code if x.address >= target for name in written(x)}
 
 
 def paths_of(instructions: Sequence[Instruction]) -> Paths | str:
