@@ -41,8 +41,18 @@ __global__ void wide(const float4 *a, float *b)
         sum += s[threadIdx.x * 4 + k];
     b[threadIdx.x] = sum;
 }
-void f(const float *a, float *b)
+struct Points { const float *x, *y; };
+__global__ void hoisted(Points points, const float2 *centre, float *b, int n)
 {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float least = 1e30f;
+    for (int c = 0; c < n; ++c)
+        least = fminf(least, (points.x[i] - centre[c].x) * (points.y[i] - centre[c].y));
+    b[i] = least;
+}
+void f(const float *a, float *b, Points p)
+{
+    hoisted<<<64, 256>>>(p, (const float2 *)a, b, 32);
     by_rows<<<dim3(32, 32), dim3(32, 8)>>>(a, b);
     wide<<<1, 256>>>((const float4 *)a, b);
 }
@@ -83,6 +93,16 @@ def test_conflicts_of_merged_accesses_are_those_of_the_wide_one(views: dict[str,
         if a.kernel.name == "wide"
     ]
     assert "shared-bank-conflicts" not in {f.slug for f in analysis.findings}
+
+
+def test_what_the_compiler_moved_elsewhere_is_not_taken_for_its_neighbour(
+    views: dict[str, KernelView],
+) -> None:
+    view = views["hoisted"]
+    for name in ("points.x", "points.y"):
+        for read in (w for w in warp_accesses(view) if w.access.name == name):
+            assert read.sectors == 4
+            assert pattern_of(view, read.access, "global") is None
 
 
 def test_without_a_compiler_the_source_stands_alone(views: dict[str, KernelView]) -> None:

@@ -1,7 +1,8 @@
 """What SASS says of the addresses of one source access, for where the source alone does not tell.
 
 An instruction belongs to the line that its inline chain names. Where several accesses of one kind share a
-line, what is told counts only if it is the same for all of the line's instructions of that kind.
+line, what is told counts only if it is the same for all of the line's instructions of that kind, and of the
+width of the access: another one may have been moved elsewhere.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import functools
 
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.evidence import CompiledKernel, Instruction
+from warplens_tools.instances import view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import KernelView
 from warplens_tools.sass.addresses import AddressPattern, Space, address_patterns
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import is_load, is_store
 from warplens_tools.sass.warps import Block
-from warplens_tools.source.accesses import ArrayAccess
+from warplens_tools.source.accesses import ArrayAccess, accesses
+from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.tree import parse_tree
 
 
 def pattern_of(view: KernelView, access: ArrayAccess, space: Space) -> AddressPattern | None:
@@ -34,7 +38,21 @@ def pattern_of(view: KernelView, access: ArrayAccess, space: Space) -> AddressPa
     told = {(p.width, p.sectors, p.conflict, p.passes) for p in found}
     if len(told) != 1 or (found[0].sectors is None and found[0].conflict is None):
         return None
-    return found[0]
+    alone = _is_alone(view, access)
+    element = view_element_bytes(view, access.element_type)
+    return found[0] if alone or found[0].width == element else None
+
+
+def _is_alone(view: KernelView, access: ArrayAccess) -> bool:
+    """Whether no other access of its line reads where it reads, or writes where it writes."""
+    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
+    return not any(
+        other.span.line == access.span.line
+        and other.span != access.span
+        and other.space in (access.space, "unknown")
+        and ((other.reads and access.reads) or (other.writes and access.writes))
+        for other in accesses(parse_tree(view.text), view.kernel, block)
+    )
 
 
 def patterns_of(view: KernelView, compiled: CompiledKernel) -> tuple[AddressPattern, ...]:
