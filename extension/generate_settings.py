@@ -144,6 +144,8 @@ def page() -> str:
         "Read from the nearest `warplens.toml`, or from `[tool.warplens]` in `pyproject.toml`, upward from the",
         "file; over it the editor's settings, over them `WARPLENS_ARCHITECTURE` and `WARPLENS_CUDA_PATH`.",
         "In `warplens.toml` keys are in kebab case; in editors they begin with `warplens.` and are in camel case.",
+        "What is wrong in a settings file stops the command line; an editor takes the default for it, and marks",
+        "its line.",
         "",
         "| `warplens.toml` | editor | default | |",
         "| --- | --- | --- | --- |",

@@ -7,8 +7,9 @@ expression's type is None rather than a guess.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from warplens_tools.source.lexical import split_arguments
 
@@ -69,7 +70,9 @@ def evaluate(text: str, lookup: Lookup, call: Call | None = None) -> int | None:
         return None
 
 
-def _tokens(text: str) -> list[tuple[str, str, int, int]]:
+@functools.lru_cache(maxsize=1024)
+def _tokens(text: str) -> Sequence[tuple[str, str, int, int]]:
+    """The tokens of an expression, most of which are read again after every edit."""
     tokens: list[tuple[str, str, int, int]] = []
     at, end = 0, len(text.rstrip())
     while at < end:
@@ -86,7 +89,7 @@ class _Evaluator:
     """Precedence climbing over tokens. Both arms of `?:`, `&&` and `||` are read, one is used."""
 
     def __init__(
-        self, tokens: list[tuple[str, str, int, int]], lookup: Lookup, call: Call | None, text: str
+        self, tokens: Sequence[tuple[str, str, int, int]], lookup: Lookup, call: Call | None, text: str
     ) -> None:
         self.tokens, self.lookup, self.call, self.text = tokens, lookup, call, text
         self.at = 0

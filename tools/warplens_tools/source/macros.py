@@ -100,6 +100,8 @@ class MacroTable:
     ) -> None:
         self.by_name: dict[str, Macro] = {}
         self.ambiguous: set[str] = set(undefined)
+        #: What `expand` gave; expressions are asked for again and again.
+        self._expanded: dict[str, str | None] = {}
         for macro in macros:
             other = self.by_name.get(macro.name)
             if other and (other.body, other.parameters) != (macro.body, macro.parameters):
@@ -117,10 +119,12 @@ class MacroTable:
 
         A name is not expanded inside its own expansion.
         """
-        try:
-            return _expand(text, self, frozenset())
-        except _TooLargeError:
-            return None
+        if text not in self._expanded:
+            try:
+                self._expanded[text] = _expand(text, self, frozenset())
+            except _TooLargeError:
+                self._expanded[text] = None
+        return self._expanded[text]
 
     def pieces(self, text: str, keep: frozenset[str]) -> list[Piece] | None:
         """`text` as stretches that stay and uses of macros with their expansions; None if out of bounds.
