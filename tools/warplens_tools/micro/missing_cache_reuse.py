@@ -102,10 +102,18 @@ def check(view: KernelView) -> Iterator[Finding]:
 def _hidden(view: KernelView, compiled: CompiledKernel) -> Iterator[Finding]:
     """Loads of the deepest loop whose addresses leave out the lane, or the warp, and that only SASS shows."""
     binary = view.evidence.binary
-    reused = hidden_rereads(view, compiled)
-    if binary is None or min(reused.values(), default=0) < REUSED:
-        return
     weight = weights(analyse(compiled.instructions))
+    fewer = [
+        w * KEPT if space_of(x) == "global" and is_load(x) else w
+        for x, w in zip(compiled.instructions, weight, strict=True)
+    ]
+    # Following addresses takes longer than all else here: only where loads are the roof.
+    most = _bounds(view, compiled, weight, fewer)
+    if binary is None or most is None or most.estimate < WORTH:
+        return
+    reused = hidden_rereads(view, compiled)
+    if min(reused.values(), default=0) < REUSED:
+        return
     kept = [w * KEPT if i in reused else w for i, w in enumerate(weight)]
     gain = _bounds(view, compiled, weight, kept)
     if gain is None or gain.estimate < WORTH:
