@@ -31,7 +31,14 @@ from warplens_cutlass.store.build import BuildReport, build, update
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.store.status import corpus_status
 
-SETS = ("cutlass-4.2.0.json", "fresh-4.2.0.json", "third-4.2.0.json", "fourth-4.2.0.json")
+SETS = (
+    "cutlass-4.2.0.json",
+    "fresh-4.2.0.json",
+    "third-4.2.0.json",
+    "fourth-4.2.0.json",
+    "fifth-4.2.0.json",
+    "sixth-4.2.0.json",
+)
 
 
 def main() -> None:
