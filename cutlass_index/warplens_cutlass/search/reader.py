@@ -71,6 +71,7 @@ class Reader:
         self._version = version
         self._idf: dict[str, float] = {}
         self._paths: dict[str, list[int]] = {}
+        self._files: list[tuple[str, int]] = []
         self._technical: dict[str, float] = {}
         self._uses: dict[str, int] = {}
         self._hits: dict[int, SymbolHit] = {}
@@ -125,8 +126,9 @@ class Reader:
         """Ids of files with a definition whose path holds `part`, at most twelve."""
         found = self._paths.get(part)
         if found is None:
-            sql = "SELECT id FROM files WHERE instr(path, ?) AND main_symbol > 0 LIMIT 12"
-            found = self._paths[part] = [row[0] for row in self._db.execute(sql, (part,))]
+            if not self._files:
+                self._files = self._db.execute("SELECT path, id FROM files WHERE main_symbol > 0").fetchall()
+            found = self._paths[part] = [key for path, key in self._files if part in path][:12]
         return found
 
     def symbols(self, ids: Iterable[int]) -> dict[int, SymbolHit]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ from warplens_cutlass.settings import RankingSettings
 
 #: Inverse document frequency below which a word finds too much: one definition in seven holds it.
 _COMMON = 2.1
+#: Words of a question that find rows, the heaviest; all words rank them.
+_FINDING = 5
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -59,13 +62,14 @@ def candidates(
 
 
 def _selective(terms: Sequence[Term], reader: Reader) -> list[Term]:
-    """Terms without the spellings that half the corpus holds, while others remain: those find, these rank."""
+    """The heaviest terms, without spellings that half the corpus holds while others remain: those find, all rank."""
     kept = []
     for term in terms:
         rare = tuple(s for s in term.spellings if max(reader.idf(w) for w in s) >= _COMMON)
         if rare:
             kept.append(Term(rare, term.weight))
-    return kept if len(kept) >= 2 else list(terms)
+    found = kept if len(kept) >= 2 else list(terms)
+    return heapq.nlargest(_FINDING, found, key=lambda term: term.weight)
 
 
 def match_expression(terms: Sequence[Term]) -> str:
