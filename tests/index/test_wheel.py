@@ -19,6 +19,16 @@ from warplens_tools.errors import ToolFailedError
 
 #: Mean reciprocal rank at 10, file level: what issue 4 asks for, per kind of query.
 AIMS = {"words": 0.75, "symbol": 0.95, "code": 0.75}
+#: All sets but the sealed one, which is not to be fitted on, nor held to what is.
+JUDGED = (
+    "cutlass-4.2.0.json",
+    "fresh-4.2.0.json",
+    "third-4.2.0.json",
+    "fourth-4.2.0.json",
+    "fifth-4.2.0.json",
+)
+#: Definitions that a set names and that stand where the grammars err, or are parameters of templates.
+UNREAD = {"warpgroup_reg_set", "GroupProblemShape"}
 
 
 @pytest.mark.slow
@@ -37,10 +47,11 @@ def test_the_wheel_is_found_in(home: Path) -> None:  # noqa: ARG001 - sets the m
     assert state.index_bytes < 60_000_000
 
     definitions = _definitions(corpus)
-    for name in ("cutlass-4.2.0.json", "fresh-4.2.0.json", "third-4.2.0.json"):
+    for name in JUDGED:
         # Judgements name files and definitions; a misspelt one would only ever count against the search.
         for query in evaluate.load(name):
-            assert {(a.path, s) for a in query.answers for s in a.symbols} <= definitions, query.id
+            named = {(a.path, s) for a in query.answers for s in a.symbols if s not in UNREAD}
+            assert named <= definitions, query.id
         answers, _ = evaluate.run(evaluate.ours, evaluate.load(name))
         for kind, aim in AIMS.items():
             some = [a for a in answers if a[0].kind == kind]
