@@ -74,6 +74,7 @@ bench: toolchain
 	mkdir -p docs/benchmarks
 	$(PY) tests/bench/bench_binary.py --rounds 15 --json docs/benchmarks/binary.json
 	$(PY) -m tests.bench.bench_addresses --json docs/benchmarks/addresses.json > /dev/null
+	$(PY) -m tests.bench.bench_address_agreement --json docs/benchmarks/address_agreement.json > /dev/null
 	$(PY) -m tests.bench.bench_lsp --json docs/benchmarks/language_server.json
 	$(PY) -m tests.index.bench --baselines --out docs/benchmarks/index.json
 	$(PY) tests/planted/evaluate.py --tier binary --json docs/benchmarks/planted.json
