@@ -19,7 +19,13 @@ from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.collect.compile import compile_unit
 from warplens_tools.collect.flags import CompileFlags
 from warplens_tools.collect.toolchain import Toolchain
-from warplens_tools.errors import CompileError, InputError, TimeLimitError
+from warplens_tools.errors import (
+    CompileError,
+    InputError,
+    MissingToolError,
+    TimeLimitError,
+    ToolFailedError,
+)
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel
 from warplens_tools.run.build import Overlay, flags_of, place
 from warplens_tools.run.cancel import CancelToken
@@ -150,7 +156,8 @@ class Builder:
             unit = self._inside(Overlay(self.workload.source, text.text), folder, cancel)
         except InputError as error:
             return Verdict(candidate.id, "refused", str(error))
-        except (CompileError, TimeLimitError) as error:
+        except (ToolFailedError, MissingToolError, TimeLimitError) as error:
+            # a text can make the compiler say anything, by #error: what was there for the baseline is there
             seconds = time.monotonic() - started
             return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
         strange = _foreign(unit.evidence, baseline.evidence, self._toolchain)
@@ -175,8 +182,10 @@ class Builder:
         """Compile within the fence; once more where the fence itself was in the way."""
         try:
             return self._compile(overlay, folder, self.fence.around(folder), cancel)
-        except CompileError as error:
-            if not self.fence.shuts_out(error.output, lambda: self._baseline_compiles_inside(cancel)):
+        except (CompileError, ToolFailedError, MissingToolError) as error:
+            if _blames_the_text(error) or not self.fence.shuts_out(
+                lambda: self._baseline_compiles_inside(cancel)
+            ):
                 raise
         return self._compile(overlay, folder, self.fence.around(folder), cancel)
 
@@ -184,7 +193,7 @@ class Builder:
         folder = self._folder / "fence"
         try:
             self._compile(None, folder, self.fence.around(folder), cancel)
-        except CompileError:
+        except (CompileError, ToolFailedError, MissingToolError):
             return False
         return True
 
@@ -213,6 +222,13 @@ class Builder:
         )
         cubin = Path(evidence.cubin_path).read_bytes()
         return Unit(evidence, cubin, code_digest(cubin))
+
+
+def _blames_the_text(error: Exception) -> bool:
+    """Whether the compiler found fault with the text, not with what it could not reach."""
+    if not isinstance(error, CompileError) or "Permission denied" in error.output:
+        return False
+    return any(message.severity == "error" and message.line for message in error.messages)
 
 
 def _kept_state(after: bytes, before: bytes) -> str:

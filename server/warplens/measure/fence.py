@@ -35,7 +35,8 @@ class Fence:
     """Closes compilations in once it was told what the baseline's read."""
 
     def __init__(self, toolchain: Toolchain, flags: CompileFlags, settings: MeasureSettings) -> None:
-        self._tools = [tool.path for name in _TOOLS if (tool := toolchain.find(name)) is not None]
+        found = [tool for name in _TOOLS if (tool := toolchain.find(name)) is not None]
+        self._tools = [path for tool in found for path in (tool.path, tool.root) if path]
         self._includes, self._limits = include_folders(flags.arguments), limits_of(settings)
         self._read: tuple[str, ...] | None = None
         self._doubted = False
@@ -51,13 +52,11 @@ class Fence:
         confinement = Confinement((str(folder),), self._read, self._limits)
         return lambda command: guarded(confined(command, confinement))
 
-    def shuts_out(self, output: str, compiles: Callable[[], bool]) -> bool:
-        """Whether a failed compilation was shut out from what the baseline's own needs; then reading is let free.
+    def shuts_out(self, compiles: Callable[[], bool]) -> bool:
+        """Whether the fence keeps the baseline itself from being compiled; then reading is let free.
 
         `compiles` compiles the baseline inside the fence; it is called at most once.
         """
-        if "Permission denied" not in output and "cannot be run" not in output:
-            return False
         with self._lock:
             if not self._doubted and self._read is not None:
                 self._doubted = True
@@ -67,4 +66,7 @@ class Fence:
 
     def unknown(self) -> tuple[Unknown, ...]:
         """What candidates' builds are not held to here, by name."""
-        return abilities().unknown()
+        free = Unknown(
+            "builds that read only what the baseline does", "its tools lie where the fence does not know"
+        )
+        return (*abilities().unknown(), *([free] if self._doubted and self._read is None else []))

@@ -16,7 +16,7 @@ from warplens.agent.settings import Budget
 from warplens.measure.judge import Baseline, Confirmation, ProgramRun
 from warplens.measure.verdict import Candidate, Conditions, Verdict
 from warplens_tools.errors import MissingToolError
-from warplens_tools.evidence import CompiledKernel, LaunchTiming, Resources
+from warplens_tools.evidence import CompiledKernel, LaunchTiming, Resources, Unknown
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText
 
@@ -89,7 +89,8 @@ class ComputedJudge:
         self.confirmed.append(candidate.id)
         verdict = self._verdict(candidate)
         return Confirmation(
-            verdict if self.confirms else Verdict(candidate.id, "wrong", "it prints other text")
+            verdict if self.confirms else Verdict(candidate.id, "wrong", "it prints other text"),
+            unknown=(Unknown("races in global memory", "nothing looks for them"),),
         )
 
     def _verdict(self, candidate: Candidate) -> Verdict:

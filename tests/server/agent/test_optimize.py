@@ -50,6 +50,7 @@ def test_the_best_version_is_found_confirmed_and_shown_with_its_proof(store: sql
     assert "+#define BLOCK 128" in result.diff and "+#pragma unroll 4" in result.diff
     assert SourceText(CODE).apply(list(result.edits)).text.count("\n") == CODE.count("\n")
     assert result.proof is not None and result.proof.verdict.state == "faster"
+    assert [unknown.what for unknown in result.unknown] == ["races in global memory"]
     assert judge.confirmed
     changed = {c.metric: (c.before, c.after) for c in result.proof.changes}
     assert changed["kernel time"][0] > changed["kernel time"][1]

@@ -45,6 +45,7 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         candidate("other code", "sum += in[i] * table", "sum += 2 * in[i] * table"),
         candidate("host code", 'std::printf("total', 'std::printf("Total'),
         candidate("no such name", "float sum = 0;", "float sum = zero;"),
+        candidate("a lie", "float sum = 0;", "float sum = 0;\n#error sh: gcc: not found\n"),
         candidate("foreign file", "#include <cstdio>", "#include <cstdio>\n#include <stdio_ext.h>"),
         candidate("state", "__device__ float total;", "__device__ float total;\n__device__ int seen;"),
         candidate(
@@ -61,6 +62,7 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
     assert states == {
         "host code": "refused",
         "no such name": "not_built",
+        "a lie": "not_built",
         "foreign file": "refused",
         "state": "refused",
     }
@@ -177,3 +179,32 @@ def test_a_kernel_in_a_header_is_edited_through_its_unit(tmp_path: Path) -> None
     assert isinstance(same, Built) and same.identical
     assert isinstance(secret, Verdict) and secret.state == "refused"
     assert header.read_text() == texts["include/parts/scale.cuh"]
+
+
+@pytest.mark.compiler
+def test_a_fence_that_keeps_the_tools_out_is_opened_for_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A toolkit in a place that the fence does not know: the baseline does not compile inside either."""
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None or not abilities().files:
+        pytest.skip("no nvcc or no Landlock")
+    monkeypatch.setattr("warplens_tools.run.confine._SYSTEM", ("/usr/bin", "/lib", "/lib64", "/usr/lib"))
+    monkeypatch.setattr("warplens.measure.fence.readable", lambda *_: ())
+    builder = Builder(
+        Workload(str(PROGRAM), str(PROGRAM)),
+        toolchain=toolchain,
+        arch="sm_90",
+        folder=tmp_path,
+        settings=MeasureSettings(build_jobs=1),
+    )
+    baseline = builder.baseline()
+    assert not [u for u in builder.fence.unknown() if "reads" in u.what or "read only" in u.what]
+    done: list[Built | Verdict] = []
+    broken = candidate("broken", "float sum = 0;", "float sum = zero;")
+    fine = candidate("fine", "float sum = 0;", "float sum = 0.5f;")
+    (kernel,) = baseline.evidence.kernels
+    builder.build_all([fine, broken], baseline, kernel, baseline.cubin, on_done=done.append)
+    built = [one for one in done if isinstance(one, Built)]
+    assert [one.candidate.id for one in built] == ["fine"]
+    assert [u.what for u in builder.fence.unknown()] == ["builds that read only what the baseline does"]
