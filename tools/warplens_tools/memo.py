@@ -22,7 +22,7 @@ from warplens_tools.source.parts import Part, PartTexts
 from warplens_tools.source.tree import SourceTree
 from warplens_tools.text import SourceText, Span
 
-_CAPACITY = 2048
+_CAPACITY = 512
 _NAMES_A_LINE = re.compile(rb"\blines? \d")
 
 

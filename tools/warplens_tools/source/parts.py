@@ -34,7 +34,7 @@ _KEYWORDS = frozenset({
     "size_t", "__global__", "__device__", "__host__", "__shared__", "__constant__", "__restrict__",
     "__forceinline__", "__launch_bounds__", "threadIdx", "blockIdx", "blockDim", "gridDim", "dim3",
 })  # fmt: skip
-_CAPACITY = 1024
+_CAPACITY = 512
 
 Kind = Literal["kernel", "device", "host", "other"]
 
