@@ -41,3 +41,33 @@ __global__ void first_lane(float *__restrict__ out, const float *__restrict__ in
         out[i / 32] = x;
     }
 }
+
+__device__ float drift(float x, int rounds)
+{
+    for (int r = 0; r < rounds; ++r) x = x * 1.0001f + 0.5f;
+    return x;
+}
+
+__global__ void four_kinds(float *__restrict__ out, const float *__restrict__ in)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    float x = in[i];
+    switch (threadIdx.x % 4) {  // expect: warp-divergence
+    case 0: x = drift(x, 300); break;
+    case 1: x = drift(x * 2.0f, 301); break;
+    case 2: x = drift(x * 3.0f, 302); break;
+    default: x = drift(x * 4.0f, 303);
+    }
+    out[i] = x;
+}
+
+__global__ void a_kind_a_warp(float *__restrict__ out, const float *__restrict__ in)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    float x = in[i];
+    switch (threadIdx.x / 32 % 2) {
+    case 0: x = drift(x, 300); break;
+    default: x = drift(x * 4.0f, 303);
+    }
+    out[i] = x;
+}

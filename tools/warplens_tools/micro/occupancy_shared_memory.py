@@ -40,17 +40,25 @@ from warplens_tools.parallelism import ENOUGH_DRAM, shortage
 
 
 def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on its largest shared array."""
+    """One finding per kernel, on the launch that asks for most of it, else on its shared array."""
     found = shortage(view, "shared memory")
     if found is None or view.evidence.binary is None:
         return
-    shared = found.compiled.resources.shared_bytes + (dynamic_shared_bytes(view.kernel, view.model) or 0)
+    dynamic = dynamic_shared_bytes(view.kernel, view.model) or 0
+    shared = found.compiled.resources.shared_bytes + dynamic
+    sites = view.model.launches_of(view.kernel)
     target = found.occupancy.shared_bytes_for_next_block
     more = f" At most {target} bytes would admit another block." if target else ""
     arrays = [a for a in view.kernel.arrays if a.space == "shared"]
     yield TOOL.finding(
         view,
-        span=arrays[0].span if len(arrays) == 1 else view.kernel.name_span,
+        span=(
+            sites[0].span
+            if sites and 2 * dynamic > shared
+            else arrays[0].span
+            if len(arrays) == 1
+            else view.kernel.name_span
+        ),
         severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
         confidence="medium",
         message=(

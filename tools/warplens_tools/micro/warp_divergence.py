@@ -74,7 +74,9 @@ def check(view: KernelView) -> Iterator[Finding]:
         severity="warning",
         confidence="high" if block is not None else "medium",
         message=(
-            f"{text} holds for {worst.share:.0%} of the lanes of a warp: every warp is divided, and {sides} "
+            f"{text} differs between the lanes of a warp: its {1 + len(worst.cases)} cases run one after the other."
+            if worst.cases
+            else f"{text} holds for {worst.share:.0%} of the lanes of a warp: every warp is divided, and {sides} "
             "one after the other."
         ),
         guidance=(
@@ -113,7 +115,7 @@ def _lanes(branch: LaneBranch, line: int | None) -> float:
         return branch.share
     if branch.otherwise is not None and _inside(branch.otherwise, line):
         return 1.0 - branch.share
-    return 1.0
+    return next((share for case, share in branch.cases if _inside(case, line)), 1.0)
 
 
 def _inside(span: Span, line: int) -> bool:

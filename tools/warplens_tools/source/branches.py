@@ -37,13 +37,15 @@ Values = Mapping[str, int]
 
 
 class LaneBranch(msgspec.Struct, frozen=True):
-    """An `if` that divides most warps."""
+    """An `if`, or a `switch`, that divides most warps."""
 
     condition: Span
     then: Span
     otherwise: Span | None
     #: Share of a divided warp's lanes that takes the first side, 0 to 1.
     share: float
+    #: The further cases of a `switch`, each with its share.
+    cases: tuple[tuple[Span, float], ...] = ()
 
 
 class _Condition(msgspec.Struct, frozen=True):
@@ -52,7 +54,7 @@ class _Condition(msgspec.Struct, frozen=True):
 
 
 def lane_branches(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[LaneBranch, ...]:
-    """Every `if` of the kernel that lanes of one warp answer differently, in text order."""
+    """Every `if` and `switch` of the kernel that lanes of one warp answer differently; an `if` before a `switch`."""
     expanded = kernel_tree(tree, kernel)
     if expanded is None:
         return ()
@@ -60,8 +62,40 @@ def lane_branches(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) 
     x, y, z = block
     extents = _ASSUMED_BLOCK if x is None or y is None or z is None else (x, y, z)
     found = expanded.tree.captures("(if_statement) @branch", expanded.function.body).get("branch", [])
-    branches = (_branch(expanded, reader, node, extents) for node in found)
+    switches = expanded.tree.captures("(switch_statement) @switch", expanded.function.body).get("switch", [])
+    branches = [_branch(expanded, reader, node, extents) for node in found]
+    branches += [_switch(expanded, reader, node, extents) for node in switches]
     return tuple(b for b in branches if b is not None)
+
+
+def _switch(
+    expanded: KernelTree, reader: FormReader, node: Node, block: tuple[int, int, int]
+) -> LaneBranch | None:
+    """A `switch` over the lane, case by case; what no case names goes to the default."""
+    test, body = node.child_by_field_name("condition"), node.child_by_field_name("body")
+    inner = test.named_children[0] if test is not None and test.named_child_count == 1 else None
+    chosen = reader.form(inner)
+    if test is None or body is None or chosen is None or not any(s.kind == "thread" for s in chosen.symbols):
+        return None
+    sides: list[tuple[Span, float]] = []
+    default: Span | None = None
+    for case in (c for c in body.named_children if c.type == "case_statement"):
+        value = case.child_by_field_name("value")
+        if value is None:
+            default = expanded.tree.span(case)
+            continue
+        condition = _compared("==", chosen, reader.form(value))
+        share = _share(condition, block) if condition is not None else None
+        if share is None:
+            return None
+        sides.append((expanded.tree.span(case), share))
+    left = 1.0 - sum(share for _, share in sides)
+    if default is not None and left > 0.0:
+        sides.append((default, left))
+    if len(sides) < 2:
+        return None
+    (first, share), *others = sides
+    return LaneBranch(expanded.tree.span(test), first, None, share, tuple(others))
 
 
 def _branch(
