@@ -14,10 +14,11 @@ from warplens_tools.analysis import KernelAnalysis, analyse_file
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.finding import Finding
 from warplens_tools.memo import KernelMemo
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.registry import TOOLS
 from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.view import KernelView
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted([*(ROOT / "tests" / "planted").glob("*.cu"), *(ROOT / "examples" / "first").glob("*.cu")])

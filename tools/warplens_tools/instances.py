@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from warplens_tools.micro.base import KernelView
 from warplens_tools.source.records import element_bytes
 from warplens_tools.source.tree import parse_tree
+from warplens_tools.view import KernelView
 
 
 def view_element_bytes(view: KernelView, name: str) -> int | None:

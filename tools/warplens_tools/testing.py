@@ -31,9 +31,10 @@ from warplens_tools.evidence import (
     Resources,
 )
 from warplens_tools.finding import SEVERITIES, Bottleneck, Finding
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.view import KernelView
 
 #: Headings that a tool's page must have, in this order.
 PAGE_PARTS = (

@@ -16,7 +16,7 @@ from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
 from warplens.service.service import Service
 from warplens_tools.errors import InputError
-from warplens_tools.roofline_svg import roofline_svg
+from warplens_tools.roofline.svg import roofline_svg
 
 
 def profile(

@@ -14,7 +14,7 @@ from warplens.service.profile_report import LineProfile, ProfileReport
 from warplens.service.report import Report
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TimelineEvidence
-from warplens_tools.roofline_model import LEVELS, Reach
+from warplens_tools.roofline.model import LEVELS, Reach
 from warplens_tools.text import SourceText
 
 #: Cells of a bar; a roof fully reached fills it.

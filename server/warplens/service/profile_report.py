@@ -7,7 +7,7 @@ import msgspec
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Advice, CounterEvidence
-from warplens_tools.roofline_model import Roofline, amounts_of, roofline_of
+from warplens_tools.roofline.model import Roofline, amounts_of, roofline_of
 
 #: Lines kept, those with most stall samples first.
 HOTTEST_LINES = 12

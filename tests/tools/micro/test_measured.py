@@ -34,9 +34,10 @@ from warplens_tools.micro import (
     unoverlapped_copy,
     warp_divergence,
 )
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.testing import faults_of, views
 from warplens_tools.text import SourceText, Span
+from warplens_tools.view import KernelView
 
 REPORTS = Path(__file__).parents[2] / "data" / "reports"
 PROGRAM = (REPORTS / "saxpy_transpose.cu").read_text("utf-8")

@@ -48,11 +48,12 @@ from typing import Literal
 
 import msgspec
 
+from warplens_tools.cost.gain import bound_ratio, make_gain, removal_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Fix, Gain, RelatedSpan
-from warplens_tools.gain import bound_ratio, make_gain, removal_gain
 from warplens_tools.launches import block_extents
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.traffic import dram_floor, l2_bytes_per_clock
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.restrict_const import REWRITE
 from warplens_tools.sass.attribution import kernel_line, weights
@@ -63,7 +64,7 @@ from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.reloads import accumulations, reloads
 from warplens_tools.source.tree import parse_tree
-from warplens_tools.traffic import dram_floor, l2_bytes_per_clock
+from warplens_tools.view import KernelView
 
 
 class Repeat(msgspec.Struct, frozen=True):

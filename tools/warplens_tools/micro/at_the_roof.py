@@ -33,12 +33,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import CounterEvidence, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import make_gain
-from warplens_tools.measured import kernel_total
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.roofline_model import LEVELS, Reach, amounts_of, roofline_of
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import kernel_total
+from warplens_tools.roofline.model import LEVELS, Reach, amounts_of, roofline_of
+from warplens_tools.view import KernelView
 
 #: Share of a roof at which there is nothing left to gain: of one measured on the card, and of a datasheet's.
 AT_CALIBRATED, AT_DATASHEET = 0.90, 0.85

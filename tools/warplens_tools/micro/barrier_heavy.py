@@ -42,11 +42,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.stalls import Residency, residency
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.gain import make_gain
-from warplens_tools.measured import judge_by_stalls
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_stalls
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
@@ -54,8 +56,7 @@ from warplens_tools.sass.pipes import space_of
 from warplens_tools.sass.throughput import ISSUE_PER_CLOCK, pipe_cycles
 from warplens_tools.source.barriers import excess_barriers
 from warplens_tools.source.tree import parse_tree
-from warplens_tools.stalls import Residency, residency
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: Instructions from barrier to barrier up to which a step is short, and steps from which they are worth a word.
 SHORT, FEWEST = 40, 4

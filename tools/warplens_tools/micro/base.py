@@ -2,7 +2,7 @@
 
 One file per tool, listed in `warplens_tools.micro.registry` (other distributions join through the
 entry-point group `warplens.micro`). The module's docstring is the tool's page. Stage 1 classifies the
-kernel (`warplens_tools.roofline`), stage 2 runs every tool relevant to the class, in list order,
+kernel (`warplens_tools.roofline.classify`), stage 2 runs every tool relevant to the class, in list order,
 deterministically.
 """
 
@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import KernelEvidence, Observation, Tier
 from warplens_tools.finding import (
-    Bottleneck,
     BottleneckClass,
     Confidence,
     Finding,
@@ -24,28 +22,8 @@ from warplens_tools.finding import (
     RelatedSpan,
     Severity,
 )
-from warplens_tools.source.model import Kernel, SourceModel
-from warplens_tools.text import SourceText, Span
-
-
-class KernelView(msgspec.Struct, frozen=True):
-    """All a tool may look at: the kernel, its file, the GPU, the class, and the evidence present."""
-
-    kernel: Kernel
-    model: SourceModel
-    text: SourceText
-    gpu: Gpu
-    bottleneck: Bottleneck
-    evidence: KernelEvidence
-
-    def line_span(self, line: int | None) -> Span:
-        """The text of a 1-based line without its indentation; the kernel's name where there is no line."""
-        if line is None:
-            return self.kernel.name_span
-        text = self.text.line_text(line)
-        start = len(text) - len(text.lstrip()) + 1
-        return Span(line, start, line, max(len(text.rstrip()) + 1, start + 1))
-
+from warplens_tools.text import Span
+from warplens_tools.view import KernelView
 
 Check = Callable[[KernelView], Iterable[Finding]]
 #: What a higher tier says of a finding: the finding confirmed or refined, or None where it is contradicted.

@@ -36,16 +36,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.contention import CONSTANT_CLOCKS, constant_clocks, divergent_constants, serial_gain
+from warplens_tools.cost.contention import CONSTANT_CLOCKS, constant_clocks, divergent_constants, serial_gain
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.gain import bound_ratio, make_gain
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.sass.varying import lane_dependent
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: Words per request from which the lanes take turns.
 DIVERGENT = 2.0

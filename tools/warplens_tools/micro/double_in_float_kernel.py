@@ -37,18 +37,19 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cost.gain import replacement_gain
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
-from warplens_tools.gain import replacement_gain
-from warplens_tools.measured import judge_by_metric
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_metric
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.float_literals import REWRITE
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.source.literals import DoubleUse, double_uses
 from warplens_tools.source.tree import parse_tree
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: SASS opcodes of double arithmetic and the float opcodes that would do the same work.
 _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSETP", "DMNMX": "FMNMX"}

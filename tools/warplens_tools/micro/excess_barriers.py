@@ -35,17 +35,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.gain import make_gain
 from warplens_tools.launches import block_extents, block_threads
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.barriers import ExcessBarrier, excess_barriers
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.tree import parse_tree
+from warplens_tools.view import KernelView
 
 #: Clocks a block waits at a barrier even if its warps arrive together. Microbenchmarks of sm_70 to sm_90
 #: measure 15 to 30.

@@ -37,11 +37,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.coalescing import warp_accesses
-from warplens_tools.contention import Meeting, is_aggregated, meetings, serial_gain
+from warplens_tools.cost.contention import Meeting, is_aggregated, meetings, serial_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.coalescing import warp_accesses
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.view import KernelView
 
 #: Resident threads per address from which their atomics queue up behind each other.
 CROWDED = 64

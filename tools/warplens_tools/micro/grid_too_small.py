@@ -31,9 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding, Gain
-from warplens_tools.gain import make_gain
-from warplens_tools.geometry import (
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.geometry import (
     SCHEDULERS,
     Geometry,
     geometry,
@@ -41,7 +40,9 @@ from warplens_tools.geometry import (
     runs_long,
     shape_observations,
 )
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.view import KernelView
 
 
 def check(view: KernelView) -> Iterator[Finding]:

@@ -37,12 +37,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.launch_cost import LAUNCH_NS, WAIT_NS, Repeated, repeated_launch
 from warplens_tools.evidence import Observation, Tier
 from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.gain import make_gain
-from warplens_tools.launch_cost import LAUNCH_NS, WAIT_NS, Repeated, repeated_launch
-from warplens_tools.measured import judge_by_idle
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_idle
+from warplens_tools.view import KernelView
 
 #: Time of an iteration with the wait over that without from which it is reported.
 REPORTED = 1.1

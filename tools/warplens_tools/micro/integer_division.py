@@ -35,17 +35,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import bound_ratio, make_gain
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.removal import DOUBTFUL, cautious_floor, hopeful_floor
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.divisions import Division, runtime_divisions
 from warplens_tools.source.tree import parse_tree
+from warplens_tools.view import KernelView
 
 #: Speedup in the bounded model from which divisions are reported.
 REPORTED = 1.1

@@ -38,16 +38,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.gain import bound_ratio, make_gain
-from warplens_tools.measured import judge_by_metric
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.reuse import Sweep, sweeps
+from warplens_tools.memory.reuse import Sweep, sweeps
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_metric
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: L2 hit rate, per cent, from which the sweeps came from the cache after all.
 L2_HITS = 80.0

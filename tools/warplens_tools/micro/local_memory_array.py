@@ -40,16 +40,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import removal_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.gain import removal_gain
-from warplens_tools.measured import judge_by_local
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_local
 from warplens_tools.micro.register_spills import spill_indices
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.source.model import ArrayDeclaration
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 
 def check(view: KernelView) -> Iterator[Finding]:

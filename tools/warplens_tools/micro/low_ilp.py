@@ -41,16 +41,17 @@ from collections.abc import Iterator
 import msgspec
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.geometry import SCHEDULERS, geometry
+from warplens_tools.cost.stalls import LoopPass, Residency, innermost_passes, residency
 from warplens_tools.evidence import CompiledKernel, CounterEvidence, Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.gain import make_gain
-from warplens_tools.geometry import SCHEDULERS, geometry
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.stalls import LoopPass, Residency, innermost_passes, residency
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: Gain in the bounded model from which it is reported: latencies are known to a fifth or so.
 REPORTED = 1.3

@@ -34,12 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warplens_tools.coalescing import WarpAccess, warp_accesses
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.gain import make_gain
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.overfetch import REPORTED, is_compiled, observations, sector_gain
+from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.overfetch import REPORTED, is_compiled, observations, sector_gain
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL
+from warplens_tools.view import KernelView
 
 _EXCESS = 1.25
 

@@ -41,19 +41,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.gain import bound_ratio, make_gain
-from warplens_tools.hidden_reuse import hidden_rereads
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.reuse import Reread, rereads
+from warplens_tools.memory.hidden_reuse import hidden_rereads
+from warplens_tools.memory.reuse import Reread, rereads
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.accesses import accesses
 from warplens_tools.source.tree import parse_tree
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: Threads of a block per element from which a tile pays.
 REUSED = 8

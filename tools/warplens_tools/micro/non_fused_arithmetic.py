@@ -33,13 +33,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.cost.gain import removal_gain
+from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import BinaryEvidence, Instruction, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import removal_gain
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.removal import cautious_floor
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
+from warplens_tools.view import KernelView
 
 #: Speedup in the bounded model from which pairs are reported.
 REPORTED = 1.1

@@ -32,11 +32,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cost.parallelism import ENOUGH_DRAM, shortage
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.launches import dynamic_shared_bytes
-from warplens_tools.measured import judge_by_metric
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.parallelism import ENOUGH_DRAM, shortage
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_metric
+from warplens_tools.view import KernelView
 
 
 def check(view: KernelView) -> Iterator[Finding]:

@@ -42,13 +42,14 @@ from collections.abc import Iterator
 
 import msgspec
 
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.evidence import Observation, TimelineEvidence
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.gain import make_gain
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.source.transfers import HostCopy, host_copies, launch_beside
 from warplens_tools.source.tree import parse_tree
-from warplens_tools.timeline_share import WORTH, host_transfers, share_observation, total_ns
+from warplens_tools.view import KernelView
 
 #: Rate of a pinned copy over that of a pageable one, where neither was measured (Best Practices Guide: pinned
 #: memory attains the highest bandwidth; published runs of the CUDA bandwidth test show two to three times).

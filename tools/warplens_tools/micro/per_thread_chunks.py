@@ -36,10 +36,16 @@ from collections.abc import Iterator
 
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
-from warplens_tools.measured import judge_by_sectors
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.overfetch import global_indices_on, loaded_stretches, sector_finding, uncoalesced
-from warplens_tools.scattered import scattered_finding
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_sectors
+from warplens_tools.micro.common.overfetch import (
+    global_indices_on,
+    loaded_stretches,
+    sector_finding,
+    uncoalesced,
+)
+from warplens_tools.micro.common.scattered import scattered_finding
+from warplens_tools.view import KernelView
 
 
 def check(view: KernelView) -> Iterator[Finding]:

@@ -34,18 +34,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.coalescing import WarpAccess, warp_accesses
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.parallelism import LOW_OCCUPANCY, MEMORY_LATENCY_CLOCKS, loads_in_flight
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import make_gain
 from warplens_tools.launches import theoretical_occupancy
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.overfetch import global_indices_on, is_compiled
-from warplens_tools.parallelism import LOW_OCCUPANCY, MEMORY_LATENCY_CLOCKS, loads_in_flight
-from warplens_tools.roofline import demand_of
+from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
+from warplens_tools.memory.traffic import dram_bytes_per_clock
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.overfetch import global_indices_on, is_compiled
+from warplens_tools.roofline.classify import demand_of
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import access_bytes, is_load
-from warplens_tools.traffic import dram_bytes_per_clock
+from warplens_tools.view import KernelView
 
 #: Share of the bytes that Little's law asks for, below which it is said; latency is known to a factor.
 SHORT = 0.5

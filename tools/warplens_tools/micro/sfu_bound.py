@@ -40,18 +40,19 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cost.gain import removal_gain
+from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import removal_gain
-from warplens_tools.measured import judge_by_metric
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_metric
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
-from warplens_tools.removal import cautious_floor
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.view import KernelView
 
 #: Clocks of the special-function unit over those of the next resource: the margin that Nsight Compute asks
 #: of a leading unit (10 %).

@@ -34,10 +34,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.contention import Meeting, meetings, serial_gain
+from warplens_tools.cost.contention import Meeting, meetings, serial_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.view import KernelView
 
 #: Lanes of a warp per word from which they queue.
 CROWDED = 2.0

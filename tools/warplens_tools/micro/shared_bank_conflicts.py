@@ -35,21 +35,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.address_evidence import patterns_of
-from warplens_tools.conflicts import Conflict, conflicts, extra_passes, shared_indices_on
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Confidence, Finding, Fix, Gain, RelatedSpan
-from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.launches import block_extents
-from warplens_tools.measured import judge_by_wavefronts
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.address_evidence import patterns_of
+from warplens_tools.memory.conflicts import Conflict, conflicts, extra_passes, shared_indices_on
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_wavefronts
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.pad_shared_tile import REWRITE
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.model import ArrayDeclaration
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: Passes over the conflict-free passes from which an access is reported, and from which it is a warning.
 REPORTED, WARNED = 2.0, 4.0

@@ -34,12 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.coalescing import WarpAccess
 from warplens_tools.finding import Finding
-from warplens_tools.measured import judge_by_sectors
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.overfetch import sector_finding, uncoalesced
-from warplens_tools.scattered import scattered_finding
+from warplens_tools.memory.coalescing import WarpAccess
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_sectors
+from warplens_tools.micro.common.overfetch import sector_finding, uncoalesced
+from warplens_tools.micro.common.scattered import scattered_finding
+from warplens_tools.view import KernelView
 
 _HIDDEN = (
     "Store the fields this kernel uses in arrays of their own (a structure of arrays), so "

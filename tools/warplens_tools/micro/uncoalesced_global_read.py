@@ -40,10 +40,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding
-from warplens_tools.measured import judge_by_sectors
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.overfetch import lane_words, sector_finding, uncoalesced
-from warplens_tools.scattered import scattered_finding
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_sectors
+from warplens_tools.micro.common.overfetch import lane_words, sector_finding, uncoalesced
+from warplens_tools.micro.common.scattered import scattered_finding
+from warplens_tools.view import KernelView
 
 _HIDDEN = (
     "Let threadIdx.x run along the inner extent of what is read, or bring a tile in by rows "

@@ -47,20 +47,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.parallelism import MEMORY_LATENCY_CLOCKS
+from warplens_tools.cost.stalls import Residency, loop_pass, residency
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.gain import make_gain
-from warplens_tools.measured import judge_by_stalls
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.parallelism import MEMORY_LATENCY_CLOCKS
+from warplens_tools.memory.traffic import dram_floor, global_traffic
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_stalls
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, hottest_line, weights
 from warplens_tools.sass.flow import Flow, Loop, analyse
 from warplens_tools.sass.latency import L2_CLOCKS
 from warplens_tools.sass.pipes import flops, space_of
 from warplens_tools.sass.registers import registers_of
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.stalls import Residency, loop_pass, residency
-from warplens_tools.traffic import dram_floor, global_traffic
+from warplens_tools.view import KernelView
 
 #: Gain in the bounded model from which it is reported.
 REPORTED = 1.15

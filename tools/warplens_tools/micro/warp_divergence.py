@@ -34,13 +34,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.launches import block_extents
-from warplens_tools.measured import judge_by_metric
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.removal import cautious_floor
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_metric
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -48,6 +48,7 @@ from warplens_tools.source.branches import LaneBranch, lane_branches
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
+from warplens_tools.view import KernelView
 
 #: Speedup in the bounded model from which a branch is reported.
 REPORTED = 1.2

@@ -34,12 +34,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.geometry import geometry, runs_long, shape_observations
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import make_gain
-from warplens_tools.geometry import geometry, runs_long, shape_observations
 from warplens_tools.launches import theoretical_occupancy
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.view import KernelView
 
 #: Time of the launch over its time without a tail from which it is reported.
 REPORTED = 1.2

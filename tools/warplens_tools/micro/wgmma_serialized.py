@@ -38,9 +38,10 @@ from collections.abc import Iterator
 
 from warplens_tools.evidence import CompilerMessage, Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import hottest_line
 from warplens_tools.sass.flow import analyse
+from warplens_tools.view import KernelView
 
 
 def check(view: KernelView) -> Iterator[Finding]:

@@ -19,9 +19,9 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.banks import conflict_degree, wavefronts
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.sass import lanes
+from warplens_tools.sass.banks import conflict_degree, wavefronts
 from warplens_tools.sass.follow import Follower
 from warplens_tools.sass.lanes import Atom, Atoms, Held, Opaque, Value
 from warplens_tools.sass.machine import State

@@ -15,11 +15,11 @@ from warplens_tools.collect.ncu_csv import parse_csv
 from warplens_tools.collect.profiled import ProfiledLaunch, counter_evidence
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.evidence import CounterEvidence, LaunchTiming
-from warplens_tools.roofline_measured import measured_vote
-from warplens_tools.roofline_model import Amounts, amounts_of, roofline_of
-from warplens_tools.roofline_svg import Theme, roofline_svg
+from warplens_tools.roofline.measured import measured_vote
+from warplens_tools.roofline.model import Amounts, amounts_of, roofline_of
+from warplens_tools.roofline.svg import Theme, roofline_svg
 
-RAW = (Path(__file__).parents[1] / "data/reports/saxpy_transpose.raw.csv").read_text()
+RAW = (Path(__file__).parents[2] / "data/reports/saxpy_transpose.raw.csv").read_text()
 SAXPY, TRANSPOSE = parse_csv(RAW)
 
 

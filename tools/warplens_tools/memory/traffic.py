@@ -3,11 +3,11 @@
 An access is *compulsory* traffic when its address changes with every loop around it that changes any
 global address, and with every thread and block index that any global address of the kernel depends on:
 then no two executions touch the same element; or when more than the L2 holds lies between two executions
-that do (`warplens_tools.reuse`). Otherwise a cache may serve it. What the source does not
+that do (`warplens_tools.memory.reuse`). Otherwise a cache may serve it. What the source does not
 tell counts in the upper figure only.
 
 Where the lanes' addresses are known a request counts with the sectors it moves, not with the bytes its
-lanes want (`warplens_tools.coalescing`).
+lanes want (`warplens_tools.memory.coalescing`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.coalescing import WarpAccess, warp_accesses
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.launches import block_extents, theoretical_occupancy
-from warplens_tools.micro.base import KernelView
-from warplens_tools.reuse import sweeps
+from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
+from warplens_tools.memory.reuse import sweeps
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import access_bytes, is_load, is_store, space_of
 from warplens_tools.source.accesses import ArrayAccess, accesses
@@ -29,6 +28,7 @@ from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.forms import Form
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
+from warplens_tools.view import KernelView
 
 #: What L2 gives of the rate of the SMs' ports, where it was not calibrated: an H200 gave 8.6 TB/s of the 16.7 TB/s
 #: of its ports (docs/benchmarks/calibrate.json); the A100 whitepaper states 5120 bytes per clock for 108 of 64.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from warplens_tools.coalescing import WarpAccess, warp_accesses
-from warplens_tools.contention import divergent_constants, meetings
-from warplens_tools.micro.base import KernelView
-from warplens_tools.overfetch import cause_of
-from warplens_tools.reuse import rereads, sweeps
+from warplens_tools.cost.contention import divergent_constants, meetings
+from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
+from warplens_tools.memory.reuse import rereads, sweeps
+from warplens_tools.micro.common.overfetch import cause_of
 from warplens_tools.testing import views
+from warplens_tools.view import KernelView
 
 HEAD = """
 struct R { float x, y, z, w; double d; int k, l; };

@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from warplens_tools.banks import warp_lanes
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.finding import Gain
-from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.launches import block_extents
-from warplens_tools.micro.base import KernelView
+from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, kernel_line, weights
+from warplens_tools.sass.banks import warp_lanes
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.accesses import ArrayAccess, accesses
@@ -28,7 +28,7 @@ from warplens_tools.source.forms import Form
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.source.varying import lane_names, mentions_lanes
 from warplens_tools.text import Span
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: Clocks that one lane's atomic holds its address. Global: one a clock (Kepler GK110 whitepaper, "Atomic
 #: Memory Operations"). Shared: a read and a write natively (integers); as a compare-and-swap loop (floating

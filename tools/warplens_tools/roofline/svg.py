@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal
 from xml.sax.saxutils import escape
 
-from warplens_tools.roofline_model import LEVELS, MemoryLevel, Point, Roofline
+from warplens_tools.roofline.model import LEVELS, MemoryLevel, Point, Roofline
 
 Theme = Literal["light", "dark", "auto"]
 

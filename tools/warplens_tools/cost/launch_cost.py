@@ -6,15 +6,15 @@ import math
 
 import msgspec
 
-from warplens_tools.geometry import Geometry, geometry
-from warplens_tools.micro.base import KernelView
+from warplens_tools.cost.geometry import Geometry, geometry
+from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.accesses import accesses
 from warplens_tools.source.host_loops import HostCall, HostLoop, launch_loop
 from warplens_tools.source.transfers import idle_waits
 from warplens_tools.source.tree import parse_tree
-from warplens_tools.traffic import dram_bytes_per_clock, global_traffic
+from warplens_tools.view import KernelView
 
 #: Nanoseconds of the host per asynchronous launch, and from a launch to its first instruction when nothing
 #: precedes it. Published microbenchmarks of CUDA 10 to 12 put both between 2 and 5 microseconds.

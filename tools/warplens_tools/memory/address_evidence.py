@@ -13,7 +13,6 @@ from warplens_tools.arch.gpu import Limits
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.instances import view_element_bytes
 from warplens_tools.launches import block_extents
-from warplens_tools.micro.base import KernelView
 from warplens_tools.sass.addresses import AddressPattern, Space, address_patterns
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import is_load, is_store
@@ -21,6 +20,7 @@ from warplens_tools.sass.warps import Block
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.tree import parse_tree
+from warplens_tools.view import KernelView
 
 
 def pattern_of(view: KernelView, access: ArrayAccess, space: Space) -> AddressPattern | None:

@@ -13,7 +13,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CounterEvidence, LaunchTiming, Observation
 from warplens_tools.finding import BottleneckClass, Confidence, Vote
-from warplens_tools.roofline_model import LEVELS, Amounts, Reach, Roofline, amounts_of, roofline_of
+from warplens_tools.roofline.model import LEVELS, Amounts, Reach, Roofline, amounts_of, roofline_of
 
 #: Shares of a roof, Nsight Compute's SpeedOfLight rule (SOLBottleneck.py: 60 % and 10 points).
 NEAR_ROOF = 0.60

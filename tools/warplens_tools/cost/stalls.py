@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import msgspec
 
+from warplens_tools.cost.geometry import geometry
 from warplens_tools.evidence import CompiledKernel
-from warplens_tools.geometry import geometry
 from warplens_tools.launches import block_threads, theoretical_occupancy
-from warplens_tools.micro.base import KernelView
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL
 from warplens_tools.sass.flow import Flow, Loop, analyse
 from warplens_tools.sass.latency import L2_CLOCKS, waits
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.view import KernelView
 
 
 class Residency(msgspec.Struct, frozen=True):

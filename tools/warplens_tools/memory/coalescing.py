@@ -16,19 +16,19 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.address_evidence import pattern_of
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.banks import warp_lanes
 from warplens_tools.evidence import Tier
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
-from warplens_tools.micro.base import KernelView
+from warplens_tools.memory.address_evidence import pattern_of
+from warplens_tools.sass.banks import warp_lanes
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.arguments import argument_values
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.forms import Form, Symbol
 from warplens_tools.source.records import member_place, records
 from warplens_tools.source.tree import SourceTree, parse_tree
+from warplens_tools.view import KernelView
 
 #: Who uses the bytes of the touched sectors that the lanes themselves leave: nobody, other accesses of the
 #: same elements, a later iteration of a loop, another warp of the block, another block.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from warplens_tools.arch.occupancy import Limiter, Occupancy
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Gain
-from warplens_tools.gain import make_gain
 from warplens_tools.launches import theoretical_occupancy
-from warplens_tools.micro.base import KernelView
+from warplens_tools.memory.traffic import dram_bytes_per_clock
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load, space_of
-from warplens_tools.traffic import dram_bytes_per_clock
+from warplens_tools.view import KernelView
 
 #: Clocks from a global load to its data when it misses all caches. Microbenchmark studies of sm_70 to
 #: sm_90 measure 430 to 660 unloaded; the middle is taken.

@@ -10,20 +10,21 @@ from collections.abc import Sequence
 
 import msgspec
 
-from warplens_tools.address_evidence import patterns_of
-from warplens_tools.coalescing import warp_accesses
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.gain import bound_ratio, make_gain
-from warplens_tools.micro.base import KernelView, MicroTool
-from warplens_tools.overfetch import REPORTED, WORTH, Cause
+from warplens_tools.memory.address_evidence import patterns_of
+from warplens_tools.memory.coalescing import warp_accesses
+from warplens_tools.memory.traffic import dram_bytes_per_clock, dram_floor, l1_overflows, l2_bytes_per_clock
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.overfetch import REPORTED, WORTH, Cause
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.sass.varying import lane_dependent
-from warplens_tools.traffic import dram_bytes_per_clock, dram_floor, l1_overflows, l2_bytes_per_clock
+from warplens_tools.view import KernelView
 
 #: Bytes between lanes up to which a constant stride is that of a record, as in `overfetch`.
 _RECORD_BYTES = 128

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warplens_tools.evidence import CompiledKernel
-from warplens_tools.micro.base import KernelView
-from warplens_tools.traffic import dram_bytes_per_clock, global_traffic
+from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic
+from warplens_tools.view import KernelView
 
 
 def cautious_floor(view: KernelView, compiled: CompiledKernel, weight: Sequence[float]) -> dict[str, float]:

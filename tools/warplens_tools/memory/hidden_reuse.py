@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from warplens_tools.address_evidence import patterns_of
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.launches import block_threads
-from warplens_tools.micro.base import KernelView
+from warplens_tools.memory.address_evidence import patterns_of
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
+from warplens_tools.view import KernelView
 
 _CONSTANT = re.compile(r"(?:^| \+ )(-?\d+)(?= \+ |$)")
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 import msgspec
 
 from warplens_tools.collect import metrics as names
+from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.timeline_share import WORTH, share_observation
 from warplens_tools.evidence import CounterEvidence, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.gain import make_gain
-from warplens_tools.micro.base import Judge, KernelView
-from warplens_tools.timeline_share import WORTH, share_observation
+from warplens_tools.micro.base import Judge
+from warplens_tools.view import KernelView
 
 #: Measured amount over the ideal one up to which a finding of waste is contradicted.
 NO_WASTE = 1.1

@@ -3,7 +3,7 @@
 The *analytic* vote asks what one warp's pass through the code needs of each resource: clocks of every
 pipe from SASS and per-SM rates, and bytes of device memory at this GPU's share of the DRAM roof per
 SM. The busiest resource bounds the kernel, if it leads clearly. The *measured* vote asks what the
-hardware did (`warplens_tools.roofline_measured`). Where both exist and disagree, the measured one says
+hardware did (`warplens_tools.roofline.measured`). Where both exist and disagree, the measured one says
 what bounds the kernel as it is, the analytic one what its algorithm allows, and the reason says both.
 
 Classes: `memory` (DRAM, L2, L1 and shared memory alike, as Nsight Compute's memory throughput),
@@ -15,20 +15,20 @@ from __future__ import annotations
 
 import msgspec
 
-from warplens_tools.conflicts import conflicts, extra_passes
-from warplens_tools.contention import serial_clocks
+from warplens_tools.cost.contention import serial_clocks
+from warplens_tools.cost.launch_cost import launch_bound
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
-from warplens_tools.launch_cost import launch_bound
 from warplens_tools.launches import block_threads, grid_blocks
-from warplens_tools.micro.base import KernelView
-from warplens_tools.roofline_measured import measured_vote
-from warplens_tools.roofline_votes import with_measured
+from warplens_tools.memory.conflicts import conflicts, extra_passes
+from warplens_tools.memory.traffic import Traffic, dram_bytes_per_clock, floor_of, global_traffic
+from warplens_tools.roofline.measured import measured_vote
+from warplens_tools.roofline.votes import with_measured
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import flops
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.traffic import Traffic, dram_bytes_per_clock, floor_of, global_traffic
+from warplens_tools.view import KernelView
 
 #: A resource must need this many times the clocks of the next class to decide the vote; between that and
 #: 1 both are near their roofs and the class is mixed. Nsight Compute's speed-of-light rule calls units

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.banks import conflict_degree, warp_lanes, wavefronts
+from warplens_tools.sass.banks import conflict_degree, warp_lanes, wavefronts
 
 LIMITS = cast(Limits, SimpleNamespace(shared_banks=32, shared_bank_bytes=4))
 

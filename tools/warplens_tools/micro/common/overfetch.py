@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from warplens_tools.coalescing import WarpAccess, warp_accesses
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
-from warplens_tools.gain import bound_ratio, make_gain
 from warplens_tools.launches import block_extents
-from warplens_tools.micro.base import KernelView, MicroTool
+from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
+from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import space_of
@@ -21,7 +22,7 @@ from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.forms import ONE, Form
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
-from warplens_tools.traffic import dram_floor
+from warplens_tools.view import KernelView
 
 #: "field": one of the fields of each record. "chunk": each thread walks its own stretch. "read" and
 #: "write": neighbouring lanes are far apart for another reason.

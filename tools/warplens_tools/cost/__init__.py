@@ -1,0 +1,1 @@
+"""What a cause costs: gains from a bounded model, latencies against the warps that hide them, launches and copies."""

@@ -1,0 +1,1 @@
+"""What a warp's memory accesses cost, from the lanes' addresses: sectors, bank conflicts, serialised atomics, reuse."""

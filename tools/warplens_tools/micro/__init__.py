@@ -1,0 +1,1 @@
+"""Stage 2: the micro-profiling tools, one file each, listed in `registry`."""

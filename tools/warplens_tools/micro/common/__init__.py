@@ -1,0 +1,1 @@
+"""What several micro-profiling tools share."""
