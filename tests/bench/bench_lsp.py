@@ -31,6 +31,7 @@ from warplens.settings import Settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "first"
 LINES = 1000
+TYPED = "float extra = (i < 4) ? tile[i][0] * 2.0 : sqrtf(x[0]); for (int k = 0; k < 4; ++k) { extra += k; }"
 
 
 def thousand_lines() -> str:
@@ -77,8 +78,35 @@ async def ready(folder: Path, runs: int) -> dict[str, float]:
 
 
 async def changes(folder: Path, count: int) -> dict[str, Any]:
-    """Edits of one line of a 1,000-line file, a key every 150 ms, with the source tier only."""
+    """Edits of one line of a 1,000-line file: a comment, and every fifth time a new line."""
     text = thousand_lines()
+    bodies = statements(text)
+    edits = []
+    for number in range(2, count + 2):
+        line = bodies[number * 7 % len(bodies)]
+        edits.append((line, 4, "/* x */ " if number % 5 else "\n"))
+        if not number % 5:
+            bodies = [n + (n >= line) for n in bodies]
+    return await timed(folder, text, edits)
+
+
+async def typing(folder: Path) -> dict[str, Any]:
+    """Two statements typed letter by letter, in host code and in a kernel: most of the versions do not parse."""
+    text = thousand_lines()
+    bodies = statements(text)
+    places = bodies[len(bodies) // 5], bodies[len(bodies) // 2]
+    edits = [(line, 4 + at, letter) for line in places for at, letter in enumerate(TYPED)]
+    return await timed(folder, text, edits)
+
+
+def statements(text: str) -> list[int]:
+    """Lines, from 0, that end a statement inside a body."""
+    lines = enumerate(text.splitlines())
+    return [n for n, line in lines if line.startswith("    ") and line.rstrip().endswith(";")]
+
+
+async def timed(folder: Path, text: str, edits: Sequence[tuple[int, int, str]]) -> dict[str, Any]:
+    """Time from each edit, a key every 150 ms, to the diagnostics of its version; the source tier only."""
     path = folder / "thousand.cu"
     path.write_text(text)
     uri = path.as_uri()
@@ -86,24 +114,19 @@ async def changes(folder: Path, count: int) -> dict[str, Any]:
     await client.begin(folder, command=REAL, options={"settings": {"tier": "source"}})
     client.open(uri, text)
     await client.until(lambda: uri in client.published, 60)
-    lines = text.splitlines()
-    bodies = [n for n, line in enumerate(lines) if line.startswith("    ") and line.rstrip().endswith(";")]
     samples = []
     server = psutil.Process(client.pid)
     before = server.cpu_times()
-    for version in range(2, count + 2):
-        line = bodies[version * 7 % len(bodies)]
+    for version, (line, column, inserted) in enumerate(edits, start=2):
         await asyncio.sleep(0.15)
         started = time.perf_counter()
-        client.insert(uri, version, line, 4, "/* x */ " if version % 5 else "\n")
-        if not version % 5:
-            lines.insert(line, "")
+        client.insert(uri, version, line, column, inserted)
         while client.published[uri].version != version:
             await asyncio.sleep(0.0005)
         samples.append(time.perf_counter() - started)
     after, rss = server.cpu_times(), server.memory_info().rss
     await client.end()
-    cpu = (after.user + after.system - before.user - before.system) / count
+    cpu = (after.user + after.system - before.user - before.system) / len(edits)
     return {
         "lines": text.count("\n"),
         **spread(samples),
@@ -182,6 +205,7 @@ async def measure(quick: bool) -> dict[str, Any]:
             },
             "ready": await ready(folder, 3 if quick else 10),
             "change_to_diagnostics": await changes(folder, 20 if quick else 200),
+            "typing_to_diagnostics": await typing(folder),
             "save": await saves(folder, 2 if quick else 5),
         }
 
