@@ -28,6 +28,8 @@ def first(query: str, **options: object) -> str:
         "CP_ASYNC_CACHEGLOBAL",
         "SM80_CP_ASYCN_CACHEGLOBL",
         "sm80 cp async cacheglobal",
+        "sm80 cp asinc cacheglobal",
+        "ASYNC_CACHEGLOB",
         "asynchronous copy from global to shared memory",
     ],
 )

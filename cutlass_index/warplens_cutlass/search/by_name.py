@@ -13,6 +13,8 @@ from warplens_cutlass.settings import RankingSettings
 from warplens_cutlass.words import normal_name
 
 _EXAMPLES = 3
+#: Words up to which a question may be a name that was split and misspelt besides.
+_SPLIT = 4
 
 
 def name_matches(question: Question, reader: Reader, settings: RankingSettings) -> list[NameMatch]:
@@ -24,7 +26,7 @@ def name_matches(question: Question, reader: Reader, settings: RankingSettings) 
         question.text.replace(" ", "") if len(tokens) > 1 and "::" not in question.text else question.text
     )
     single = len(tokens) == 1
-    matches = match_names(spelling, reader, settings, fuzzy=single)
+    matches = match_names(spelling, reader, settings, fuzzy=len(tokens) <= _SPLIT)
     return [m for m in matches if single or m.quality >= settings.split_name_floor]
 
 

@@ -11,6 +11,8 @@ from warplens_cutlass.settings import RankingSettings
 from warplens_cutlass.words import edit_distance, normal_name
 
 _LONGEST = 80
+#: Letters from which a spelling inside a name is no accident.
+_TELLING = 8
 
 
 class NameMatch(msgspec.Struct, frozen=True):
@@ -32,7 +34,9 @@ def match_names(
     found = _equal(last, norm, reader)
     if len(norm) >= 4:
         found |= {m.name: m for m in _containing(last, norm, reader) if m.name not in found}
-    if fuzzy and len(norm) >= 5 and max((m.quality for m in found.values()), default=0.0) < 0.8:
+    # What stands in a name as it is was not misspelt, unless it is too short to tell.
+    whole = len(norm) >= _TELLING and bool(found)
+    if fuzzy and len(norm) >= 5 and not whole and max((m.quality for m in found.values()), default=0.0) < 0.8:
         found |= {m.name: m for m in _misspelt(norm, reader, settings) if m.name not in found}
     return sorted(found.values(), key=lambda m: (-m.quality, len(m.name), m.name))[:40]
 
