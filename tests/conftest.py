@@ -8,6 +8,7 @@ from hypothesis import settings
 
 # A change must pass or fail by what it changed: examples are the same in every run. To look for new
 # ones, run with HYPOTHESIS_PROFILE=explore; what it finds becomes an @example or a fix.
-settings.register_profile("repeatable", derandomize=True, database=None)
-settings.register_profile("explore", max_examples=500)
+# No deadline: how long an example takes says more of the machine than of the code.
+settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+settings.register_profile("explore", max_examples=500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -69,6 +69,12 @@ class FileInputs(msgspec.Struct, frozen=True):
     rewrites: Sequence[Rewrite]
     #: Gives the file's findings, of the tiers that can be had.
     report: Callable[[], FileReport]
+    #: Macros of the command line it is compiled with.
+    defines: Mapping[str, str] = {}
+
+    def text(self) -> SourceText:
+        """The file as it is on disk, read as its build reads it."""
+        return SourceText.read(self.path).compiled_with(self.defines)
 
 
 def open_judge(workload: Workload, kernel: str, arch: str) -> AbstractContextManager[JudgeSession]:
@@ -92,7 +98,7 @@ def optimize_file(
         CompileError: the program does not build.
         CancelledError: `cancel` was triggered.
     """
-    text = SourceText.read(inputs.path)
+    text = inputs.text()
     model = parse(text, str(inputs.path))
     kernels = _kernels(model, options.kernel, inputs.path)
     progress(f"reading {inputs.path.name}", None)
@@ -178,6 +184,7 @@ def inputs_of(
         gpu=load_gpu(arch or loaded.settings.architecture or None),
         rewrites=REWRITES,
         report=lambda: report_of(service, path, arch, progress, cancel),
+        defines=service.build_defines(path, unit, loaded),
     )
 
 
@@ -196,7 +203,7 @@ def prove_fix(
         MissingToolError: there is no GPU, driver, compiler or CUPTI.
         As `optimize_file` otherwise.
     """
-    text = SourceText.read(inputs.path)
+    text = inputs.text()
     model = parse(text, str(inputs.path))
     (name,) = _kernels(model, kernel, inputs.path)[:1]
     require_main(inputs.path, inputs.unit, inputs.loaded)

@@ -114,10 +114,10 @@ def test_hundred_thousand_rows_are_read() -> None:
     assert len(parse_csv(text)) == 100_000
 
 
-@given(st.sampled_from([RAW[-9000:], RAW, DETAILS, SOURCE]), st.data())
-def test_a_cut_text_gives_a_part_of_the_truth(text: str, data: st.DataObject) -> None:
+@given(st.sampled_from([RAW[-9000:], RAW, DETAILS, SOURCE]), st.floats(0, 1))
+def test_a_cut_text_gives_a_part_of_the_truth(text: str, share: float) -> None:
     whole = {(launch.kernel, n): v for launch in parse_csv(text) for n, v in launch.metrics.items()}
-    cut = text[: data.draw(st.integers(0, len(text)))]
+    cut = text[: round(share * len(text))]
     for launch in parse_csv(cut):
         for name, amount in launch.metrics.items():
             assert whole[launch.kernel, name] == amount
