@@ -19,7 +19,7 @@ const search = (): number => processes(new RegExp(`time\\.sleep\\(${SECONDS}\\)`
 
 before(async () => {
   await editor.open();
-  writeFileSync(path, readFileSync(path, 'utf8').replace('98.5', SECONDS));
+  writeFileSync(path, readFileSync(path, 'utf8').replaceAll('98.5', SECONDS));
   diff = editor.page.locator('.monaco-diff-editor');
   await editor.openFile('proposal.cu', 5, 10);
 });
@@ -41,7 +41,7 @@ test('the lens starts a search, whose Cancel ends its processes', async () => {
 });
 
 test('what it finds is a diff with its proof beside it, and Apply writes it', async () => {
-  await rewrite((text) => text.replace(SECONDS, '0.1'));
+  await rewrite((text) => text.replaceAll(SECONDS, '0.1'));
   await until(() => search() === 0 || undefined, 'a changed file ends the compilation of the older one', 10);
   await editor.command('Warplens: Optimize Kernel at Cursor');
   await diff.waitFor();

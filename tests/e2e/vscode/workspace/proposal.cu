@@ -5,3 +5,4 @@ __global__ void scale(float *a)
     a[1] = a[0];  // source: typed
 }
 // sleep: 98.5
+// judge: 98.5
