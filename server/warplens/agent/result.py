@@ -71,6 +71,11 @@ class Offer(msgspec.Struct, frozen=True):
     caveat: str = ""
     status: Literal["unproven"] = "unproven"
 
+    @property
+    def promises(self) -> bool:
+        """Whether `gain` rests on evidence of this kernel: a finding asks for the edit, and its model sees a gain."""
+        return bool(self.answers) and self.gain >= 1.01
+
 
 class Control(msgspec.Struct, frozen=True):
     """The same budget spent by chance."""

@@ -93,8 +93,7 @@ def print_result(console: Console, result: OptimizeResult) -> None:
         for line in proof_lines(result, result.proof):
             console.print(Text(line))
     for offer in result.offers:
-        # What no finding asks for has a rate in the literature, and no evidence in this kernel.
-        gain = f"; if it works, about {offer.gain:.2f}x" if offer.answers else ""
+        gain = f"; if it works, about {offer.gain:.2f}x" if offer.promises else ""
         console.print(Text(f"unproven: {offer.title} ({offer.kernel}{gain})"))
         console.print(Text(offer.diff, style="dim"))
     if result.tried:

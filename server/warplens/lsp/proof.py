@@ -52,11 +52,14 @@ def _unproven(result: OptimizeResult) -> Offer:
 def _expected(offer: Unproven) -> str:
     if not offer.answers:
         return "No finding asks for it, so nothing is known of its gain."
-    return f"It answers {', '.join(offer.answers)}. If it works, about {offer.gain:.2f}× is expected."
+    answers = f"It answers {', '.join(offer.answers)}."
+    if not offer.promises:
+        return f"{answers} The model sees no gain in it; a measurement may."
+    return f"{answers} If it works, about {offer.gain:.2f}× is expected."
 
 
 def _others(offers: Sequence[Unproven]) -> str:
-    gains = [f": about {o.gain:.2f}× if it works" if o.answers else "" for o in offers]
+    gains = [f": about {o.gain:.2f}× if it works" if o.promises else "" for o in offers]
     lines = [f"- {o.title} ({o.kernel}){gain}" for o, gain in zip(offers, gains, strict=True)]
     return "Other edits that a measurement would try:\n\n" + "\n".join(lines) if lines else ""
 
