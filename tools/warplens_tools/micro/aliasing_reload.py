@@ -171,17 +171,18 @@ def _gain(view: KernelView, found: Sequence[Repeat]) -> Gain | None:
         return None
     removed = _removed_loads(view, [r for r in found if r.opcode == "LDG"])
     stores = {i for r in found if r.opcode == "STG" for i in _indices(view, r)}
+    gone = stores.union(removed)
     weight = weights(analyse(compiled.instructions))
     floor = dram_floor(compiled, weight, view)
-    gain = removal_gain(compiled.instructions, weight, {*removed, *stores}, view.gpu, floor)
+    gain = removal_gain(compiled.instructions, weight, gone, view.gpu, floor)
     if gain is None or not stores:
         return gain
     sent = sum(weight[i] * access_bytes(compiled.instructions[i]) for i in stores) * view.gpu.limits.warp_size
-    kept = [0.0 if i in stores or i in removed else w for i, w in enumerate(weight)]
+    kept = [0.0 if i in gone else w for i, w in enumerate(weight)]
     after = pipe_cycles(compiled.instructions, kept, view.gpu) | dict(floor)
     # Stores are written through: what the loop stores, L2 takes.
     before = pipe_cycles(compiled.instructions, weight, view.gpu) | dict(floor)
-    before["l2"] = sent / l2_bytes_per_clock(view.gpu)
+    before["l2"] = before.get("l2", 0.0) + sent / l2_bytes_per_clock(view.gpu)
     ratio = bound_ratio(before, after)
     return make_gain(ratio, 1.0, max(ratio, gain.high))
 
