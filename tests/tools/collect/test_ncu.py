@@ -15,7 +15,7 @@ from warplens_tools.collect.ncu import (
 from warplens_tools.collect.ncu_csv import parse_csv
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import counter_evidence
-from warplens_tools.collect.toolchain import Missing, Toolchain, resolve_toolchain
+from warplens_tools.collect.toolchain import Missing, Tool, Toolchain, resolve_toolchain
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError, WarplensError
 from warplens_tools.run.process import Completed
 
@@ -110,6 +110,48 @@ def test_the_source_page_of_named_metrics_has_lines() -> None:
     assert store.place is not None
     assert store.place.line == 3
     assert store.values["inst_executed"] > 0
+
+
+def _stands_for_ncu(folder: Path, *commands: str) -> Toolchain:
+    """A program in place of Nsight Compute, which writes $REPORT."""
+    program = folder / "ncu"
+    program.write_text("\n".join(["#!/bin/sh", f"REPORT={folder}/work/counters.ncu-rep", *commands]) + "\n")
+    program.chmod(0o755)
+    return Toolchain({"ncu": Tool("ncu", str(program), "a test")}, {})
+
+
+def test_the_reader_runs_the_profiler_in_the_program_s_own_place(tmp_path: Path) -> None:
+    chain = _stands_for_ncu(tmp_path, f'test "$MINE $PWD" = "yes {tmp_path}" && cp {REPORT} $REPORT')
+    first, _ = collect_counters(
+        ["./a"],
+        REQUEST,
+        toolchain=chain,
+        workdir=tmp_path / "work",
+        cwd=tmp_path,
+        env={"MINE": "yes", "PATH": "/usr/bin:/bin"},
+    )
+    assert first.mangled == "_Z2trPKfPfi"
+    assert first.instructions
+
+
+def test_the_profiler_s_failure_comes_through_its_reader(tmp_path: Path) -> None:
+    chain = _stands_for_ncu(tmp_path, "echo '==ERROR== The card left'", "exit 7")
+    with pytest.raises(ToolFailedError, match="The card left"):
+        collect_counters(["./a"], REQUEST, toolchain=chain, workdir=tmp_path / "work")
+
+
+def test_a_damaged_report_of_a_run_is_said(tmp_path: Path) -> None:
+    chain = _stands_for_ncu(
+        tmp_path, f'case "$*" in *"--import "*) exit 1;; esac; head -c 9000 {REPORT} > $REPORT'
+    )
+    with pytest.raises(InputError, match="damaged, empty, or of a newer version"):
+        collect_counters(["./a"], REQUEST, toolchain=chain, workdir=tmp_path / "work")
+
+
+def test_a_profiler_that_is_not_there_is_named(tmp_path: Path) -> None:
+    chain = Toolchain({"ncu": Tool("ncu", str(tmp_path / "none"), "a test")}, {})
+    with pytest.raises(MissingToolError, match="none was not found"):
+        collect_counters(["./a"], REQUEST, toolchain=chain, workdir=tmp_path / "work")
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.3, 0.999])

@@ -15,12 +15,12 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.collect.metrics import Need
-from warplens_tools.collect.ncu_report import read_report
+from warplens_tools.collect.ncu_report import profile_and_read
 from warplens_tools.collect.profiled import ProfiledLaunch
-from warplens_tools.collect.toolchain import Toolchain, tool_version
+from warplens_tools.collect.toolchain import Tool, Toolchain, tool_version
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError, WarplensError
 from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import Completed, run
+from warplens_tools.run.process import Completed
 
 PERMISSION_REMEDY = (
     "run as root or with CAP_SYS_ADMIN; or allow every user with the kernel module option "
@@ -94,14 +94,28 @@ def collect_counters(
     command = ncu_command(ncu.path, request, program, output)
     # Nsight Compute's lock file in a shared /tmp belongs to whoever profiled first.
     variables = {**(os.environ if env is None else env), "TMPDIR": str(workdir)}
-    done = run(command, cwd=cwd, env=variables, timeout=time_limit, cancel=cancel)
     report = output.with_suffix(".ncu-rep")
+    report.unlink(missing_ok=True)
+    done, launches = profile_and_read(
+        command,
+        report,
+        toolchain=toolchain,
+        cwd=cwd,
+        env=variables,
+        timeout=time_limit,
+        cancel=cancel,
+        on_start=lambda: _remember_version(ncu),
+    )
     problem = explain_failure(done, request, report.is_file())
     if problem is not None:
         raise problem
-    launches = read_report(report, toolchain=toolchain, cancel=cancel)
     origin = f"ncu {tool_version(ncu)}".rstrip()
     return tuple(msgspec.structs.replace(launch, origin=origin) for launch in launches)
+
+
+def _remember_version(ncu: Tool) -> None:
+    """Asked while the program runs, answered from memory afterwards."""
+    tool_version(ncu)
 
 
 def explain_failure(done: Completed, request: NcuRequest, has_report: bool) -> WarplensError | None:

@@ -7,10 +7,14 @@ end that process and nothing else. It comes from the `ncu-report` package or fro
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.util
 import os
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +27,7 @@ from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
 from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import run
+from warplens_tools.run.process import Completed, run
 
 #: Seconds for one report; 100 launches with full sections read in about two.
 TIME_LIMIT = 120.0
@@ -63,6 +67,74 @@ def read_report(
     return launches
 
 
+def profile_and_read(
+    command: Sequence[str],
+    report: Path,
+    *,
+    toolchain: Toolchain,
+    cwd: Path | None,
+    env: Mapping[str, str],
+    timeout: float,
+    cancel: CancelToken | None = None,
+    on_start: Callable[[], None] | None = None,
+) -> tuple[Completed, tuple[ProfiledLaunch, ...]]:
+    """Run `command`, which writes `report`, and read that; no launches where there is none, or none to read.
+
+    The reader's process starts the command and gets itself ready meanwhile: alone, its start is a tenth of the
+    time that profiling a short program takes. `on_start` is called meanwhile too.
+
+    Raises:
+        TimeLimitError, CancelledError: it was stopped, with all that it started.
+    """
+    folder = _module_folder(toolchain)
+    if folder is not None:
+        run_first = _First(tuple(command), dict(env), str(cwd) if cwd is not None else None)
+        said = msgspec.json.encode(run_first).decode()
+        done = run(
+            _reader(report, folder),
+            timeout=timeout,
+            cancel=cancel,
+            env=_environment(),
+            stdin=said,
+            on_start=on_start,
+        )
+        with contextlib.suppress(msgspec.DecodeError):
+            both = msgspec.json.decode(done.stdout, type=_Both)
+            return both.done, both.launches or _read_or_none(report, toolchain, cancel)
+        # The reader ended before its answer: the report, if it was written, is looked at once more below.
+        if report.is_file():
+            return done, _read_or_none(report, toolchain, cancel)
+    done = run(command, cwd=cwd, env=env, timeout=timeout, cancel=cancel, on_start=on_start)
+    return done, _read_or_none(report, toolchain, cancel)
+
+
+class _First(msgspec.Struct, frozen=True):
+    """What the reader's process runs before it reads."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    directory: str | None
+
+
+class _Both(msgspec.Struct, frozen=True):
+    """The end of that command, and what its report holds."""
+
+    done: Completed
+    launches: tuple[ProfiledLaunch, ...]
+
+
+def _read_or_none(
+    report: Path, toolchain: Toolchain, cancel: CancelToken | None
+) -> tuple[ProfiledLaunch, ...]:
+    if not report.is_file():
+        return ()
+    return read_report(report, toolchain=toolchain, cancel=cancel)
+
+
+def _reader(report: Path, folder: Path) -> list[str]:
+    return [sys.executable, "-P", "-m", __name__, str(report), str(folder) if folder.parts else ""]
+
+
 def _module_folder(toolchain: Toolchain) -> Path | None:
     """The folder to put on the path for `import ncu_report`; "" when it is importable as it is."""
     if importlib.util.find_spec("ncu_report") is not None:
@@ -77,8 +149,7 @@ def _module_folder(toolchain: Toolchain) -> Path | None:
 
 
 def _through_module(path: Path, folder: Path, cancel: CancelToken | None) -> tuple[ProfiledLaunch, ...]:
-    command = [sys.executable, "-P", "-m", __name__, str(path), str(folder) if folder.parts else ""]
-    done = run(command, timeout=TIME_LIMIT, cancel=cancel, env=_environment())
+    done = run(_reader(path, folder), timeout=TIME_LIMIT, cancel=cancel, env=_environment())
     if done.status != 0:
         return ()
     try:
@@ -103,10 +174,7 @@ def _through_import(path: Path, ncu: str, cancel: CancelToken | None) -> tuple[P
 
 
 def _read_in_child(path: str, folder: str) -> list[ProfiledLaunch]:
-    if folder:
-        sys.path.insert(0, folder)
-    import ncu_report
-
+    ncu_report = _module(folder)
     context = ncu_report.load_report(path)
     launches: list[ProfiledLaunch] = []
     for r in range(context.num_ranges() or 0):
@@ -116,6 +184,12 @@ def _read_in_child(path: str, folder: str) -> list[ProfiledLaunch]:
                 return launches
             launches.append(_launch(recorded.action_by_idx(a), ncu_report))
     return launches
+
+
+def _module(folder: str) -> Any:
+    if folder and folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module("ncu_report")
 
 
 def _launch(action: Any, module: Any) -> ProfiledLaunch:
@@ -205,5 +279,28 @@ def _advice(action: Any) -> Iterator[Advice]:
             )
 
 
+def _profile_in_child(first: _First, path: str, folder: str) -> _Both:
+    started = time.monotonic()
+    process = subprocess.Popen(
+        first.command, env=first.environment, cwd=first.directory, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with contextlib.suppress(ImportError):
+        _module(folder)
+    out, err = (stream.decode("utf-8", errors="replace") for stream in process.communicate())
+    done = Completed(first.command, process.returncode, out, err, time.monotonic() - started)
+    launches: list[ProfiledLaunch] = []
+    # What cannot be read this way is the caller's to try another way.
+    with contextlib.suppress(Exception):
+        launches = _read_in_child(path, folder)
+    return _Both(done, tuple(launches))
+
+
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(_read_in_child(*sys.argv[1:3])))
+    asked = sys.stdin.buffer.read()
+    answer = (
+        _profile_in_child(msgspec.json.decode(asked, type=_First), *sys.argv[1:3])
+        if asked
+        else _read_in_child(*sys.argv[1:3])
+    )
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
