@@ -14,7 +14,7 @@ __global__ void iterate(float *x, int trips) {
 }
 
 int main(int argc, char **argv) {
-    const int trips = argc > 1 ? std::atoi(argv[1]) : 2400000, n = 132 * 4 * 256;
+    const int trips = argc > 1 ? std::atoi(argv[1]) : 1400000, n = 132 * 4 * 256;
     std::vector<float> host(n);
     for (int i = 0; i < n; ++i) host[i] = 0.001f * (i % 1000);
     float *x;
