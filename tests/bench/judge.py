@@ -147,16 +147,17 @@ def measure_smallest() -> dict[str, Any]:
 
 def _smallest(source: Path, trips: int) -> dict[str, Any]:
     text = (PROGRAMS / "wasted.cu").read_text()
-    source.write_text(text.replace("TRIPS 1030", f"TRIPS {trips}"))
+    source.write_text(text.replace("#define TRIPS 1030", f"#define TRIPS {trips}"))
     tried: list[dict[str, Any]] = []
     with Judge(Workload(str(source), str(source), arguments=("132",)), settings=SETTINGS) as judge:
         kernel_us = judge.baseline().timing.median_ns / 1e3
         for percent in (1, 2, 3, 5, 8, 12, 20):
             fewer = round(trips / (1 + percent / 100))
-            edits = [[f"TRIPS {trips}", f"TRIPS {fewer}"]]
+            edits = [[f"#define TRIPS {trips}", f"#define TRIPS {fewer}"]]
             verdicts = judge.judge([candidate(source, f"{percent} % {i}", edits) for i in range(20)])
             found = sum(v.state == "faster" for v in verdicts)
-            tried.append({"percent": percent, "found": found, "of": len(verdicts)})
+            states = dict(Counter(v.state for v in verdicts))
+            tried.append({"percent": percent, "found": found, "of": len(verdicts), "states": states})
             say(f"smallest {kernel_us:.1f} us, {percent} %: {found} of {len(verdicts)}")
             if found >= 18:
                 break
