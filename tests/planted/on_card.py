@@ -10,7 +10,7 @@ import re
 import subprocess
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import msgspec
 from warplens.measure.survey import survey
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.collect.recording import read_recording
 from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
 from warplens_tools.errors import WarplensError
 from warplens_tools.run.probe.library import probe_library
@@ -52,6 +53,14 @@ _WORDS = {
     "low-ilp": "dependenc|fixed latency|issue slot|eligible",
     "unoverlapped-copy": "long scoreboard|barrier",
     "barrier-heavy": "barrier",
+    "excess-barriers": "barrier",
+    "non-fused-arithmetic": "fused",
+    "double-in-float-kernel": "FP64|double",
+    "register-spills": "spill|local memory",
+    "local-memory-array": "local memory",
+    "occupancy-registers": "occupancy.*register",
+    "occupancy-shared-memory": "occupancy.*shared memory",
+    "occupancy-block-size": "occupancy.*(?:block size|warps within)",
     "sfu-bound": "XU|transcendental|special function|pipeline is the highest",
 }
 
@@ -77,13 +86,19 @@ class Rules(msgspec.Struct, frozen=True):
 
 def time_programs(paths: Sequence[Path], folder: Path, arch: str) -> dict[str, Run]:
     """Build and time programs; by file name."""
-    toolchain = resolve_toolchain()
-    library = probe_library(toolchain)
-    with ThreadPoolExecutor(16) as pool:
-        built = list(pool.map(lambda p: _build(p, folder, toolchain, arch), paths))
+    library = probe_library(resolve_toolchain())
+    built = build_programs(paths, folder, arch)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        runs = pool.map(lambda p, b: _time(p, b, library, folder), paths, built)
+        runs = pool.map(lambda p: _time(p, built[p], library, folder), paths)
     return {p.name: r for p, r in zip(paths, runs, strict=True)}
+
+
+def build_programs(paths: Sequence[Path], folder: Path, arch: str) -> dict[Path, Path]:
+    """Each program's executable, built side by side in the folder."""
+    toolchain = resolve_toolchain()
+    with ThreadPoolExecutor(16) as pool:
+        built = pool.map(lambda p: _build(p, folder, toolchain, arch), paths)
+    return dict(zip(paths, built, strict=True))
 
 
 def _build(path: Path, folder: Path, toolchain: Toolchain, arch: str) -> Path:
@@ -157,6 +172,12 @@ def _profile(program: str, kernel: str, folder: Path, toolchain: Toolchain) -> P
     command += [word for section in _SECTIONS for word in ("--section", section)]
     subprocess.run([*command, str(built)], capture_output=True, timeout=NCU_LIMIT, check=False, cwd=folder)
     return read_report(report, toolchain=toolchain)[0]
+
+
+def recorded_rules(recordings: Mapping[str, Path]) -> dict[str, Rules]:
+    """What Nsight Compute's rules said of recorded programs, by file name; without those it asked none of."""
+    read = {program: read_recording(path)[0] for program, path in recordings.items()}
+    return {program: _rules(program, launch) for program, launch in read.items() if launch.advice}
 
 
 def _rules(program: str, launch: ProfiledLaunch) -> Rules:

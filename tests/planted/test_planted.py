@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.planted.evaluate import LINES_APART, Score, examine, mark_of, planted, twin_of
+from tests.planted.scoring import LINES_APART, Score, examine, mark_of, planted, twin_of
 
 from warplens_tools.micro.registry import TOOLS
 

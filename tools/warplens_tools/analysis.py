@@ -96,14 +96,15 @@ def analyse_kernel(
 
 
 def relevant_tools(view: KernelView, tools: Sequence[MicroTool]) -> list[MicroTool]:
-    """Tools relevant to the class whose evidence is present; mixed and unknown kernels get all of those."""
+    """Tools relevant to the class whose evidence is present; mixed and unknown kernels get all of those.
+
+    Where the two votes differ, the tools of both run: what was measured withdraws a finding by its own judge.
+    """
     present = tiers_present(view.evidence)
-    bound = view.bottleneck.bound
-    return [
-        tool
-        for tool in tools
-        if (bound in ("mixed", "unknown") or bound in tool.relevant) and present & set(tool.tiers)
-    ]
+    votes = (view.bottleneck.analytic, view.bottleneck.measured)
+    bounds = {view.bottleneck.bound, *(vote.bound for vote in votes if vote is not None)}
+    every = bounds & {"mixed", "unknown"}
+    return [tool for tool in tools if (every or bounds & set(tool.relevant)) and present & set(tool.tiers)]
 
 
 def tiers_present(evidence: KernelEvidence) -> set[Tier]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.nsys import collect_timeline, read_timeline
 from warplens_tools.collect.profile_cache import content_key, load_profile, named_files, store_profile
 from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.collect.recording import SUFFIX, read_recording
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.collect.toolchain import Toolchain, tool_version
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, WarplensError
@@ -29,6 +31,7 @@ from warplens_tools.evidence import (
     TIERS,
     BinaryEvidence,
     CounterEvidence,
+    Instruction,
     LaunchTiming,
     Tier,
     TimelineEvidence,
@@ -47,6 +50,7 @@ from warplens_tools.text import SourceText
 
 #: A text export larger than this is refused: the raw page of a thousand launches has about 30 MB.
 MAX_TEXT_BYTES = 512 * 1024 * 1024
+_GLOBAL_ATOMICS = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 
 
 class Gathered(msgspec.Struct):
@@ -112,6 +116,8 @@ def _read(
         return ()
     if path.suffix == ".ncu-rep":
         return read_report(path, toolchain=toolchain, cancel=cancel)
+    if path.name.endswith(SUFFIX):
+        return read_recording(path)
     if path.stat().st_size > MAX_TEXT_BYTES:
         raise InputError(f"{path} is too large for a text export of Nsight Compute")
     return require_csv(path.read_text("utf-8", errors="replace"), name=str(path))
@@ -236,7 +242,7 @@ def _counters(
     ncu = run.toolchain.find("ncu")
     if ncu is None:
         raise MissingToolError(run.toolchain.missing["ncu"].why, remedy=run.toolchain.missing["ncu"].remedy)
-    request = NcuRequest(kernel=kernel.name, tensor=_has_matrix_instructions(run.subject.binary, kernel))
+    request = ncu_request(run.subject.binary, kernel)
     key = run.key(msgspec.msgpack.encode(request) + tool_version(ncu).encode(), cancel)
     known = load_profile(key, tuple[ProfiledLaunch, ...])
     if known is not None:
@@ -309,14 +315,25 @@ def _timeline(run: _Run, progress: Progress, cancel: CancelToken | None) -> Time
     return timeline
 
 
-def _has_matrix_instructions(binary: BinaryEvidence | None, kernel: Kernel) -> bool:
-    compiled = binary.kernels if binary is not None else ()
-    return any(
-        pipe_of(instruction) == "tensor"
-        for k in compiled
+def ncu_request(binary: BinaryEvidence | None, kernel: Kernel) -> NcuRequest:
+    """What to ask Nsight Compute of a kernel: the counters of a unit only where its code uses that unit."""
+    code = [
+        instruction
+        for k in (binary.kernels if binary is not None else ())
         if k.qualified_name == kernel.qualified_name
         for instruction in k.instructions
+    ]
+    return NcuRequest(
+        kernel=kernel.name,
+        tensor=any(pipe_of(x) == "tensor" for x in code),
+        atomics=any(x.opcode in _GLOBAL_ATOMICS for x in code),
+        constants=any(x.opcode == "LDC" and not _is_parameter(x) for x in code),
     )
+
+
+def _is_parameter(load: Instruction) -> bool:
+    """Whether a constant load names its word, as those of a kernel's parameters do."""
+    return re.search(r"\[(?:U?R\d+)", load.operands[-1]) is None
 
 
 def measured_gpu(gathered: Gathered, judged: Gpu) -> Gpu:

@@ -15,9 +15,11 @@ from warplens_tools.collect.ncu_csv import parse_csv
 from warplens_tools.collect.profiled import ProfiledLaunch, counter_evidence
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.evidence import CounterEvidence, LaunchTiming
+from warplens_tools.finding import Bottleneck, Vote
 from warplens_tools.roofline.measured import measured_vote
 from warplens_tools.roofline.model import Amounts, amounts_of, roofline_of
 from warplens_tools.roofline.svg import Theme, roofline_svg
+from warplens_tools.roofline.votes import with_measured
 
 RAW = (Path(__file__).parents[2] / "data/reports/saxpy_transpose.raw.csv").read_text()
 SAXPY, TRANSPOSE = parse_csv(RAW)
@@ -87,6 +89,36 @@ def test_latency_names_the_stall_and_the_grid() -> None:
     assert vote is not None
     assert "0.25 of one wave" in vote.reason
     assert "70% of stalled warps wait on barrier" in vote.reason
+
+
+@pytest.mark.parametrize(
+    ("read", "stalls", "bound"),
+    [
+        ({names.BUSIEST_ATOMICS: 81.0, names.MEAN_ATOMICS: 0.9}, {}, "memory"),
+        ({names.BUSIEST_ATOMICS: 20.0, names.MEAN_ATOMICS: 15.0}, {}, "latency"),
+        ({names.CONSTANT_CACHE: 92.0}, {}, "memory"),
+        ({}, {"lg_throttle": 0.8}, "memory"),
+        ({}, {"math_pipe_throttle": 0.6}, "compute"),
+        ({}, {"long_scoreboard": 0.8}, "latency"),
+        ({names.ISSUE_ACTIVE: 93.0, names.COMPUTE_PIPES["instruction issue"]: 49.0}, {}, "compute"),
+        ({names.ISSUE_ACTIVE: 50.0, names.COMPUTE_PIPES["instruction issue"]: 12.0}, {}, "latency"),
+    ],
+)
+def test_a_busy_unit_behind_idle_averages_bounds_the_kernel(
+    read: dict[str, float], stalls: dict[str, float], bound: str
+) -> None:
+    seen = msgspec.structs.replace(made(5, 4, **read), stalls=stalls)
+    vote = measured_vote(seen, load_architecture("sm_90"))
+    assert vote is not None
+    assert vote.bound == bound
+
+
+def test_a_program_bound_by_its_launches_stays_so() -> None:
+    analytic = Vote("launch", "medium", "a host loop launches it for little work", ())
+    measured = Vote("latency", "high", "no roof was reached", ())
+    told = with_measured(Bottleneck("launch", "medium", "so it is", analytic=analytic), measured)
+    assert (told.bound, told.measured) == ("launch", measured)
+    assert "no roof was reached" in told.reason
 
 
 def test_calibrated_roofs_count_more_than_theoretical_peaks() -> None:

@@ -62,6 +62,9 @@ COMPUTE_PIPES = {
     "tensor": "sm__pipe_tensor_cycles_active" + PCT,
     "XU": "sm__inst_executed_pipe_xu" + PCT,
 }
+#: Cycles in which the indexed constant cache served requests, one word of a warp's each. No throughput of the
+#: memory system includes it; asked for only where the SASS indexes constants.
+CONSTANT_CACHE = "idc__request_cycles_active" + PCT
 #: The parts of the memory system that name the culprit, in % of peak. `gpu__compute_memory_throughput` would
 #: say the largest of these and of a dozen more, for six replay passes.
 MEMORY_PARTS = {
@@ -70,7 +73,15 @@ MEMORY_PARTS = {
     "L2 requests": "lts__xbar2lts_cycles_active" + PCT,
     "L1 and shared-memory data": "l1tex__data_pipe_lsu_wavefronts" + PCT,
     "L1 requests": "l1tex__lsuin_requests" + PCT,
+    "constant cache": CONSTANT_CACHE,
 }
+#: Cycles in which the atomic unit of an L2 slice took a request: of the busiest slice, and of the average one.
+#: All atomics on one address meet in one slice. Asked for only where the SASS has global atomics.
+BUSIEST_ATOMICS = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
+MEAN_ATOMICS = "lts__d_atomic_input_cycles_active" + PCT
+#: Cycles in which an SM had a warp: on average, and of the SM that had one longest.
+SM_ACTIVE = "sm__cycles_active.avg"
+SM_ACTIVE_MOST = "sm__cycles_active.max"
 INTEGER_COUNTER = "smsp__sass_thread_inst_executed_op_integer_pred_on.sum"
 _TENSOR = re.compile(
     r"^sm__ops_path_tensor_src_(bf16|fp16|tf32|fp64|fp8|fp6|fp4|int8|int4|int1)"
@@ -81,7 +92,7 @@ Need = Literal["roofline", "memory", "scheduling", "lines"]
 #: What each kind of micro-profiling tool reads; the union of the needs in hand is all that is collected.
 NEEDS: dict[Need, tuple[str, ...]] = {
     "roofline": (
-        DURATION, *COMPUTE_PIPES.values(), *MEMORY_PARTS.values(),
+        DURATION, *COMPUTE_PIPES.values(), *(part for part in MEMORY_PARTS.values() if part != CONSTANT_CACHE),
         DRAM_READ, DRAM_WRITE, L2_SECTORS, L1_WRITEBACK, SM_CLOCK, ISSUE_ACTIVE, ACHIEVED_OCCUPANCY,
         THEORETICAL_OCCUPANCY, REGISTERS, WAVES, SM_COUNT,
         *(name for counters in FLOP_COUNTERS.values() for name, _ in counters), INTEGER_COUNTER,
@@ -90,7 +101,7 @@ NEEDS: dict[Need, tuple[str, ...]] = {
         L1_HIT_RATE, L2_HIT_RATE, GLOBAL_LOAD_SECTORS, GLOBAL_LOAD_REQUESTS, GLOBAL_STORE_SECTORS,
         GLOBAL_STORE_REQUESTS,
     ),
-    "scheduling": (INSTRUCTIONS, ELIGIBLE_WARPS, THREADS_PER_INSTRUCTION),
+    "scheduling": (INSTRUCTIONS, ELIGIBLE_WARPS, THREADS_PER_INSTRUCTION, SM_ACTIVE, SM_ACTIVE_MOST),
     "lines": (
         SAMPLES, "group:smsp__pcsamp_warp_stall_reasons", "inst_executed", "thread_inst_executed",
         "thread_inst_executed_true", "memory_l2_theoretical_sectors_global",
@@ -106,6 +117,9 @@ TENSOR_METRICS = (
     "sm__ops_path_tensor_src_fp64.sum",
     "sm__ops_path_tensor_src_int8.sum",
 )
+#: Asked for only where the SASS has global atomics, or indexes constants.
+ATOMIC_METRICS = (BUSIEST_ATOMICS, MEAN_ATOMICS)
+CONSTANT_METRICS = (CONSTANT_CACHE,)
 
 STALL_REASONS = (
     "barrier", "branch_resolving", "dispatch_stall", "drain", "imc_miss", "lg_throttle", "long_scoreboard",
@@ -252,15 +266,22 @@ def value(counters: CounterEvidence, name: str) -> float | None:
 def memory_throughput(counters: CounterEvidence) -> tuple[float, str] | None:
     """% of peak of the memory system, and its busiest part; None if nothing of it was read.
 
-    Nsight Compute's own figure where the report has it, else the busiest of `MEMORY_PARTS`.
+    Nsight Compute's own figure where the report has it, else the busiest of `MEMORY_PARTS`; either way the
+    constant cache where that is busier, which its figure leaves out.
     """
     read = {name: value(counters, metric) for name, metric in MEMORY_PARTS.items()}
     known = {name: share for name, share in read.items() if share is not None}
     top = max(known, key=lambda name: known[name], default="")
     whole = value(counters, MEMORY_THROUGHPUT)
     if whole is not None:
-        return whole, top
+        return max(whole, known.get(top, 0.0)), top
     return (known[top], top) if known else None
+
+
+def busiest_slice(counters: CounterEvidence) -> tuple[float, float] | None:
+    """Busy share of the busiest L2 slice's atomic unit and of the average one's, 0 to 1; None where not read."""
+    most, mean = value(counters, BUSIEST_ATOMICS), value(counters, MEAN_ATOMICS)
+    return None if most is None or mean is None else (most / 100, mean / 100)
 
 
 def l2_throughput(counters: CounterEvidence) -> float | None:

@@ -42,6 +42,10 @@ class NcuRequest(msgspec.Struct, frozen=True):
     needs: tuple[Need, ...] = ("roofline", "memory", "scheduling", "lines")
     #: Ask for tensor operations, where the SASS has matrix instructions.
     tensor: bool = False
+    #: Ask how busy the atomic units are, where the SASS has global atomics, and the constant cache, where it
+    #: indexes constants.
+    atomics: bool = False
+    constants: bool = False
     skip: int = 0
     count: int = 1
 
@@ -49,7 +53,10 @@ class NcuRequest(msgspec.Struct, frozen=True):
 def requested_metrics(request: NcuRequest) -> tuple[str, ...]:
     """The metrics of the request's needs, each once."""
     wanted = [name for need in request.needs for name in names.NEEDS[need]]
-    return tuple(dict.fromkeys([*wanted, *(names.TENSOR_METRICS if request.tensor else ())]))
+    wanted += names.TENSOR_METRICS if request.tensor else ()
+    wanted += names.ATOMIC_METRICS if request.atomics else ()
+    wanted += names.CONSTANT_METRICS if request.constants else ()
+    return tuple(dict.fromkeys(wanted))
 
 
 def ncu_command(ncu: str, request: NcuRequest, program: Sequence[str], output: Path) -> list[str]:

@@ -6,6 +6,7 @@ import math
 
 import msgspec
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.cost.geometry import Geometry, geometry
 from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic
 from warplens_tools.sass.flow import analyse
@@ -73,9 +74,11 @@ def launch_bound(view: KernelView) -> str:
 
 def duration(view: KernelView) -> float | None:
     """Nanoseconds of one launch: as measured, else an estimate where grid and loops are constant."""
-    seen = view.evidence.timing
+    seen, counters = view.evidence.timing, view.evidence.counters
     if seen is not None:
         return seen.median_ns
+    if counters is not None and (counted := names.value(counters, names.DURATION)) is not None:
+        return counted
     shape, compiled = geometry(view), view.evidence.worst
     if shape is None or compiled is None or not compiled.instructions:
         return None

@@ -20,6 +20,17 @@ NEAR_ROOF = 0.60
 BALANCED = 0.10
 #: A grid below one wave leaves SMs idle from the start (Nsight Compute's launch statistics rule).
 ONE_WAVE = 1.0
+#: Share of the stalled warps from which a full queue says that its unit is the bound, whatever the throughput
+#: counters make of it: most of them.
+FULL_QUEUE = 0.5
+_QUEUES: dict[str, tuple[BottleneckClass, str]] = {
+    "lg_throttle": ("memory", "the L1's queue of global and local accesses"),
+    "tex_throttle": ("memory", "the texture unit's queue"),
+    "math_pipe_throttle": ("compute", "the arithmetic pipes' queue"),
+}
+#: Busy share of one L2 slice's atomic unit, and its busy share over the average slice's, from which that slice is
+#: the bound. On H200 an addition of doubles holds the unit for three clocks an input: a third is all of it.
+SLICE_BUSY, SLICE_LEAD = 0.30, 10.0
 _RULE = "Nsight Compute's speed-of-light rule"
 
 
@@ -82,13 +93,47 @@ def _decide(
     memory, compute = shares
     said = f"memory reached {memory:.0%} and compute {compute:.0%} of their roofs"
     if max(shares) < NEAR_ROOF:
-        return _latency(said, counters, seen)
+        return _one_unit(said, counters, seen) or _latency(said, counters, seen)
     bound: BottleneckClass = "memory" if memory > compute else "compute"
     if abs(memory - compute) <= BALANCED:
         return Vote("mixed", "medium", f"{said}, so neither alone bounds it", tuple(seen))
     sure: Confidence = "high" if abs(memory - compute) >= 2 * BALANCED else "medium"
     part = parts[bound == "compute"]
     return Vote(bound, sure, said + (f" ({part})" if part else ""), tuple(seen))
+
+
+def _one_unit(said: str, counters: CounterEvidence, seen: list[Observation]) -> Vote | None:
+    """A bound that averages over units and clocks hide: one slice, one queue, or the few SMs that had work."""
+    slice_ = names.busiest_slice(counters)
+    if slice_ is not None and slice_[0] >= SLICE_BUSY and slice_[0] >= SLICE_LEAD * slice_[1]:
+        busiest, mean = slice_
+        reason = f"{said}, but one slice of L2 does the atomics: {busiest:.0%} busy where the average is {mean:.1%}"
+        least = Observation(
+            "counters", counters.origin, names.BUSIEST_ATOMICS, round(busiest * 100, 1), "%", SLICE_BUSY * 100
+        )
+        return Vote("memory", "high", reason, (*seen, least))
+    top = next(iter(counters.stalls.items()), ("", 0.0))
+    if top[0] in _QUEUES and top[1] >= FULL_QUEUE:
+        bound, queue = _QUEUES[top[0]]
+        stalls = Observation(
+            "counters", counters.origin, f"stalls on {top[0]}", round(top[1], 3), "", FULL_QUEUE
+        )
+        return Vote(
+            bound, "medium", f"{said}, but {top[1]:.0%} of stalled warps find {queue} full", (*seen, stalls)
+        )
+    issued, whole = (
+        names.value(counters, names.ISSUE_ACTIVE),
+        names.value(counters, names.COMPUTE_PIPES["instruction issue"]),
+    )
+    if issued is not None and whole is not None and issued >= 100 * NEAR_ROOF:
+        reason = (
+            f"{said} over its whole time, but the SMs that had work issued in {issued:.0f}% of their clocks"
+        )
+        busy = Observation(
+            "counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", NEAR_ROOF * 100, _RULE
+        )
+        return Vote("compute", "medium", reason, (*seen, busy))
+    return None
 
 
 def _latency(said: str, counters: CounterEvidence, seen: list[Observation]) -> Vote:
@@ -109,7 +154,7 @@ def _latency(said: str, counters: CounterEvidence, seen: list[Observation]) -> V
 def _throughputs(
     counters: CounterEvidence, moved: tuple[float, str], computed: tuple[float, str]
 ) -> list[Observation]:
-    whole = names.value(counters, names.MEMORY_THROUGHPUT) is not None
+    whole = names.value(counters, names.MEMORY_THROUGHPUT) == moved[0]
     memory = names.MEMORY_THROUGHPUT if whole else names.MEMORY_PARTS[moved[1]]
     compute = names.COMPUTE_PIPES.get(computed[1], names.SM_THROUGHPUT)
     return [

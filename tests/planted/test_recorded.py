@@ -1,0 +1,64 @@
+"""The counters tier on recordings of a real card: what it names, where, and what the hardware did."""
+
+from __future__ import annotations
+
+import pytest
+from tests.planted.evaluate import rules_rank
+from tests.planted.on_card import recorded_rules
+from tests.planted.scoring import (
+    LINES_APART,
+    RECORDINGS,
+    Outcome,
+    Score,
+    examine_recorded,
+    planted,
+    recordings_in,
+)
+
+#: Programs whose cause is not the first finding, with the reason.
+NOT_FIRST: dict[str, str] = {}
+#: Programs whose class is not the marked one, with the reason.
+OTHER_CLASS = {
+    "blurred_lines": "L1 at 62 % and instruction issue at 60 % of their roofs are balanced",
+    "camera_frames": "one launch lasts 7 us, too short to fill device memory; the marked class is the program's",
+    "pulse_compression": "one block an SM: no unit is busy, and its twin is no faster",
+}
+RECORDED = sorted(p.stem for p in planted() if p.name in recordings_in(RECORDINGS))
+
+pytestmark = [pytest.mark.compiler, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def score() -> Score:
+    return examine_recorded((), recordings_in(RECORDINGS))
+
+
+def outcome_of(score: Score, program: str) -> Outcome:
+    return next(o for o in score.outcomes if o.program == program)
+
+
+@pytest.mark.parametrize("program", RECORDED)
+def test_the_cause_comes_first_on_its_line(score: Score, program: str) -> None:
+    outcome = outcome_of(score, program)
+    assert (outcome.rank == 1) == (program not in NOT_FIRST), outcome.found
+    assert outcome.lines_apart is None or outcome.lines_apart <= LINES_APART
+
+
+@pytest.mark.parametrize("program", RECORDED)
+def test_the_class_is_what_the_hardware_did(score: Score, program: str) -> None:
+    outcome = outcome_of(score, program)
+    assert (outcome.bound == outcome.expected_bound) == (program not in OTHER_CLASS), outcome.bound
+
+
+def test_recorded_twins_and_controls_are_silent(score: Score) -> None:
+    assert [o.program for o in score.outcomes if o.twin_clean is False] == []
+    assert [c for c in score.controls if c.warnings] == []
+
+
+def test_nsight_computes_rules_name_far_fewer_causes_first(score: Score) -> None:
+    rules = recorded_rules(recordings_in(RECORDINGS))
+    ranks = [
+        rules_rank(o.slug, rules[f"{o.program}.cu"]) for o in score.outcomes if f"{o.program}.cu" in rules
+    ]
+    assert len(ranks) == len(RECORDED)
+    assert 0 < ranks.count(1) < len(ranks) / 4
