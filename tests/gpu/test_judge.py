@@ -98,7 +98,7 @@ def test_hostile_programs_are_measured_against_themselves(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "kernel", "said"),
     [
-        ("captured", ("only",), "", "only into graphs"),
+        ("graph_while", (), "improve", "in the body of a conditional node"),
         ("many", ("3",), "", "the program itself exits with 3"),
         ("many", (), "other", "never launches other; it ran tiny"),
     ],

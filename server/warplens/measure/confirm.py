@@ -122,10 +122,10 @@ def _elsewhere(
 ) -> tuple[State, str] | None:
     """What is not right at other launches than the judged one: other shapes, the first, the last."""
     shape, others = place.target.shape, place.target.others
-    places = [(shape, launch) for launch in sorted({0, shape.launches - 1} - {place.launch})]
+    places = [(shape, launch) for launch in sorted({0, shape.visitable - 1} - {place.launch})]
     if (built.job.grid, built.job.block, built.job.shared) == (None, None, None):
         # a geometry of its own holds for the judged shape alone
-        places += [(other, min(place.launch, other.launches - 1)) for other in others]
+        places += [(other, min(place.launch, other.visitable - 1)) for other in others]
     for other, launch in places[: settings.other_launches]:
         target = msgspec.structs.replace(place.target, shape=other)
         there = msgspec.structs.replace(place, target=target, launch=launch, timed=False)

@@ -55,7 +55,7 @@ def shares(surveyed: Sequence[SurveyedShape], defined: set[str]) -> tuple[Kernel
         KernelShare(
             mangled=name,
             qualified_name=qualified_name(name),
-            launches=sum(s.launches for s in shapes),
+            launches=sum(s.visitable for s in shapes),
             total_ns=sum(s.total_ns for s in shapes),
             share=sum(s.total_ns for s in shapes) / total if total else 0.0,
             shapes=len(shapes),
@@ -75,16 +75,17 @@ def choose(
     """The launch to visit: of the kernel asked for, else of the hottest that the source defines.
 
     Raises:
-        InputError: it never ran, ran only inside graphs, or the unit compiles no such kernel.
+        InputError: it never ran, ran only where no visit reaches it, or the unit compiles no such kernel.
     """
     wanted = _wanted(kernels, asked)
     name = wanted[0].qualified_name
     mine = {k.mangled for k in wanted}
     shapes = [s for s in surveyed if s.mangled in mine]
-    visitable = [s for s in shapes if s.launches]
+    visitable = [s for s in shapes if s.visitable]
     if not visitable:
+        why = next((s.obstacle for s in shapes if s.obstacle), "no launched graph has it as a node")
         raise InputError(
-            f"{name} is launched only into graphs, by stream capture or as nodes, where it cannot be visited",
+            f"{name} is launched only into graphs, where it cannot be visited: {why}",
             remedy="measure it in a program, or with an option, that launches it without a graph",
         )
     shape = max(visitable, key=lambda s: s.total_ns)
@@ -98,7 +99,7 @@ def choose(
         live=shape.mangled,
         compiled=twin,
         shape=shape,
-        launches=sum(s.launches for s in shapes),
+        launches=sum(s.visitable for s in shapes),
         share=sum(k.share for k in wanted),
         others=tuple(
             s

@@ -158,7 +158,7 @@ class Visits:
             helpers=str(place.helpers),
             kernel=place.target.live,
             shape=Shape(shape.grid, shape.block, shape.shared),
-            launch=min(shape.launches - 1, self._launch),
+            launch=min(shape.visitable - 1, self._launch),
             seed=random.SystemRandom().getrandbits(48),
             parameters=pointer_parameters(place.target.compiled.demangled, place.parameters),
             variables=place.variables,
@@ -233,7 +233,7 @@ class Visits:
 
 def _never(record: Never) -> InputError:
     if record.captured:
-        return InputError("every launch of that shape goes into a graph, where it cannot be visited")
+        return InputError("every launch of that shape went into a graph that does not run, or where it cannot be visited")
     if record.seen:
         return InputError(
             "the program launched the kernel with other shapes than before",

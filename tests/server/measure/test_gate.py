@@ -150,8 +150,20 @@ def test_the_launch_to_visit_is_chosen() -> None:
     with pytest.raises(InputError, match="compiled by itself"):
         choose(shapes, found, [], "busy")
     graphs = [msgspec.structs.replace(s, launches=0, captured=3) for s in shapes]
-    with pytest.raises(InputError, match="stream capture"):
+    with pytest.raises(InputError, match="only into graphs, .*: no launched graph has it as a node"):
         choose(graphs, found, units, "busy")
+
+
+def test_a_launch_in_a_graph_is_chosen_where_its_node_can_be_reached() -> None:
+    obstacle = "a conditional node before it in its graph cannot be run by itself"
+    shapes = [msgspec.structs.replace(s, launches=0, captured=3) for s in surveyed("threads-survey")]
+    units = [compiled("_Z5scalePfif", "scale"), compiled("_Z4busyPfi", "busy")]
+    reached = [msgspec.structs.replace(s, reachable=7) for s in shapes]
+    target = choose(reached, shares(reached, {"scale"}), units, "scale")
+    assert (target.shape.visitable, target.launches) == (7, 7)
+    blocked = [msgspec.structs.replace(s, obstacle=obstacle) for s in shapes]
+    with pytest.raises(InputError, match=obstacle):
+        choose(blocked, shares(blocked, {"scale"}), units, "scale")
 
 
 def test_unit_local_names_match_across_compilations() -> None:

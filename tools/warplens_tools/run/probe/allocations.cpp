@@ -1,5 +1,9 @@
 #include "allocations.h"
 
+#include <algorithm>
+
+#include "launch.h"
+
 namespace warplens {
 namespace {
 
@@ -7,6 +11,8 @@ template <class T>
 const T* parameters(const CUpti_CallbackData* call) {
     return static_cast<const T*>(call->functionParams);
 }
+
+constexpr const char* kSurface = "a surface";
 
 CUdeviceptr address(const void* host) { return reinterpret_cast<CUdeviceptr>(host); }
 
@@ -56,7 +62,12 @@ std::vector<Allocation> Allocations::live() const {
 
 std::vector<const char*> Allocations::opaque() const {
     std::lock_guard<std::mutex> lock(mutex_);
-    return surfaces_ ? std::vector<const char*>{"a surface"} : std::vector<const char*>{};
+    return opaque_;
+}
+
+void Allocations::add_opaque(const char* kind) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (std::find(opaque_.begin(), opaque_.end(), kind) == opaque_.end()) opaque_.push_back(kind);
 }
 
 void Allocations::follow(CUpti_CallbackId id, const CUpti_CallbackData* call) {
@@ -74,6 +85,8 @@ void Allocations::release(CUpti_CallbackId id, const CUpti_CallbackData* call) {
             return remove(parameters<cuMemFree_v2_params>(call)->dptr);
         case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync:
         case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz:
+            // in a graph it is freed when that runs, not now
+            if (is_capturing(parameters<cuMemFreeAsync_params>(call)->hStream)) return;
             return remove(parameters<cuMemFreeAsync_params>(call)->dptr);
         case CUPTI_DRIVER_TRACE_CBID_cuMemUnmap:
             return remove(parameters<cuMemUnmap_params>(call)->ptr);
@@ -102,12 +115,13 @@ void Allocations::allocate(CUpti_CallbackId id, const CUpti_CallbackData* call) 
         case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync:
         case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz: {
             auto p = parameters<cuMemAllocAsync_params>(call);
-            return add(*p->dptr, p->bytesize);
+            // in a graph it is there only while that runs
+            return is_capturing(p->hStream) ? void() : add(*p->dptr, p->bytesize);
         }
         case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync:
         case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz: {
             auto p = parameters<cuMemAllocFromPoolAsync_params>(call);
-            return add(*p->dptr, p->bytesize);
+            return is_capturing(p->hStream) ? void() : add(*p->dptr, p->bytesize);
         }
         case CUPTI_DRIVER_TRACE_CBID_cuMemMap: {
             auto p = parameters<cuMemMap_params>(call);
@@ -126,11 +140,7 @@ void Allocations::allocate(CUpti_CallbackId id, const CUpti_CallbackData* call) 
             auto p = parameters<cuMemHostRegister_v2_params>(call);
             return add(address(p->p), p->bytesize);
         }
-        case CUPTI_DRIVER_TRACE_CBID_cuSurfObjectCreate: {
-            std::lock_guard<std::mutex> lock(mutex_);
-            surfaces_ = true;
-            return;
-        }
+        case CUPTI_DRIVER_TRACE_CBID_cuSurfObjectCreate: return add_opaque(kSurface);
         default: return;
     }
 }

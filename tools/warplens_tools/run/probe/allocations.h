@@ -21,8 +21,9 @@ class Allocations {
     // Called for every driver API callback listed by `watched`; ignores the others.
     void follow(CUpti_CallbackId id, const CUpti_CallbackData* call);
     std::vector<Allocation> live() const;
-    // Kinds of memory the program uses that cannot be compared ("surface"); empty if none.
+    // Kinds of memory the program uses that cannot be compared ("a surface"); empty if none.
     std::vector<const char*> opaque() const;
+    void add_opaque(const char* kind);
 
     static const std::vector<CUpti_CallbackId>& watched();
 
@@ -34,7 +35,7 @@ class Allocations {
 
     mutable std::mutex mutex_;
     std::map<CUdeviceptr, std::size_t> live_;
-    bool surfaces_ = false;
+    std::vector<const char*> opaque_;
 };
 
 }  // namespace warplens

@@ -49,4 +49,13 @@ void wait(CUstream stream, double seconds) {
     }
 }
 
+void* driver_entry(const char* name, int version) {
+    int driver = 0;
+    void* entry = nullptr;
+    // an older driver would hand out its own version of the function, which takes other arguments
+    if (cuDriverGetVersion(&driver) != CUDA_SUCCESS || driver < version) return nullptr;
+    const CUresult status = cuGetProcAddress(name, &entry, version, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+    return status == CUDA_SUCCESS ? entry : nullptr;
+}
+
 }  // namespace warplens

@@ -30,4 +30,11 @@ void wait(CUstream stream, double seconds);
 
 double now();  // seconds, monotonic
 
+// A function of the driver as CUDA `version` (12040 for 12.4) brought it; nullptr where the driver is older.
+void* driver_entry(const char* name, int version);
+template <class Function>
+Function driver_function(const char* name, int version) {
+    return reinterpret_cast<Function>(driver_entry(name, version));
+}
+
 }  // namespace warplens

@@ -13,6 +13,8 @@
 
 #include "allocations.h"
 #include "driver.h"
+#include "executables.h"
+#include "replay.h"
 #include "survey.h"
 #include "trace.h"
 #include "visit.h"
@@ -29,6 +31,7 @@ struct Probe {
     CUpti_SubscriberHandle subscriber = nullptr;
     std::mutex mutex;                        // held by a visit for good: other threads' calls wait at it
     std::set<CUfunction> module_functions;   // handles from cuModuleGetFunction
+    Executables executables{[this](CUfunction handle) { return module_functions.count(handle) > 0; }};
     std::uint64_t seen = 0, captured = 0;    // launches of the kernel in question
     std::uint64_t matching = 0;              // of those, with the shape in question
     int captures = 0;                        // streams in capture now
@@ -60,17 +63,14 @@ std::string kernel_name(const CUpti_CallbackData* call, const Launch& launch, bo
     return "";
 }
 
-bool is_captured(const Launch& launch) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    // an implicit capture error means that this is the legacy stream while another one is in capture
-    const CUresult result = cuStreamIsCapturing(launch.stream, &status);
-    return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 bool has_shape(const Launch& launch) {
     const Job& job = probe->job;
     return !std::memcmp(launch.grid, job.grid, sizeof job.grid) && !std::memcmp(launch.block, job.block, sizeof job.block) &&
            launch.shared == job.shared;
+}
+
+bool is_graph_launch(CUpti_CallbackId id) {
+    return id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
 }
 
 // A program may start others; one process visits.
@@ -81,20 +81,61 @@ bool claim() {
     return file >= 0;
 }
 
+// Whether the launch of the right kernel and shape that is about to happen is the one in question.
+bool is_due() {
+    if (probe->matching < probe->job.launch) {
+        ++probe->matching;
+        return false;
+    }
+    // a synchronisation would break another stream's capture: the next launch has to do
+    return probe->captures == 0 && claim();
+}
+
+void open_visit() {
+    // other threads' calls wait from here on, whichever they are
+    cuptiEnableDomain(1, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+    if (probe->executables.leaves_memory()) probe->allocations.add_opaque("memory that a graph allocates");
+}
+
 void on_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
     Launch launch = launch_of(id, call);
     const bool from_module = probe->module_functions.count(launch.function) > 0;
     const std::string name = kernel_name(call, launch, from_module);
-    const bool captured = is_captured(launch);
+    const bool captured = is_capturing(launch.stream);
     if (probe->job.mode == "survey") return probe->survey.launched(name, launch, captured);
     if (name != probe->job.kernel) return;
     ++(captured ? probe->captured : probe->seen);
-    if (captured || !has_shape(launch)) return;
-    // a synchronisation would break another stream's capture: the next launch has to do
-    if (probe->matching < probe->job.launch) ++probe->matching;
-    else if (probe->captures == 0 && claim()) {
-        cuptiEnableDomain(1, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
-        visit(probe->job, launch, from_module, probe->allocations, probe->results);
+    if (captured || !has_shape(launch) || !is_due()) return;
+    open_visit();
+    visit(probe->job, launch, from_module, probe->allocations, probe->results);
+}
+
+[[noreturn]] void visit_node(const Nodes& nodes, std::size_t place, CUstream stream) {
+    KernelNode kernel = std::get<KernelNode>(nodes[place].work);
+    const std::vector<void*> pointers = kernel.arguments.pointers();
+    kernel.launch.parameters = const_cast<void**>(pointers.data());
+    kernel.launch.stream = stream;
+    open_visit();
+    visit(probe->job, kernel.launch, true, probe->allocations, probe->results,
+          [&] { replay_before(nodes, place, stream, probe->job.option("baseline_limit")); });
+}
+
+void on_graph_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
+    const auto* p = static_cast<const cuGraphLaunch_params*>(call->functionParams);
+    const bool own_default = id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz && !p->hStream;
+    const CUstream stream = own_default ? CU_STREAM_PER_THREAD : p->hStream;
+    if (is_capturing(stream)) return;  // it becomes another graph's child
+    const Executable& executable = *probe->executables.find(p->hGraph);
+    const bool surveying = probe->job.mode == "survey";
+    if (surveying && !executable.hidden.empty()) probe->survey.hidden(executable.hidden);
+    for (std::size_t i = 0; i < executable.nodes.size() && executable.refusal.empty(); ++i) {
+        const auto* kernel = std::get_if<KernelNode>(&executable.nodes[i].work);
+        const std::string& obstacle = executable.obstacles[i];
+        if (!kernel || !executable.nodes[i].enabled) continue;
+        if (surveying) probe->survey.launched_by_graph(kernel->name, kernel->launch, obstacle);
+        if (surveying || kernel->name != probe->job.kernel || !obstacle.empty()) continue;
+        ++probe->seen;
+        if (has_shape(kernel->launch) && is_due()) visit_node(executable.nodes, i, stream);
     }
 }
 
@@ -107,6 +148,8 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const vo
         const bool enter = call->callbackSite == CUPTI_API_ENTER;
         if (is_launch(id)) {
             if (enter) on_launch(id, call);
+        } else if (is_graph_launch(id)) {
+            if (enter) on_graph_launch(id, call);
         } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction) {
             const auto* p = static_cast<const cuModuleGetFunction_params*>(call->functionParams);
             if (!enter && p->hfunc) probe->module_functions.insert(*p->hfunc);
@@ -115,6 +158,7 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const vo
         } else if (is_capture_end(id)) {
             if (!enter && probe->captures) --probe->captures;
         } else {
+            probe->executables.follow(id, call);
             probe->allocations.follow(id, call);
         }
     }
@@ -153,7 +197,8 @@ void subscribe() {
     };
     for (CUpti_CallbackId id : launch_calls()) enable(id);
     for (CUpti_CallbackId id = 1; id < CUPTI_DRIVER_TRACE_CBID_SIZE; ++id)
-        if (is_capture_begin(id) || is_capture_end(id)) enable(id);
+        if (is_capture_begin(id) || is_capture_end(id) || is_graph_launch(id)) enable(id);
+    for (CUpti_CallbackId id : Executables::watched()) enable(id);
     enable(CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction);
     if (probe->job.mode == "survey") return probe->survey.start();
     for (CUpti_CallbackId id : Allocations::watched()) enable(id);

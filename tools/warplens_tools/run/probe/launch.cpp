@@ -9,12 +9,9 @@
 namespace warplens {
 namespace {
 
-// What only orders launches among themselves would tie the copies to the program's other work.
 bool says_what_runs(CUlaunchAttributeID id) {
-    return id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
-           id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE ||
-           id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ||
-           id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    const auto& ids = attributes_of_kernels();
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 template <class Parameters>
@@ -82,6 +79,24 @@ void Launch::go(CUstream on) const {
     check(cuLaunchKernelEx(&config, function, parameters, extra), "the launch");
 }
 
+const std::vector<CUlaunchAttributeID>& attributes_of_kernels() {
+    // what only orders launches among themselves would tie the copies to the program's other work
+    static const std::vector<CUlaunchAttributeID> ids = {
+        CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+        CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+        CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+    };
+    return ids;
+}
+
+bool is_capturing(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    // an implicit capture error means that this is the legacy stream while another one is in capture
+    return cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 const std::vector<CUpti_CallbackId>& launch_calls() {
     static const std::vector<CUpti_CallbackId> ids = {
         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
@@ -121,10 +136,12 @@ CUfunction loaded(CUfunction handle, bool from_module) {
 }
 
 std::vector<ParameterPlace> signature(CUfunction function) {
+    using Info = CUresult (*)(CUfunction, std::size_t, std::size_t*, std::size_t*);
+    static const auto info = driver_function<Info>("cuFuncGetParamInfo", 12040);
+    if (!info) throw std::runtime_error("the driver tells no kernel's parameters, as those of CUDA 12.4 and later do");
     std::vector<ParameterPlace> places;
     ParameterPlace place{};
-    while (cuFuncGetParamInfo(function, places.size(), &place.offset, &place.bytes) == CUDA_SUCCESS)
-        places.push_back(place);
+    while (info(function, places.size(), &place.offset, &place.bytes) == CUDA_SUCCESS) places.push_back(place);
     return places;
 }
 

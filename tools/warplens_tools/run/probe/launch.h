@@ -26,6 +26,12 @@ struct Launch {
     void go(CUstream on) const;                 // throws DriverError
 };
 
+// Attributes of a launch that say what runs, not when.
+const std::vector<CUlaunchAttributeID>& attributes_of_kernels();
+
+// Whether what goes on the stream now goes into a graph.
+bool is_capturing(CUstream stream);
+
 // Every driver call that launches one kernel.
 const std::vector<CUpti_CallbackId>& launch_calls();
 bool is_launch(CUpti_CallbackId id);
@@ -39,6 +45,7 @@ struct ParameterPlace {
     std::size_t offset, bytes;
     bool operator==(const ParameterPlace& o) const { return offset == o.offset && bytes == o.bytes; }
 };
+// Throws std::runtime_error where the driver cannot tell.
 std::vector<ParameterPlace> signature(CUfunction function);
 // The 8 bytes of a parameter as an address; 0 if it is not that wide.
 CUdeviceptr pointer_argument(const Launch& launch, const std::vector<ParameterPlace>& places, std::size_t index);

@@ -30,6 +30,14 @@ class SurveyedShape(_Record, frozen=True, tag="kernel"):
     total_ns: float
     #: Durations of the first runs, ns.
     samples: tuple[float, ...]
+    #: Launches by graphs that a visit can reach by running the nodes before; and why it cannot reach others.
+    reachable: int = 0
+    obstacle: str = ""
+
+    @property
+    def visitable(self) -> int:
+        """Launches that a visit can choose among, in the order in which the program makes them."""
+        return self.launches + self.reachable
 
 
 class SurveyEnd(_Record, frozen=True, tag="end"):

@@ -20,6 +20,18 @@ void Survey::launched(const std::string& name, const Launch& launch, bool captur
     ++(captured ? shape.captured : shape.launches);
 }
 
+void Survey::launched_by_graph(const std::string& name, const Launch& launch, const std::string& obstacle) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Shape& shape = shapes_[{name, shape_of(launch)}];
+    if (obstacle.empty()) ++shape.reachable;
+    else shape.obstacle = obstacle + " before it in its graph cannot be run by itself";
+}
+
+void Survey::hidden(const std::string& reason) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    hidden_ = reason;
+}
+
 void Survey::take(const std::vector<Activity>& finished) {
     for (const Activity& a : finished) {
         Shape& shape = shapes_[{a.name, shape_of(a)}];
@@ -41,6 +53,7 @@ void Survey::finish(Results& results) {
         Record record("kernel");
         record.add("mangled", name).extent("grid", s[0], s[1], s[2]).extent("block", s[3], s[4], s[5]);
         record.add("shared", std::uint64_t{s[6]}).add("launches", shape.launches).add("captured", shape.captured);
+        record.add("reachable", shape.reachable).add("obstacle", shape.obstacle.empty() ? hidden_ : shape.obstacle);
         record.add("timed", shape.timed).add("in_graphs", shape.in_graphs).add("total_ns", shape.total_ns);
         results.write(record.add("samples", shape.samples));
     }

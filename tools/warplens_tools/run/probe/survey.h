@@ -20,11 +20,16 @@ class Survey {
    public:
     void start();                                                    // throws std::runtime_error
     void launched(const std::string& name, const Launch& launch, bool captured);
+    // By a graph; `obstacle` says why a visit cannot reach it there, "" if it can.
+    void launched_by_graph(const std::string& name, const Launch& launch, const std::string& obstacle);
+    // Kernels may run that no call tells of; says why.
+    void hidden(const std::string& reason);
     void finish(Results& results);                                   // once, at the program's end
 
    private:
     struct Shape {
-        std::uint64_t launches = 0, captured = 0, timed = 0, in_graphs = 0;
+        std::uint64_t launches = 0, captured = 0, reachable = 0, timed = 0, in_graphs = 0;
+        std::string obstacle;
         double total_ns = 0;
         std::vector<double> samples;                                 // the first ones
     };
@@ -33,6 +38,7 @@ class Survey {
 
     std::mutex mutex_;
     std::map<Key, Shape> shapes_;
+    std::string hidden_;
     bool finished_ = false;
 };
 

@@ -196,12 +196,14 @@ class Visit {
 
 }  // namespace
 
-void visit(const Job& job, Launch launch, bool from_module, const Allocations& allocations, Results& results) {
+void visit(const Job& job, Launch launch, bool from_module, const Allocations& allocations, Results& results,
+           const std::function<void()>& approach) {
     try {
         // another stream of this thread may be in capture without forbidding others their calls
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
         cuThreadExchangeStreamCaptureMode(&mode);
         check(cuCtxSynchronize(), "the program's own work before the launch");
+        approach();
         launch.function = loaded(launch.function, from_module);
         Visit here(job, launch, allocations, results);
         here.learn();
