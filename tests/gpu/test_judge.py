@@ -96,6 +96,18 @@ def test_hostile_programs_are_measured_against_themselves(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "kernel", "launch"),
+    [("graph_updated", "push", 6), ("graph_order", "audit", 3), ("graph_child", "blur_columns", 5)],
+)
+def test_a_launch_inside_a_graph_is_chosen_by_its_number(name: str, kernel: str, launch: int) -> None:
+    settings = msgspec.structs.replace(SETTINGS, launch=launch)
+    with Judge(workload(name), kernel=kernel, settings=settings) as judge:
+        (verdict,) = judge.judge([Candidate("same", "", "", ())])
+        assert judge.baseline().timing.launches > launch
+    assert verdict.state == "same", verdict.reason
+
+
+@pytest.mark.parametrize(
     ("name", "arguments", "kernel", "said"),
     [
         ("graph_while", (), "improve", "in the body of a conditional node"),

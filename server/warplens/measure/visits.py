@@ -233,7 +233,7 @@ class Visits:
 
 def _never(record: Never) -> InputError:
     if record.captured:
-        return InputError("every launch of that shape went into a graph that does not run, or where it cannot be visited")
+        return InputError("every launch of that shape went into a graph, and none was reached there")
     if record.seen:
         return InputError(
             "the program launched the kernel with other shapes than before",

@@ -1,7 +1,6 @@
 // Blurs and halves a picture twice: the blur, two passes, is a graph of its own that another holds as child nodes,
 // between copies and a host function.
 #include <cstdio>
-#include <vector>
 
 __global__ void blur_rows(const float *in, float *out, int width, int height) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -26,10 +25,16 @@ __global__ void halve(const float *in, float *out, int width, int height) {
                                             in[(2 * y + 1) * width + 2 * x] + in[(2 * y + 1) * width + 2 * x + 1]);
 }
 
+struct Picture {
+    float *values;
+    int pixels;
+};
+
 int brightened = 0;
 
 void CUDART_CB brighten(void *data) {
-    for (float &value : *static_cast<std::vector<float> *>(data)) value += 0.125f;
+    const Picture &picture = *static_cast<Picture *>(data);
+    for (int i = 0; i < picture.pixels; ++i) picture.values[i] += 0.125f;
     ++brightened;
 }
 
@@ -48,8 +53,9 @@ cudaGraphNode_t add(cudaGraph_t graph, cudaGraphNode_t *after, void (*kernel)(Pa
 
 int main() {
     const int width = 2048, height = 1024, pixels = width * height;
-    std::vector<float> picture(pixels);
-    for (int i = 0; i < pixels; ++i) picture[i] = (i * 37 % 256) / 256.0f;
+    Picture picture = {nullptr, pixels};
+    cudaMallocHost(&picture.values, pixels * sizeof(float));
+    for (int i = 0; i < pixels; ++i) picture.values[i] = (i * 37 % 256) / 256.0f;
     float *image, *rows, *smooth, *small;
     for (float **field : {&image, &rows, &smooth, &small}) cudaMalloc(field, pixels * sizeof(float));
     const dim3 block(32, 8), grid(width / 32, height / 8);
@@ -65,7 +71,7 @@ int main() {
     host.userData = &picture;
     cudaGraphNode_t lighter, upload, once, back, again;
     cudaGraphAddHostNode(&lighter, whole, nullptr, 0, &host);
-    cudaGraphAddMemcpyNode1D(&upload, whole, &lighter, 1, image, picture.data(), pixels * sizeof(float), cudaMemcpyHostToDevice);
+    cudaGraphAddMemcpyNode1D(&upload, whole, &lighter, 1, image, picture.values, pixels * sizeof(float), cudaMemcpyHostToDevice);
     cudaGraphAddChildGraphNode(&once, whole, &upload, 1, blur);
     cudaGraphAddMemcpyNode1D(&back, whole, &once, 1, image, smooth, pixels * sizeof(float), cudaMemcpyDeviceToDevice);
     if (cudaGraphAddChildGraphNode(&again, whole, &back, 1, blur) != cudaSuccess) return 1;

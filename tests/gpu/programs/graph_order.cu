@@ -1,5 +1,5 @@
 // A kernel that traps unless every node before it in its graph ran once, in order and with the values of this launch:
-// a memset, kernels, a host function, copies from pageable memory and a child graph, one node switched off in turns.
+// a memset, kernels, a host function, a copy and a child graph, one node switched off in turns.
 #include <cstdio>
 
 __global__ void multiply(int *state, int by) { *state *= by; }
@@ -24,11 +24,13 @@ cudaKernelNodeParams kernel_node(void *kernel, int blocks, int threads, void **a
 }
 
 int main() {
-    int n = 1 << 20, five = 5, expected = 0, launches = 0;
-    int *state, *amount;
+    int n = 1 << 20, five = 5, expected = 0;
+    int *state, *amount, *launches;
     float *in, *out;
     cudaMalloc(&state, sizeof(int));
     cudaMalloc(&amount, sizeof(int));
+    cudaMallocHost(&launches, sizeof(int));
+    *launches = 0;
     cudaMalloc(&in, n * sizeof(float));
     cudaMalloc(&out, n * sizeof(float));
     cudaMemset(in, 0x3c, n * sizeof(float));
@@ -44,7 +46,7 @@ int main() {
     three.width = three.height = 1;
     cudaHostNodeParams counting = {};
     counting.fn = count;
-    counting.userData = &launches;
+    counting.userData = launches;
 
     cudaGraph_t graph, child;
     cudaGraphNode_t set, times, host, copy, within, adds, audits;
@@ -53,7 +55,7 @@ int main() {
     cudaGraphCreate(&graph, 0);
     cudaGraphAddKernelNode(&audits, graph, nullptr, 0, &audit_node);
     cudaGraphAddHostNode(&host, graph, nullptr, 0, &counting);
-    cudaGraphAddMemcpyNode1D(&copy, graph, &host, 1, amount, &launches, sizeof(int), cudaMemcpyHostToDevice);
+    cudaGraphAddMemcpyNode1D(&copy, graph, &host, 1, amount, launches, sizeof(int), cudaMemcpyHostToDevice);
     cudaGraphAddMemsetNode(&set, graph, nullptr, 0, &three);
     cudaGraphAddKernelNode(&times, graph, &set, 1, &multiply_node);
     const cudaGraphNode_t both[] = {times, copy};
@@ -75,6 +77,6 @@ int main() {
         cudaGraphLaunch(runnable, nullptr);
         if (cudaDeviceSynchronize() != cudaSuccess) return 5;
     }
-    std::printf("%d launches\n", launches);
+    std::printf("%d launches\n", *launches);
     return 0;
 }

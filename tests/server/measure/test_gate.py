@@ -150,7 +150,7 @@ def test_the_launch_to_visit_is_chosen() -> None:
     with pytest.raises(InputError, match="compiled by itself"):
         choose(shapes, found, [], "busy")
     graphs = [msgspec.structs.replace(s, launches=0, captured=3) for s in shapes]
-    with pytest.raises(InputError, match="only into graphs, .*: no launched graph has it as a node"):
+    with pytest.raises(InputError, match=r"only into graphs, .*: no launched graph has it as a node"):
         choose(graphs, found, units, "busy")
 
 

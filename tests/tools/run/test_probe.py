@@ -29,7 +29,10 @@ from warplens_tools.run.probe.records import RecordReader, ResultRecord
 PROBE = library.SOURCES
 CPP = Path(__file__).parent / "cpp"
 HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
-ORACLE = ("oracle", "verify", "memory", "launch", "driver", "compare", "rounding", "record", "job", "stats")
+#: What calls the driver directly.
+DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job")
+ORACLE = ("oracle", "verify", "stats", *DRIVING)
+GRAPHS = ("executables", "graph", "replay", *DRIVING)
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
 
 
@@ -76,16 +79,47 @@ def test_the_judges_arithmetic_is_not_fooled(tmp_path: Path) -> None:
     assert json.loads(counts) == {"honest": 249, "called_wrong": 0, "wrong": 651, "let_through": 0}
 
 
-@pytest.mark.compiler
-def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
-    """The probe's own oracle and memory, on a driver that runs launches on the host."""
+def on_fake_driver(tests: Sequence[str], parts: Sequence[str], folder: Path) -> Path:
+    """A test program, the first of `tests`, of parts of the probe with a driver that is none."""
     toolchain = resolve_toolchain()
     folders = [tool for name in HEADERS if (tool := toolchain.find(name)) is not None]
     if len(folders) < len(HEADERS):
         pytest.skip("no CUDA or CUPTI headers")
-    sources = [CPP / f"{name}.cpp" for name in ("oracle_test", "fake_driver", "simulated")]
-    sources += [PROBE / f"{name}.cpp" for name in ORACLE]
-    program = built(sources, tmp_path / "oracle_test", *(f"-I{tool.path}" for tool in folders))
+    sources = [CPP / f"{name}.cpp" for name in (*tests, "fake_driver", "simulated")]
+    sources += [PROBE / f"{name}.cpp" for name in parts]
+    return built(sources, folder / tests[0], *(f"-I{tool.path}" for tool in folders))
+
+
+@pytest.fixture(scope="session")
+def graph_test(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The probe's reading, following and replaying of graphs."""
+    return on_fake_driver(("graph_test", "fake_graphs"), GRAPHS, tmp_path_factory.mktemp("graphs"))
+
+
+@pytest.mark.compiler
+def test_a_graph_is_copied_followed_and_replayed(graph_test: Path) -> None:
+    """Order, argument copies, attributes, child graphs, updates, and what is refused."""
+    done = subprocess.run([graph_test], capture_output=True, text=True, check=False)
+    *mistakes, counts = done.stdout.splitlines()
+    assert mistakes == []
+    assert json.loads(counts) == {"expectations": 58, "mistakes": 0}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("12000", "tells no kernel's name"), ("12030", "tells no kernel's parameters"), ("12040", "")],
+)
+def test_a_driver_too_old_to_read_a_graph_is_named(graph_test: Path, version: str, said: str) -> None:
+    done = subprocess.run([graph_test, version], capture_output=True, text=True, check=True)
+    assert said in done.stdout
+    assert bool(said) == bool(done.stdout.strip())
+
+
+@pytest.mark.compiler
+def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
+    """The probe's own oracle and memory, on a driver that runs launches on the host."""
+    program = on_fake_driver(("oracle_test",), ORACLE, tmp_path)
     done = subprocess.run([program, "1", "1"], capture_output=True, text=True, check=False)
     assert done.stdout == '{"programs": 22, "mistakes": 0}\n'
 

@@ -91,6 +91,21 @@ void* host(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
+namespace fake {
+
+int version = 13000;
+const CUlaunchConfig* launching = nullptr;
+
+std::map<std::string, std::map<int, void*>>& entries() {
+    static std::map<std::string, std::map<int, void*>> all = {
+        {"cuFuncGetParamInfo", {{12040, reinterpret_cast<void*>(&cuFuncGetParamInfo)}}},
+        {"cuFuncGetName", {{12030, reinterpret_cast<void*>(&cuFuncGetName)}}},
+    };
+    return all;
+}
+
+}  // namespace fake
+
 extern "C" {
 
 CUresult cuModuleLoad(CUmodule* module, const char*) {
@@ -109,7 +124,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned, unsigned, unsigned, unsigned, un
     reinterpret_cast<fake::Kernel*>(f)->run(parameters);
     return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction f, void** parameters, void**) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void**) {
+    fake::launching = config;
     reinterpret_cast<fake::Kernel*>(f)->run(parameters);
     return CUDA_SUCCESS;
 }
@@ -119,6 +135,24 @@ CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t* offset, size_t* 
     if (index >= places.size()) return CUDA_ERROR_INVALID_VALUE;
     *offset = places[index].offset;
     *bytes = places[index].bytes;
+    return CUDA_SUCCESS;
+}
+CUresult cuFuncGetName(const char** name, CUfunction f) {
+    *name = reinterpret_cast<fake::Kernel*>(f)->name.c_str();
+    return CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int* version) {
+    *version = fake::version;
+    return CUDA_SUCCESS;
+}
+CUresult cuGetProcAddress(const char* name, void** entry, int version, cuuint64_t, CUdriverProcAddressQueryResult*) {
+    const auto& all = fake::entries()[name];
+    auto after = all.upper_bound(version);
+    *entry = after == all.begin() ? nullptr : std::prev(after)->second;
+    return *entry ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,5 +20,12 @@ struct Kernel {
 
     CUfunction handle() { return reinterpret_cast<CUfunction>(this); }
 };
+
+// The driver's CUDA version.
+extern int version;
+// What cuGetProcAddress gives: by name, the version that brought the function, and the function.
+std::map<std::string, std::map<int, void*>>& entries();
+// The configuration of the launch that is running now.
+extern const CUlaunchConfig* launching;
 
 }  // namespace fake

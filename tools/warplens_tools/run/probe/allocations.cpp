@@ -116,12 +116,14 @@ void Allocations::allocate(CUpti_CallbackId id, const CUpti_CallbackData* call) 
         case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz: {
             auto p = parameters<cuMemAllocAsync_params>(call);
             // in a graph it is there only while that runs
-            return is_capturing(p->hStream) ? void() : add(*p->dptr, p->bytesize);
+            if (!is_capturing(p->hStream)) add(*p->dptr, p->bytesize);
+            return;
         }
         case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync:
         case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz: {
             auto p = parameters<cuMemAllocFromPoolAsync_params>(call);
-            return is_capturing(p->hStream) ? void() : add(*p->dptr, p->bytesize);
+            if (!is_capturing(p->hStream)) add(*p->dptr, p->bytesize);
+            return;
         }
         case CUPTI_DRIVER_TRACE_CBID_cuMemMap: {
             auto p = parameters<cuMemMap_params>(call);

@@ -26,6 +26,10 @@ bool is_instantiate(CUpti_CallbackId id) {
     }
 }
 
+bool is_update(CUpti_CallbackId id) {
+    return id == CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate || id == CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2;
+}
+
 unsigned long long flags_of(CUpti_CallbackId id, const void* parameters) {
     switch (id) {
         case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags:
@@ -96,11 +100,12 @@ const std::vector<CUpti_CallbackId>& Executables::watched() {
 }
 
 const Executable* Executables::find(CUgraphExec executable) const {
-    static const Executable unseen{{}, "it was made by a call that is not followed", {}, "a graph was made by a call that is not followed"};
-    static const Executable beyond{{}, "graphs are launched from the device", {}, "graphs are launched from the device"};
-    if (device_launch_) return &beyond;
+    static const std::string unseen = "a graph was made by a call that is not followed";
+    static const std::string device = "graphs are launched from the device";
+    static const Executable of_unseen{{}, unseen, {}, unseen}, of_device{{}, device, {}, device};
+    if (device_launch_) return &of_device;
     auto found = all_.find(executable);
-    return found == all_.end() ? &unseen : &found->second;
+    return found == all_.end() ? &of_unseen : &found->second;
 }
 
 void Executables::made(CUgraphExec executable, CUgraph graph, unsigned long long flags) {
@@ -126,6 +131,13 @@ void Executables::replaced(Executable& executable, CUgraph graph) {
     executable.nodes = std::move(fresh);
 }
 
+template <class Parameters>
+void Executables::set_kernel(Node& node, const Parameters& parameters) {
+    // a node that the device may change is not known, and stays so
+    const auto* kernel = std::get_if<KernelNode>(&node.work);
+    if (kernel) node.work = kernel_of(parameters, *kernel, from_module_);
+}
+
 void Executables::set_child(Executable& executable, Node& node, CUgraph graph) {
     Nodes fresh = read_graph(graph, from_module_);
     const auto place = static_cast<std::size_t>(&node - executable.nodes.data());
@@ -138,11 +150,11 @@ void Executables::set_child(Executable& executable, Node& node, CUgraph graph) {
 void Executables::set_any(Executable& executable, Node& node, const void* parameters) {
     const auto& p = *static_cast<const CUgraphNodeParams*>(parameters);
     if (p.type != node.type) throw std::runtime_error("a node was changed into one of another type");
-    if (auto* kernel = std::get_if<KernelNode>(&node.work)) {
+    if (p.type == CU_GRAPH_NODE_TYPE_KERNEL) {
         const auto& k = p.kernel;
-        const CUDA_KERNEL_NODE_PARAMS same = {k.func, k.gridDimX, k.gridDimY, k.gridDimZ, k.blockDimX, k.blockDimY, k.blockDimZ,
-                                              k.sharedMemBytes, k.kernelParams, k.extra, k.kern, k.ctx};
-        node.work = kernel_of(same, *kernel, from_module_);
+        const CUDA_KERNEL_NODE_PARAMS same = {k.func,      k.gridDimX,  k.gridDimY,       k.gridDimZ,     k.blockDimX, k.blockDimY,
+                                              k.blockDimZ, k.sharedMemBytes, k.kernelParams, k.extra, k.kern,      k.ctx};
+        set_kernel(node, same);
     } else if (p.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
         node.work = p.memcpy.copyParams;
     } else if (p.type == CU_GRAPH_NODE_TYPE_MEMSET) {
@@ -161,14 +173,11 @@ void Executables::set_any(Executable&, Node&, const void*) {}
 #endif
 
 void Executables::change_node(CUpti_CallbackId id, const void* parameters, Executable& executable, Node& node) {
-    auto* kernel = std::get_if<KernelNode>(&node.work);
     switch (id) {
         case CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams:
-            if (kernel) node.work = kernel_of(*as<cuGraphExecKernelNodeSetParams_params>(parameters).nodeParams, *kernel, from_module_);
-            return;
+            return set_kernel(node, *as<cuGraphExecKernelNodeSetParams_params>(parameters).nodeParams);
         case CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2:
-            if (kernel) node.work = kernel_of(*as<cuGraphExecKernelNodeSetParams_v2_params>(parameters).nodeParams, *kernel, from_module_);
-            return;
+            return set_kernel(node, *as<cuGraphExecKernelNodeSetParams_v2_params>(parameters).nodeParams);
         case CUPTI_DRIVER_TRACE_CBID_cuGraphExecMemcpyNodeSetParams:
             node.work = *as<cuGraphExecMemcpyNodeSetParams_params>(parameters).copyParams;
             return;
@@ -204,7 +213,7 @@ void Executables::change(CUpti_CallbackId id, const void* parameters) {
     if (found == all_.end() || !found->second.refusal.empty()) return;
     Executable& executable = found->second;
     try {
-        const bool whole = id == CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate || id == CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2;
+        const bool whole = is_update(id);
         Node* node = whole ? nullptr : node_of(executable, p.hNode);
         if (whole) replaced(executable, as<cuGraphExecUpdate_v2_params>(parameters).hGraph);
         else if (node) change_node(id, parameters, executable, *node);

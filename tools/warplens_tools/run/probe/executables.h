@@ -36,6 +36,8 @@ class Executables {
    private:
     void made(CUgraphExec executable, CUgraph graph, unsigned long long flags);
     void replaced(Executable& executable, CUgraph graph);
+    template <class Parameters>
+    void set_kernel(Node& node, const Parameters& parameters);
     void set_child(Executable& executable, Node& node, CUgraph graph);
     void set_any(Executable& executable, Node& node, const void* parameters);
     void change(CUpti_CallbackId id, const void* parameters);

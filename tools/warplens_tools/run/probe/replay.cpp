@@ -26,7 +26,9 @@ struct Runner {
         check(cuLaunchHostFunc(stream, host.fn, host.userData), "the host function");
     }
     void operator()(const RecordEvent& record) const { check(cuEventRecord(record.event, stream), "recording the event"); }
-    void operator()(const WaitEvent& wait) const { check(cuStreamWaitEvent(stream, wait.event, 0), "waiting for the event"); }
+    void operator()(const WaitEvent& wait) const {
+        check(cuStreamWaitEvent(stream, wait.event, 0), "waiting for the event");
+    }
     void operator()(const Unknown& unknown) const { throw std::runtime_error(unknown.what + " cannot be run by itself"); }
 
    private:
@@ -50,7 +52,8 @@ struct Runner {
 
 std::string name_of(const Work& work) {
     if (const auto* kernel = std::get_if<KernelNode>(&work)) return "the kernel " + kernel->name;
-    static const char* names[] = {"an empty node", "", "a copy", "a memset", "a host function", "an event", "an event", "a node"};
+    static const char* names[] = {"an empty node", "a kernel", "a copy", "a memset",
+                                  "a host function", "an event", "an event", "a node"};
     return names[work.index()];
 }
 
