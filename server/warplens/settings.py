@@ -36,6 +36,15 @@ class Optimize(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
 
     candidates: Annotated[int, Meta(ge=1, description="Candidates to judge at most.")] = 60
     seconds: Annotated[float, Meta(gt=0, description="Seconds to search at most.")] = 300.0
+    host_edits: Annotated[
+        bool,
+        Meta(
+            description="Warning: runs host code that you did not write. Judge edits of host code too, such as pinned "
+            "copies, a kernel split in two or a launch loop turned into a graph. Their programs are compared and "
+            "timed from outside, in a copy of the working directory, without network or your other files where "
+            "the system can hold them to it; the verdict says what could not be compared or ruled out."
+        ),
+    ] = False
 
 
 class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -50,13 +59,9 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
         ),
     ] = ""
     command: Annotated[
-        str,
-        Meta(
-            description="Start command with {output} (what was built; also {program}), {folder} and {root}; it may be "
-            "another program that loads what was built. The built program itself if empty."
-        ),
+        str, Meta(description="Start command with {program} and {root}; the built program itself if empty.")
     ] = ""
-    arguments: Annotated[tuple[str, ...], Meta(description="Arguments of a run, with the same names.")] = ()
+    arguments: Annotated[tuple[str, ...], Meta(description="Arguments of a run.")] = ()
     directory: Annotated[
         str,
         Meta(
@@ -64,9 +69,7 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
             "the source's folder if empty."
         ),
     ] = ""
-    environment: Annotated[
-        dict[str, str], Meta(description="Variables added to a run's environment, with the same names.")
-    ] = {}
+    environment: Annotated[dict[str, str], Meta(description="Variables added to a run's environment.")] = {}
     wrapper: Annotated[
         tuple[str, ...], Meta(description='Put before every run, for example ["srun", "-n1"].')
     ] = ()

@@ -71,11 +71,13 @@ def proven_by(
     candidate = win.candidate
     timing = program_timing(confirmation.verdict)
     gain = f"{timing.speedup.median:.2f}x as fast" if timing is not None else "faster"
+    outside = confirmation.verdict.outside is not None
+    what = f"judged from outside, {result.kernel}'s program" if outside else result.kernel
     shape = _shape(candidate, baseline) if win.keeps_geometry or candidate.block is not None else None
     return msgspec.structs.replace(
         result,
         outcome="faster",
-        reason=f"{result.kernel} is {gain}: {win.title}",
+        reason=f"{what} is {gain}: {win.title}",
         diff=unified_diff(text, text.apply(list(candidate.edits)), path=result.name),
         edits=candidate.edits,
         proof=Proof(
@@ -154,7 +156,7 @@ def tried_candidate(candidate: Candidate, verdict: Verdict) -> Tried:
 
 def _changes(verdict: Verdict, baseline: Baseline, shape: _Shape | None, limits: Limits) -> Iterator[Change]:
     timing = program_timing(verdict)
-    if timing is not None:
+    if timing is not None and timing.span == "launch":
         yield Change("kernel time", "ns", timing.baseline_ns.median, timing.candidate_ns.median)
     before, after = verdict.baseline_resources or baseline.compiled.resources, verdict.resources
     if after is None:

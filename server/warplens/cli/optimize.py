@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from warplens.agent.result import OptimizeResult, Proof
-from warplens.measure.verdict import Conditions, Interval, Timing
+from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.service import Service
 from warplens_tools.run.cancel import Progress, no_progress
@@ -32,6 +32,7 @@ def optimize(
     control: Annotated[bool, Switch] = False,
     seed: int = 0,
     arch: str = "",
+    host_edits: Annotated[bool | None, Parameter(negative="--no-host-edits")] = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
     """Search for a faster version of a kernel, and prove it right and faster on this machine's GPU.
@@ -58,6 +59,9 @@ def optimize(
         Seed of the search.
     arch
         Architecture to compile for, such as sm_90; the card's own if left out.
+    host_edits
+        Judge edits of host code too, from outside the program. They run host code that you did not write;
+        the setting if left out.
     format
         Text for people, or one JSON object.
     """
@@ -66,6 +70,7 @@ def optimize(
         candidates=budget,
         seconds=seconds,
         arch=arch,
+        host_edits=host_edits,
         seed=seed,
         resume=resume,
         control=control,
@@ -115,7 +120,9 @@ def print_result(console: Console, result: OptimizeResult) -> None:
 
 def proof_lines(result: OptimizeResult, proof: Proof) -> list[str]:
     """The proof in words: times, the program's gain, what changed, under which conditions."""
-    lines = [_timing_line(timing) for timing in proof.verdict.timings]
+    outside = proof.verdict.outside
+    lines = [*(outside.sentences() if outside is not None else ())]
+    lines += [_timing_line(timing) for timing in proof.verdict.timings]
     share = result.baseline.share if result.baseline is not None else None
     if share is not None:
         lines.append(f"the kernel is {share:.0%} of the program's kernel time")
@@ -136,12 +143,15 @@ def proof_lines(result: OptimizeResult, proof: Proof) -> list[str]:
 
 
 def _timing_line(timing: Timing) -> str:
-    before, after = timing.baseline_ns.median / 1e3, timing.candidate_ns.median / 1e3
     cache = "cache as in the program" if timing.cache == "program" else "L2 flushed"
     return (
-        f"{before:.2f} µs → {after:.2f} µs: {_factor(timing.speedup)}; "
-        f"noise {timing.noise:.2%}, {timing.rounds} rounds, {cache}"
+        f"{_time(timing.baseline_ns, timing)} → {_time(timing.candidate_ns, timing)}: {_factor(timing.speedup)}; "
+        f"noise {timing.noise:.2%}, {timing.rounds} rounds, {SPANS.get(timing.span, cache)}"
     )
+
+
+def _time(of: Interval, timing: Timing) -> str:
+    return f"{of.median / 1e3:.2f} µs" if timing.span == "launch" else f"{of.median / 1e6:.3f} ms"
 
 
 def _factor(speedup: Interval) -> str:

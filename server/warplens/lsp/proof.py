@@ -8,7 +8,7 @@ from warplens.agent.result import Offer as Unproven
 from warplens.agent.result import OptimizeResult, Proof, Tried
 from warplens.lsp.markdown import flat, table, unknown_list
 from warplens.lsp.proposals import Offer
-from warplens.measure.verdict import Conditions, Interval, State, Timing
+from warplens.measure.verdict import SPANS, Conditions, Interval, State, Timing
 from warplens.service.report import FixReport
 from warplens_tools.errors import MissingToolError
 
@@ -66,6 +66,8 @@ def _others(offers: Sequence[Unproven]) -> str:
 
 def _gain(kernel: str, proof: Proof) -> str:
     timings = proof.verdict.timings
+    if proof.verdict.outside is not None:
+        kernel = f"{kernel}'s program, judged from outside"
     return f"{kernel}: {timings[0].speedup.median:.2f}× faster" if timings else f"{kernel}: faster"
 
 
@@ -83,6 +85,10 @@ def _page(result: OptimizeResult) -> str:
 
 
 def _proof(result: OptimizeResult, proof: Proof) -> Iterator[str]:
+    if proof.verdict.outside is not None:
+        first, *more = proof.verdict.outside.sentences()
+        yield f"**{first[0].upper()}{first[1:]}.**"
+        yield "\n".join(f"- {flat(line)}" for line in more)
     yield "\n".join(f"- {_timing(timing)}" for timing in proof.verdict.timings)
     if result.baseline is not None and result.baseline.share is not None:
         yield f"The kernel takes {result.baseline.share:.0%} of the program's kernel time."
@@ -101,12 +107,16 @@ def _proof(result: OptimizeResult, proof: Proof) -> Iterator[str]:
 
 
 def _timing(timing: Timing) -> str:
-    before, after = timing.baseline_ns.median / 1e3, timing.candidate_ns.median / 1e3
     cache = "cache as the program leaves it" if timing.cache == "program" else "L2 flushed"
     return (
-        f"{before:.2f} µs before, {after:.2f} µs after: {_factor(timing.speedup)}; "
-        f"noise {timing.noise:.2%}, {timing.rounds} rounds, {cache}"
+        f"{_time(timing.baseline_ns, timing)} before, {_time(timing.candidate_ns, timing)} after: "
+        f"{_factor(timing.speedup)}; noise {timing.noise:.2%}, {timing.rounds} rounds, "
+        f"{SPANS.get(timing.span, cache)}"
     )
+
+
+def _time(of: Interval, timing: Timing) -> str:
+    return f"{of.median / 1e3:.2f} µs" if timing.span == "launch" else f"{of.median / 1e6:.3f} ms"
 
 
 def _factor(speedup: Interval) -> str:

@@ -23,6 +23,9 @@ _HARMLESS = {"if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"
 #: Directives that read files or change what others read.
 _READING = {"include_next", "import", "embed", "line", "pragma", "ident", "sccs", "assert"}
 _ASKING = re.compile(r"__has_(?:include_next|include|embed)|_Pragma")
+_ASSEMBLER = re.compile(r"\b(?:__)?asm(?:__)?\b|incbin")
+#: What a refusal for host code's sake says besides.
+_SETTING = "with the setting optimize.host-edits it would be judged from outside the program"
 _DIMENSIONS = re.compile(r"\bdim3\s+\w+\s*(?:\([^;{}]*\)|\{[^;{}]*\}|=\s*[^;{}]*)\s*;")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -49,20 +52,33 @@ def why_not_allowed(before: SourceText, after: SourceText, kernel: str, path: st
 
     `kernel` is the qualified name of the kernel in question, `path` the file's.
     """
+    never, host = why_outside(before, after, kernel, path)
+    return never or (f"{host} ({_SETTING})" if host else "")
+
+
+def why_outside(before: SourceText, after: SourceText, kernel: str, path: str) -> tuple[str, str]:
+    """Why a text may not even be compiled, and why it may be judged only from outside its program; "" for neither."""
     trees = parse_tree(before), parse_tree(after)
     models = model_of(trees[0], path), model_of(trees[1], path)
     if models[1].errors and not models[0].errors:
-        return "the edited text does not parse"
+        return "the edited text does not parse", ""
     old, new = _parts(trees[0], models[0]), _parts(trees[1], models[1])
-    return (
-        _reads_changed(before.text, after.text)
-        or _host_changed(old, new)
+    host = (
+        _host_changed(old, new)
         or _directives_changed(old, new)
         or _sizes_changed(old, new)
         or _constants_changed(old, new)
         or _signature_changed(models[0].kernel(kernel), models[1].kernel(kernel), kernel)
-        or ("the edit embeds a file" if "incbin" in re.sub(r'"\s*"', "", new.device) else "")
     )
+    return _reads_changed(before.text, after.text) or _embeds(old, new), host
+
+
+def _embeds(old: _Parts, new: _Parts) -> str:
+    if "incbin" in re.sub(r'"\s*"', "", new.device):
+        return "the edit embeds a file"
+    if len(_ASSEMBLER.findall(new.host)) > len(_ASSEMBLER.findall(old.host)):
+        return "the edit adds assembler to host code, which may embed any file"
+    return ""
 
 
 def sizes_of(text: SourceText, path: str) -> tuple[object, ...]:

@@ -22,7 +22,10 @@ import psutil
 
 from warplens.measure.builds import Builder, Built
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
+from warplens.measure.device_work import probe_tracer
+from warplens.measure.edits import why_outside
 from warplens.measure.gate import verdict_of
+from warplens.measure.outside import OutsideJudge
 from warplens.measure.program import ProgramRun
 from warplens.measure.session import Baseline, Opened, Session, open_workload
 from warplens.measure.settings import MeasureSettings
@@ -32,7 +35,7 @@ from warplens.measure.visits import Heard
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
 from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
-from warplens_tools.errors import MissingToolError
+from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.run.workload import Workload
@@ -54,7 +57,8 @@ def remove_abandoned() -> None:
 class Judge:
     """Judges candidates for one kernel of one workload.
 
-    Holds the GPU lock only while the GPU is in use. Not safe for use from several threads at once; the
+    Holds the GPU lock only while the GPU is in use; edits of host code, where the settings let them be judged, are
+    built under it too. Not safe for use from several threads at once; the
     cancel token may be triggered from any thread, and stops builds and programs with their children.
     """
 
@@ -79,6 +83,7 @@ class Judge:
         remove_abandoned()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-"))
         self._opened: Opened | None = None
+        self._outside: OutsideJudge | None = None
 
     def __enter__(self) -> Judge:
         return self
@@ -128,9 +133,14 @@ class Judge:
                 on_verdict(verdict)
 
         progress(f"building {len(candidates)} candidates", 0.0)
-        built = self._build(opened, candidates, tell, cancel)
+        hosts = [c for c in candidates if self._changes_host(opened, c)]
+        built = self._build(opened, [c for c in candidates if c not in hosts], tell, cancel)
         if built:
             self._visit(opened, built, tell, progress, cancel)
+        if hosts:
+            with opened.session.card("judging host code from outside", progress, cancel) as watch:
+                for candidate in hosts:
+                    tell(self._from_outside(opened).judge(candidate, watch, cancel))
         return tuple(verdicts[c.id] for c in candidates)
 
     def confirm(
@@ -146,6 +156,10 @@ class Judge:
         process finds it faster; its timings are of samples that did not choose the candidate.
         """
         opened = self._open(progress, cancel)
+        if self._changes_host(opened, candidate):
+            progress("rebuilding and measuring the program, from outside", None)
+            with opened.session.card("confirming host code from outside", progress, cancel) as watch:
+                return self._from_outside(opened).confirm(candidate, watch, cancel)
         refused: list[Verdict] = []
         built = self._build(opened, [candidate], refused.append, cancel)
         if not built:
@@ -166,6 +180,31 @@ class Judge:
             )
             self._opened = open_workload(session, self._kernel, progress, cancel)
         return self._opened
+
+    def _changes_host(self, opened: Opened, candidate: Candidate) -> bool:
+        """Whether a candidate is to be judged from outside; False where it is refused or need not be."""
+        if not self.settings.host_edits:
+            return False
+        try:
+            text = opened.builder.edited(candidate)
+        except InputError:
+            return False
+        name = opened.target.compiled.qualified_name
+        never, host = why_outside(opened.builder.text, text, name, self.workload.source)
+        return bool(host) and not never
+
+    def _from_outside(self, opened: Opened) -> OutsideJudge:
+        if self._outside is None:
+            library = opened.place.library
+            self._outside = OutsideJudge(
+                opened.session,
+                self._folder / "outside",
+                opened.builder.text,
+                opened.baseline.program,
+                probe_tracer(library),
+                read=(str(library.parent),),
+            )
+        return self._outside
 
     def _gpu(self) -> Gpu:
         gpus = present_gpus()

@@ -81,22 +81,47 @@ def difference(before: Sequence[ProgramRun], after: Sequence[ProgramRun], *, exa
     for result in after:
         if result.status not in statuses:
             return f"the rebuilt program exits with {result.status}, the original with {before[0].status}"
-    texts = [r.stdout.splitlines() for r in before]
-    if len({len(text) for text in texts}) != 1:
-        return ""
     for result in after:
-        lines = result.stdout.splitlines()
-        if len(lines) != len(texts[0]):
-            return f"the rebuilt program prints {len(lines)} lines, the original {len(texts[0])}"
-        for number, line in enumerate(lines):
-            known = {text[number] for text in texts}
-            if line in known or (len(known) > 1 and _shape(line) in {_shape(k) for k in known}):
-                continue
-            if exact or not any(_close(line, k) for k in known):
-                return (
-                    f"the rebuilt program prints {line.strip()!r}, the original {texts[0][number].strip()!r}"
-                )
+        unlike = unlike_text([r.stdout for r in before], result.stdout, exact=exact)
+        if unlike is not None:
+            return f"the rebuilt program prints {unlike[0]}, the original {unlike[1]}"
     return ""
+
+
+def unlike_text(before: Sequence[str], after: str, *, exact: bool) -> tuple[str, str] | None:
+    """What of a text is not as before, and how it was; None if nothing is, by the rules of `difference`."""
+    texts = [text.splitlines() for text in before]
+    if len({len(text) for text in texts}) != 1:
+        return None
+    lines = after.splitlines()
+    if len(lines) != len(texts[0]):
+        return f"{len(lines)} lines", f"{len(texts[0])}"
+    for number, line in enumerate(lines):
+        known = {text[number] for text in texts}
+        if line in known or (_varies(known) and _shape(line) in {_shape(k) for k in known}):
+            continue
+        if exact or not any(_close(line, k) for k in known):
+            return repr(line.strip()), repr(texts[0][number].strip())
+    return None
+
+
+def _varies(known: set[str]) -> bool:
+    """Whether a line changes by more than rounding from run to run: a time that was taken, say."""
+    first = next(iter(known))
+    return any(not _close(line, first) for line in known)
+
+
+def steady_lines(texts: Sequence[str]) -> list[str]:
+    """The lines of a text that are the same each time; [] where their number changes."""
+    lines = [text.splitlines() for text in texts]
+    if len({len(text) for text in lines}) != 1:
+        return []
+    return [line for line, *others in zip(*lines, strict=True) if all(line == other for other in others)]
+
+
+def numbers_in(text: str) -> list[str]:
+    """The numbers that a text spells, as it spells them."""
+    return _NUMBER.findall(text)
 
 
 def _shape(line: str) -> str:

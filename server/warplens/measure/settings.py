@@ -51,6 +51,22 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     program_runs: int = 4
     #: One run of one of compute-sanitizer's tools on the rebuilt program; beyond it the check is left out.
     sanitizer_seconds: float = 120.0
+    #: Whether edits of host code are judged at all, from outside the program (see `outside`).
+    host_edits: bool = False
+    #: Runs of the baseline from which is learned what of its doings repeats.
+    outside_repeats: int = 3
+    #: Rounds of whole processes: baseline, candidate and baseline again, in changing order. Below some ten the
+    #: ends of a median's bootstrap interval are those of the range.
+    outside_rounds: int = 12
+    #: Rounds in which the device's doings are traced: they vary less.
+    outside_traces: int = 5
+    #: Rounds of both kinds end early after that many seconds, but not before `outside_least` were run.
+    outside_seconds: float = 180.0
+    outside_least: int = 5
+    #: Least share of the baseline's device time that is believed to give the same results.
+    outside_share: float = 0.02
+    #: Size of one file that such a program may write.
+    outside_file_bytes: int = 8 << 30
     #: Compilations at a time; 0 means one per CPU core.
     build_jobs: int = 0
     #: One compilation may take this long.

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal
 
 from warplens.measure.settings import MeasureSettings
-from warplens.measure.verdict import Interval, Timing
+from warplens.measure.verdict import SPANS, Interval, Timing
 from warplens_tools.run.probe.records import TimingRecord
 
 #: Ends of a 95 % interval among sorted resamples.
@@ -82,19 +82,20 @@ def change(timing: Timing, settings: MeasureSettings) -> Change:
 
 
 def overall(timings: Sequence[Timing], settings: MeasureSettings) -> tuple[Change, str]:
-    """The change over all cache states, and why: faster in one may not be slower in another."""
+    """The change over all cache states (or spans), and why: faster in one may not be slower in another."""
     changes = [change(timing, settings) for timing in timings]
     words = ", ".join(_said(timing, said) for timing, said in zip(timings, changes, strict=True))
     found = set(changes)
     if {"faster", "slower"} <= found:
-        return "same", f"faster in one cache state and slower in the other: {words}"
+        ways = "one cache state" if timings[0].span == "launch" else "one way"
+        return "same", f"faster in {ways} and slower in the other: {words}"
     if "faster" in found:
         return "faster", words
     return ("slower" if "slower" in found else "same"), words
 
 
 def _said(timing: Timing, said: Change) -> str:
-    state = "L2 flushed" if timing.cache == "flushed" else "as in the program"
+    state = SPANS.get(timing.span, "L2 flushed" if timing.cache == "flushed" else "as in the program")
     interval = timing.speedup
     return (
         f"{state} {interval.median:.3f}× [{interval.low:.3f}, {interval.high:.3f}]"

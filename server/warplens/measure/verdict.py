@@ -83,6 +83,33 @@ class Timing(msgspec.Struct, frozen=True):
     rounds: int
     #: "flushed" (L2 cold) or "program" (as the program leaves it).
     cache: Literal["flushed", "program"] = "program"
+    #: What was timed: the launch; for edits of host code the whole process, or all that the device did in it.
+    span: Literal["launch", "process", "device"] = "launch"
+
+
+#: What a timing of more than a launch is of, in words.
+SPANS = {"process": "whole process, on the clock outside", "device": "device busy, as CUPTI traced it"}
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """How a candidate that changes host code was judged: by what its program does, seen from outside."""
+
+    #: Of the program's doings, e.g. "3 lines of output with 5 numbers".
+    compared: tuple[str, ...] = ()
+    #: What the baseline itself does otherwise each time, or what cannot be read.
+    left_out: tuple[str, ...] = ()
+    #: Ways of seeming right or fast that nothing here would notice.
+    not_ruled_out: tuple[str, ...] = ()
+
+    def sentences(self) -> tuple[str, ...]:
+        """All of it in words, for people."""
+        parts = (
+            ("compared", self.compared),
+            ("not compared", self.left_out),
+            ("could not be ruled out", self.not_ruled_out),
+        )
+        said = (f"{name}: {'; '.join(what)}" for name, what in parts if what)
+        return ("judged from outside the program, because host code was edited", *said)
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -99,5 +126,7 @@ class Verdict(msgspec.Struct, frozen=True):
     #: Largest difference of any output element in units of its bound (at most 1 is right);
     #: None if none was compared.
     error_ratio: float | None = None
+    #: Set where host code was edited: nothing of such a program is trusted, only what is seen from outside.
+    outside: Outside | None = None
     #: Seconds each step of the gate took, by name.
     cost: dict[str, float] = {}

@@ -19,6 +19,7 @@ from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
 from warplens.agent.settings import Budget
 from warplens.measure.judge import Judge
+from warplens.measure.settings import MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens.service.measured import busy_of, headroom_of, report_of
 from warplens.service.report import FileReport, FixReport
@@ -38,8 +39,9 @@ from warplens_tools.source.model import SourceModel
 from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
-#: Opens a judge for a workload, a kernel ("" for the hottest) and an architecture ("" for the card's own).
-OpenJudge = Callable[[Workload, str, str], AbstractContextManager[JudgeSession]]
+#: Opens a judge for a workload, a kernel ("" for the hottest), an architecture ("" for the card's own), and whether
+#: edits of host code are judged too.
+OpenJudge = Callable[[Workload, str, str, bool], AbstractContextManager[JudgeSession]]
 
 
 class OptimizeOptions(msgspec.Struct, frozen=True):
@@ -50,6 +52,8 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     candidates: int | None = None
     seconds: float | None = None
     arch: str = ""
+    #: Judge edits of host code too, which runs them; None means the setting.
+    host_edits: bool | None = None
     seed: int = 0
     #: Go on with the last run of the same text, workload, card and seed.
     resume: bool = False
@@ -77,9 +81,11 @@ class FileInputs(msgspec.Struct, frozen=True):
         return SourceText.read(self.path).compiled_with(self.defines)
 
 
-def open_judge(workload: Workload, kernel: str, arch: str) -> AbstractContextManager[JudgeSession]:
+def open_judge(
+    workload: Workload, kernel: str, arch: str, host_edits: bool
+) -> AbstractContextManager[JudgeSession]:
     """The judge of this machine's GPU."""
-    return Judge(workload, kernel=kernel, arch=arch)
+    return Judge(workload, kernel=kernel, arch=arch, settings=MeasureSettings(host_edits=host_edits))
 
 
 def optimize_file(
@@ -103,6 +109,7 @@ def optimize_file(
     kernels = _kernels(model, options.kernel, inputs.path)
     progress(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
+    host_edits = _host_edits(options, inputs.loaded)
     report = inputs.report()
     causes = causes_of(report)
     with open_store(data_folder(os.environ)) as store:
@@ -125,7 +132,7 @@ def optimize_file(
             path=str(inputs.path),
             name=_shown(inputs),
             space=space,
-            workload=msgspec.json.encode(workload).decode(),
+            workload=msgspec.json.encode((workload, host_edits) if host_edits else workload).decode(),
             budget=_budget(options, inputs.loaded),
             seed=options.seed,
             resume=options.resume,
@@ -135,7 +142,7 @@ def optimize_file(
         try:
             require_main(inputs.path, inputs.unit, inputs.loaded)
             named = kernels[0] if options.kernel else ""
-            with judge(workload, named, options.arch) as session:
+            with judge(workload, named, options.arch, host_edits) as session:
                 return optimize(problem, session, store, progress=progress, cancel=cancel)
         except MissingToolError as error:
             return unproven(problem, kernels, error)
@@ -221,7 +228,8 @@ def prove_fix(
         answers=tuple(dict.fromkeys(codes)),
     )
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    with open_store(data_folder(os.environ)) as store, judge(workload, name, "") as session:
+    host_edits = inputs.loaded.settings.optimize.host_edits
+    with open_store(data_folder(os.environ)) as store, judge(workload, name, "", host_edits) as session:
         return prove(
             text,
             candidate,
@@ -300,6 +308,10 @@ def _kernels(model: SourceModel, name: str, path: Path) -> list[str]:
     if kernel is None:
         raise InputError(f"{path.name} has no kernel {name}", remedy=f"it has {', '.join(names)}")
     return [kernel.qualified_name]
+
+
+def _host_edits(options: OptimizeOptions, loaded: Loaded) -> bool:
+    return loaded.settings.optimize.host_edits if options.host_edits is None else options.host_edits
 
 
 def _budget(options: OptimizeOptions, loaded: Loaded) -> Budget:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warplens.measure.edits import why_not_allowed
+from warplens.measure.edits import why_not_allowed, why_outside
 from warplens_tools.text import SourceText
 
 BASE = """\
@@ -207,4 +207,29 @@ def test_a_constant_of_mains_own_is_host_code() -> None:
 def test_examples_are_their_own_baseline() -> None:
     for path in sorted((Path(__file__).parents[3] / "examples/first").glob("*.cu")):
         text = path.read_text()
-        assert judge(text, text, kernel="") in ("", "the edited text has no kernel ")
+        said = judge(text, text, kernel="")
+        assert said == "" or said.startswith("the edited text has no kernel")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "never", "host"),
+    [
+        ("int n = 1024;", "int n = 512;", "", "host code"),
+        ("T* out, const T* in, int n", "T* out, const T* in, int n, int m", "", "parameters"),
+        ("#include <cstdio>", "#include <cstdio>\n#include </etc/passwd>", "includes", ""),
+        ("int n = 1024;", 'int n = 1024; asm(".inc" "bin");', "assembler", "host code"),
+        ("int n = 1024;", 'int n = 1024;\n#include "/etc/passwd"\n', "includes", ""),
+        ("twice(in[i])", "in[i] + in[i]", "", ""),
+    ],
+)
+def test_what_may_be_judged_from_outside(old: str, new: str, never: str, host: str) -> None:
+    assert old in BASE
+    found = why_outside(SourceText(BASE), SourceText(BASE.replace(old, new, 1)), "scale", "/k.cu")
+    for said, expected in zip(found, (never, host), strict=True):
+        assert expected in said
+        assert bool(said) == bool(expected)
+
+
+def test_a_refusal_for_host_code_names_the_setting() -> None:
+    assert "optimize.host-edits" in judge(BASE, BASE.replace("int n = 1024;", "int n = 512;"))
+    assert "optimize.host-edits" not in judge(BASE, BASE.replace("<cstdio>", "</etc/passwd>"))

@@ -81,7 +81,10 @@ def opened(judge: ComputedJudge) -> OpenJudge:
         assert Path(workload.source).is_absolute() and kernel in ("", "scale") and not arch
         yield judge
 
-    def open_it(workload: Workload, kernel: str, arch: str) -> AbstractContextManager[JudgeSession]:
+    def open_it(
+        workload: Workload, kernel: str, arch: str, host_edits: bool
+    ) -> AbstractContextManager[JudgeSession]:
+        assert not host_edits
         return session(workload, kernel, arch)
 
     return open_it

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from warplens_tools.run.confine import Abilities, Confinement, Limits, abilities, confined, readable
+from warplens_tools.run.guard import guarded
 from warplens_tools.run.process import Completed, run
 
 SMALL = Limits(cpu_seconds=30, memory_bytes=4 << 30, file_bytes=1 << 20)
@@ -162,3 +164,60 @@ def test_a_host_compiler_inside_reads_and_writes_only_what_it_may(tmp_path: Path
     done = run(confined(command, Confinement((str(own),), (str(plugin),), SMALL)), cwd=own, env=environment)
     assert done.stdout.startswith("0 0\n")
     assert not (tmp_path / "stolen").exists()
+
+
+needs_scopes = pytest.mark.skipif(not abilities().signals, reason="this kernel's Landlock has no scopes")
+
+
+def as_program(code: str, folder: Path, environment: dict[str, str]) -> Completed:
+    confinement = Confinement((str(folder),), PYTHON, Limits(30, None, 1 << 20), program=True)
+    command = guarded(confined((sys.executable, "-I", "-c", TRY + code), confinement))
+    return run(command, cwd=folder, env=environment, timeout=60)
+
+
+@needs_network
+@needs_scopes
+def test_a_program_reaches_no_secret_no_process_and_leaves_nothing_for_its_next_run(tmp_path: Path) -> None:
+    own, secret = tmp_path / "own", tmp_path / "home/.ssh/id"
+    own.mkdir()
+    secret.parent.mkdir(parents=True)
+    secret.write_text("the key")
+    code = f"""
+libc = ctypes.CDLL(None)
+print(tried(lambda: open({str(secret)!r}).read()))
+print(tried(lambda: os.listdir({str(secret.parent)!r})))
+print(tried(lambda: open("/proc/{os.getpid()}/environ").read()))
+print(tried(lambda: open("/proc/{os.getpid()}/cmdline").read()))
+print(tried(lambda: os.kill({os.getpid()}, 0)))
+print(tried(lambda: open("/dev/shm/kept", "w")))
+print(tried(lambda: open("/tmp/kept", "w")))
+print(tried(lambda: socket.socket()))
+print(libc.shmget(4711, 4096, 0o1600), libc.syscall(248, b"user", b"kept", b"1", 1, -3))
+print("THE_KEY" in os.environ, bool(open("/proc/self/maps").read()), open("mine", "w").write("four"))
+"""
+    done = as_program(code, own, {"PATH": "/usr/bin"})
+    words = done.stdout.split()
+    assert words[:8] == ["PermissionError"] * 8
+    assert words[8:] == ["-1", "-1", "False", "True", "4"]
+
+
+def test_a_program_begins_when_it_says(tmp_path: Path) -> None:
+    before = time.monotonic_ns()
+    first, _, rest = as_program("sys.stderr.write('mine\\n')", tmp_path, {}).stderr.partition("\n")
+    assert before < int(first) < time.monotonic_ns()
+    assert rest == "mine\n"
+
+
+@needs_files
+def test_root_keeps_no_capability_in_a_program(tmp_path: Path) -> None:
+    code = "print([l.split()[1] for l in open('/proc/self/status') if l.startswith(('CapEff', 'CapBnd'))])"
+    done = as_program(code, tmp_path, {})
+    if os.getuid() == 0:
+        assert done.stdout == f"{['0' * 16] * 2}\n"
+
+
+def test_what_the_system_cannot_hold_a_program_to_is_named() -> None:
+    assert Abilities(files=True, network=True, signals=True).unknown_of_programs() == ()
+    assert len(Abilities(files=True, network=False).unknown_of_programs()) == 2
+    (named,) = Abilities(files=False, network=True).unknown_of_programs()
+    assert "read and change the user's files" in named.why

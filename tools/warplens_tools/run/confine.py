@@ -1,4 +1,4 @@
-"""How far a build of a candidate may reach, and what this kernel can hold it to."""
+"""How far a build of a candidate, or its program, may reach, and what this kernel can hold it to."""
 
 from __future__ import annotations
 
@@ -21,16 +21,23 @@ _SYSTEM = (
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu", "/etc/localtime"),
 )
+#: What a CUDA program reads besides, none of it the user's own; no other process's folder in /proc.
+_RUNNING = (
+    *("/proc/self", "/proc/driver", "/proc/devices", "/proc/modules", "/proc/version", "/proc/filesystems"),
+    *("/proc/sys", "/proc/loadavg", "/proc/uptime", "/proc/vmstat", "/sys", "/etc/passwd", "/etc/group"),
+    *("/etc/nsswitch.conf", "/etc/hostname", "/etc/nvidia", "/etc/OpenCL"),
+)
 _GIB = 1 << 30
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What one process of a build may use."""
+    """What one process of a build, or of a program, may use."""
 
     #: A compiler that takes longer than a time limit on the clock is stopped by that; this is for what evades it.
     cpu_seconds: int = 600
-    #: Address space: the largest CUTLASS units take cicc some 8 GiB.
-    memory_bytes: int = 32 * _GIB
+    #: Address space: the largest CUTLASS units take cicc some 8 GiB. None for what runs CUDA, which reserves
+    #: more than there is.
+    memory_bytes: int | None = 32 * _GIB
     #: One file: device code with line tables stays below a tenth of it.
     file_bytes: int = 2 * _GIB
     #: Processes and threads of this user, where the system counts them (for root it does not).
@@ -38,11 +45,16 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Confinement(msgspec.Struct, frozen=True):
-    """Where a build may write and what it may read, files or whole folders; `read` None means everything."""
+    """Where a build may write and what it may read, files or whole folders; `read` None means everything.
+
+    A `program` may use GPUs, leaves nothing to its next run but files, and writes as its first line of
+    errors the time on the monotonic clock (ns) at which it itself began.
+    """
 
     write: tuple[str, ...]
     read: tuple[str, ...] | None = None
     limits: Limits = Limits()
+    program: bool = False
 
 
 class Abilities(msgspec.Struct, frozen=True):
@@ -50,6 +62,22 @@ class Abilities(msgspec.Struct, frozen=True):
 
     files: bool
     network: bool
+    signals: bool = False
+
+    def unknown_of_programs(self) -> tuple[Unknown, ...]:
+        """What candidates' programs are not held to here, by name."""
+        found = []
+        if not self.network:
+            found.append(
+                Unknown("a program without network", "this system lets no process give up its sockets")
+            )
+        if not self.files:
+            why = "this kernel has no Landlock: it could read and change the user's files"
+            found.append(Unknown("a program that stays in its folder", why, "Linux 5.13 or later"))
+        elif not self.signals:
+            why = "this kernel's Landlock is older than version 6: it could signal the user's processes"
+            found.append(Unknown("a program that disturbs no other", why, "Linux 6.12 or later"))
+        return tuple(found)
 
     def unknown(self) -> tuple[Unknown, ...]:
         """What candidates' builds are not held to here, by name."""
@@ -67,20 +95,28 @@ class Abilities(msgspec.Struct, frozen=True):
 
 def confined(command: Sequence[str | Path], confinement: Confinement) -> tuple[str, ...]:
     """The command with the sandbox in front."""
-    limits = confinement.limits
+    limits, program = confinement.limits, confinement.program
+    own = _RUNNING if program else (sys.prefix,)
+    bounds = {
+        "RLIMIT_CPU": limits.cpu_seconds,
+        "RLIMIT_AS": limits.memory_bytes,
+        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_NPROC": limits.processes,
+        "RLIMIT_CORE": 0,
+    }
     specification = {
-        "read": None if confinement.read is None else [*_SYSTEM, sys.prefix, *confinement.read],
-        "write": list(confinement.write),
-        "limits": {
-            "RLIMIT_CPU": limits.cpu_seconds,
-            "RLIMIT_AS": limits.memory_bytes,
-            "RLIMIT_FSIZE": limits.file_bytes,
-            "RLIMIT_NPROC": limits.processes,
-            "RLIMIT_CORE": 0,
-        },
+        "read": None if confinement.read is None else [*_SYSTEM, *own, *confinement.read],
+        "write": [*confinement.write, *(_devices() if program else ())],
+        "limits": {name: most for name, most in bounds.items() if most is not None},
+        "program": program,
     }
     script = str(Path(sandbox.__file__).absolute())
     return (sys.executable, "-I", "-S", script, json.dumps(specification), *map(str, command))
+
+
+def _devices() -> list[str]:
+    """The device files of GPUs."""
+    return [str(path) for name in ("nvidia*", "dxg", "nvhost*", "nvmap") for path in Path("/dev").glob(name)]
 
 
 def readable(tools: Iterable[str | Path], files: Iterable[str | Path]) -> tuple[str, ...]:

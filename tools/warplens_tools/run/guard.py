@@ -66,9 +66,10 @@ def _kill_below() -> None:
         for process in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, 0)[0]:
-                pass
+        for process in found:
+            # only those: an orphan that was adopted meanwhile still lives, and waits for the next round
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process, 0)
 
 
 def _below(root: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Runs a compiler on a text nobody vouches for: no sockets, other people's files closed, bounded resources.
+"""Runs a compiler, or a program, nobody vouches for: no sockets, other people's files closed, bounded resources.
 
 As a script (`python -I -S sandbox.py SPECIFICATION COMMAND...`, standard library only) it closes the process in and
 becomes the command. What closes it in are the kernel's own means, which need no privilege: seccomp(2) refuses
@@ -16,6 +16,7 @@ import platform
 import resource
 import struct
 import sys
+import time
 from collections.abc import Sequence
 
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
@@ -24,6 +25,12 @@ _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 _CALLS = {
     "x86_64": (0xC000003E, (41, 101, 310, 311, 425, 250)),
     "aarch64": (0xC00000B7, (198, 117, 270, 271, 425, 219)),
+}
+#: What a program could leave for its next run: shmget, semget, msgget, mq_open, add_key, request_key; and bpf,
+#: perf_event_open, which watch others.
+_LASTING = {
+    "x86_64": (29, 64, 68, 240, 248, 249, 321, 298),
+    "aarch64": (194, 190, 186, 180, 217, 218, 280, 241),
 }
 #: Classic BPF: load a word of the call's data, compare, return; refused calls fail with EACCES.
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
@@ -34,6 +41,10 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 #: Landlock's rights of its first version, of versions 2 and 3; those that a file (no folder) can have.
 _RIGHTS, _REFER, _TRUNCATE = (1 << 13) - 1, 1 << 13, 1 << 14
 _READ_DIR = 1 << 3
+#: Version 6: no signals to processes outside, and no abstract sockets.
+_SCOPES = 0b11
+#: prctl(2): drop a capability for good. There are some 41 of them.
+_DROP, _CAPABILITIES = 24, 64
 _READ = 1 << 0 | 1 << 2
 _OF_FILES = 1 << 0 | 1 << 1 | 1 << 2 | _TRUNCATE
 #: What any program needs to start and to write nowhere.
@@ -46,11 +57,17 @@ def main(words: list[str]) -> None:
         sys.stdout.write(json.dumps(abilities()))
         return
     specification, command = json.loads(words[0]), words[1:]
+    program = specification["program"]
     set_limits(specification["limits"])
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    close_files(libc, specification["read"], specification["write"])
-    close_network(libc)
+    if program:
+        give_up_privileges(libc)
+    close_files(libc, specification["read"], specification["write"], program=program)
+    close_calls(libc, lasting=program)
+    if program:
+        # the first line of its errors, before a word of its own: from here on the time is the program's
+        os.write(2, f"{time.monotonic_ns()}\n".encode())
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -66,11 +83,20 @@ def set_limits(limits: dict[str, int]) -> None:
         resource.setrlimit(getattr(resource, name), (value, value))
 
 
-def close_network(libc: ctypes.CDLL) -> bool:
-    """Refuse sockets from here on; False where the kernel cannot."""
+def give_up_privileges(libc: ctypes.CDLL) -> None:
+    """Drop every capability with the coming exec, root's too, and be the first to go when memory runs out."""
+    for capability in range(_CAPABILITIES):
+        libc.prctl(_DROP, capability, 0, 0, 0)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("1000")
+
+
+def close_calls(libc: ctypes.CDLL, *, lasting: bool = False) -> bool:
+    """Refuse sockets from here on, with `lasting` also what outlives a process; False where the kernel cannot."""
     if platform.machine() not in _CALLS:
         return False
-    architecture, calls = _CALLS[platform.machine()]
+    architecture, refused = _CALLS[platform.machine()]
+    calls = (*refused, *(_LASTING[platform.machine()] if lasting else ()))
     steps = [(_LOAD, 0, 0, 4), (_EQUAL, 0, len(calls) + 3, architecture), (_LOAD, 0, 0, 0)]
     steps += [(_AT_LEAST, len(calls) + 1, 0, _X32)]
     steps += [(_EQUAL, len(calls) - index, 0, number) for index, number in enumerate(calls)]
@@ -80,23 +106,36 @@ def close_network(libc: ctypes.CDLL) -> bool:
     return bool(libc.prctl(_SECCOMP, _FILTER, ctypes.create_string_buffer(header), 0, 0) == 0)
 
 
-def close_files(libc: ctypes.CDLL, read: Sequence[str] | None, write: Sequence[str]) -> bool:
-    """Leave only `read` (None: everything) to be read and `write` to be changed; False where the kernel cannot."""
-    version = libc.syscall(_CREATE_RULESET, None, 0, 1)
+def close_files(
+    libc: ctypes.CDLL, read: Sequence[str] | None, write: Sequence[str], *, program: bool = False
+) -> bool:
+    """Leave only `read` (None: everything) to be read and `write` to be changed; False where the kernel cannot.
+
+    A program, other than a compiler, may not list other folders either, nor send signals out.
+    """
+    version = landlock_version(libc)
     if version < 1:
         return False
     rights = _RIGHTS | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    rights &= ~_READ_DIR if read is not None else ~(_READ_DIR | _READ)
-    ruleset = libc.syscall(_CREATE_RULESET, ctypes.create_string_buffer(struct.pack("Q", rights)), 8, 0)
+    if not program:
+        rights &= ~_READ_DIR if read is not None else ~(_READ_DIR | _READ)
+    scopes = _SCOPES if program and version >= 6 else 0
+    wanted = struct.pack("QQQ", rights, 0, scopes) if scopes else struct.pack("Q", rights)
+    ruleset = libc.syscall(_CREATE_RULESET, ctypes.create_string_buffer(wanted, len(wanted)), len(wanted), 0)
     if ruleset < 0:
         return False
     for path in read or ():
-        _allow(libc, ruleset, path, rights & _READ)
+        _allow(libc, ruleset, path, rights & (_READ | _READ_DIR))
     for path in (*write, *_DEVICES):
         _allow(libc, ruleset, path, rights)
     done = bool(libc.syscall(_RESTRICT, ruleset, 0) == 0)
     os.close(ruleset)
     return done
+
+
+def landlock_version(libc: ctypes.CDLL) -> int:
+    """The version of Landlock that the kernel speaks; below 1 for none."""
+    return int(libc.syscall(_CREATE_RULESET, None, 0, 1))
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
@@ -114,7 +153,9 @@ def abilities() -> dict[str, bool]:
     """What the kernel can close, found by closing this process in."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    return {"files": close_files(libc, ["/usr"], []), "network": close_network(libc)}
+    signals = landlock_version(libc) >= 6
+    files = close_files(libc, ["/usr"], [])
+    return {"files": files, "network": close_calls(libc), "signals": files and signals}
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ std::vector<Activity> take();  // what was delivered since the last call, in ord
 
 class Timer {
    public:
-    // Events span what a kernel launches; its own activity ends with its own threads.
-    Timer(CUstream stream, bool from_events);
+    explicit Timer(CUstream stream);
 
     // Runs `launch`, which puts exactly one kernel on the stream.
     void time(const std::function<void()>& launch);

@@ -26,8 +26,9 @@ class Command(msgspec.Struct, frozen=True):
 
     arguments: tuple[str, ...]
     directory: str
-    #: Added to the process's own environment.
+    #: Added to the process's own environment, or all there is.
     environment: dict[str, str] = {}
+    inherits: bool = True
 
 
 class ProbeRun(msgspec.Struct, frozen=True):
@@ -41,7 +42,7 @@ class ProbeRun(msgspec.Struct, frozen=True):
 
 def environment_of(command: Command) -> dict[str, str]:
     """The environment a program runs in."""
-    return {**os.environ, **command.environment}
+    return {**os.environ, **command.environment} if command.inherits else dict(command.environment)
 
 
 def run_with_probe(

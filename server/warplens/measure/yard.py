@@ -1,0 +1,290 @@
+"""Where programs with edited host code are built and run: fenced in, each in a fresh copy of its working directory.
+
+Baseline and candidate are built and run at the same paths, one after the other, so that neither tells which
+one it is; what another run wrote is gone by then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.doings import Doings, Stamp, stamps_of, written_since
+from warplens.measure.fence import limits_of
+from warplens.measure.program import ProgramRun, run_program
+from warplens.measure.session import Session
+from warplens_tools.collect.toolchain import ToolName
+from warplens_tools.errors import InputError, ToolFailedError
+from warplens_tools.run.build import (
+    Overlay,
+    build_program,
+    flags_of,
+    include_folders,
+    start_command,
+    without_secrets,
+)
+from warplens_tools.run.cancel import CancelToken
+from warplens_tools.run.confine import Confinement, Limits, confined, readable
+from warplens_tools.run.copy import copy_project
+from warplens_tools.run.guard import guarded
+from warplens_tools.run.probe.visit import Command
+from warplens_tools.run.workload import Workload
+
+#: Variables that a program keeps: where libraries are, how words and times are written, how CUDA and OpenMP work.
+_KEPT = re.compile(r"PATH|LD_LIBRARY_PATH|PYTHONPATH|LANG|LC_\w+|TZ|USER|CUDA_\w+|NVIDIA_\w+|OMP_\w+")
+_LOST = re.compile(r"CUDA_INJECTION\w*|CUDA_CACHE_PATH")
+#: Variables that are lists of folders.
+_FOLDERS = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+_TOOLS: tuple[ToolName, ...] = ("nvcc", "host_compiler", "cuda_headers", "cupti_library")
+
+#: Runs a command that the yard made: its result, and what the device did where that is looked at.
+Runner = Callable[[Command, float, CancelToken | None], ProgramRun]
+
+
+class Yard(msgspec.Struct, frozen=True):
+    """One workload's place to run. `folder` belongs to it alone."""
+
+    session: Session
+    folder: Path
+    #: What each run gets a fresh copy of: the working directory, or the project around it.
+    copied: Path
+    #: Files and folders outside that a run may read.
+    read: tuple[str, ...] = ()
+    #: Files of the copy that the baseline writes without having read them: earlier results, removed before a run.
+    gone: tuple[str, ...] = ()
+    #: Whether builds may read what they like: the baseline does not build otherwise.
+    free_builds: bool = False
+
+    @property
+    def workload(self) -> Workload:
+        """What is built and run."""
+        return self.session.workload
+
+    @property
+    def work(self) -> Path:
+        """The copy."""
+        return self.folder / "run" / "work"
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """How a run is unlike the workload's own."""
+
+    #: None means the workload's.
+    arguments: tuple[str, ...] | None = None
+    #: New contents of files of the copy, by path within it.
+    files: dict[str, bytes] = {}
+    environment: dict[str, str] = {}
+    #: In words.
+    title: str = ""
+
+
+def open_yard(session: Session, folder: Path, *, wide: bool = False, read: Sequence[str] = ()) -> Yard:
+    """A yard with a copy of the working directory, or (`wide`) of the project, which may then be read too.
+
+    `read`: what runs may read besides.
+
+    Raises:
+        InputError: the program is started by a wrapper, which no fence reaches through.
+    """
+    work = session.workload
+    if work.wrapper:
+        raise InputError(
+            f"a program behind {work.wrapper[0]} cannot be fenced in", remedy="judge it without run.wrapper"
+        )
+    directory = Path(work.directory or Path(work.source).parent).resolve()
+    root = Path(work.root).resolve() if work.root else directory
+    copied = root if wide and directory.is_relative_to(root) else directory
+    if folder.resolve().is_relative_to(copied):
+        raise InputError(f"{copied} holds the folder for builds, so it cannot be copied")
+    project = [str(root)] if wide and not holds_home(root) else []
+    return Yard(session, folder, copied, (*project, *_tools(session), *read))
+
+
+def holds_home(path: Path) -> bool:
+    """Whether a folder is, or is above, the user's home, where keys lie."""
+    return Path.home().resolve().is_relative_to(path)
+
+
+def _tools(session: Session) -> tuple[str, ...]:
+    found = [tool for name in _TOOLS if (tool := session.toolchain.find(name)) is not None]
+    folders = readable([path for tool in found for path in (tool.path, tool.root) if path], [])
+    return tuple(path for path in folders if not holds_home(Path(path)))
+
+
+def build_in(yard: Yard, name: str, text: str, cancel: CancelToken | None = None) -> None:
+    """Build the program with the source's new text, fenced in, and keep it under `name`.
+
+    Raises:
+        as `build_program`.
+    """
+    work, place = yard.workload, yard.folder / "build"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    read = None if yard.free_builds else _read_by_builds(yard)
+    confinement = Confinement((str(place),), read, limits_of(yard.session.settings))
+    try:
+        build_program(
+            work,
+            toolchain=yard.session.toolchain,
+            arch=yard.session.arch,
+            folder=place,
+            overlay=Overlay(work.source, text),
+            timeout=yard.session.settings.compile_seconds,
+            cancel=cancel,
+            through=lambda command: guarded(confined(command, confinement)),
+        )
+        shutil.rmtree(_kept(yard, name), ignore_errors=True)
+        _kept(yard, name).parent.mkdir(parents=True, exist_ok=True)
+        place.rename(_kept(yard, name))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _read_by_builds(yard: Yard) -> tuple[str, ...]:
+    work = yard.workload
+    named = [Path(word) for word in work.build if Path(word).is_absolute()]
+    includes = include_folders(flags_of(work).arguments)
+    folders = [Path(work.root)] if work.root else []
+    folders += [Path(work.unit).parent, Path(work.source).parent, *includes, *named]
+    own = [str(path) for path in folders if path.exists() and not holds_home(path.resolve())]
+    return (*_tools(yard.session), *readable([], own))
+
+
+def forget(yard: Yard, name: str) -> None:
+    """Remove a build."""
+    shutil.rmtree(_kept(yard, name), ignore_errors=True)
+
+
+def _kept(yard: Yard, name: str) -> Path:
+    return yard.folder / "kept" / name
+
+
+@contextmanager
+def _in_place(yard: Yard, name: str) -> Iterator[Path]:
+    """The build, where it was built."""
+    place = yard.folder / "build"
+    _kept(yard, name).rename(place)
+    try:
+        yield place
+    finally:
+        place.rename(_kept(yard, name))
+
+
+def observe(
+    yard: Yard,
+    name: str,
+    trial: Trial = Trial(),  # noqa: B008
+    *,
+    runner: Runner = run_program,
+    cancel: CancelToken | None = None,
+) -> Doings:
+    """Run a build in a fresh copy and see what it does. `runner` starts it and may look at more.
+
+    Raises:
+        InputError: the working directory cannot be copied.
+        TimeLimitError: it ran longer than the workload's limit.
+        MissingToolError, CancelledError: as named.
+    """
+    before = _fresh(yard, trial)
+    with _in_place(yard, name) as build:
+        command = _command(yard, build, trial)
+        started = time.monotonic()
+        result = runner(command, yard.workload.time_limit, cancel)
+        result = _without_fence(result, started)
+    try:
+        files, read = written_since(yard.work, before)
+    finally:
+        _remove(yard.folder / "run")
+    return Doings(result, files, read)
+
+
+def _fresh(yard: Yard, trial: Trial) -> dict[str, Stamp]:
+    run = yard.folder / "run"
+    _remove(run)
+    run.mkdir(parents=True)
+    copy_project(yard.copied, yard.work)
+    for name in ("home", "probe"):
+        (run / name).mkdir()
+    for name in yard.gone:
+        (yard.work / name).unlink(missing_ok=True)
+    for name, data in trial.files.items():
+        (yard.work / name).write_bytes(data)
+    return stamps_of(yard.work)
+
+
+def _remove(folder: Path) -> None:
+    """Whatever modes a program gave its folders."""
+    for path, folders, _ in os.walk(folder):
+        for name in folders:
+            with contextlib.suppress(OSError):
+                if not (Path(path) / name).is_symlink():
+                    (Path(path) / name).chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _command(yard: Yard, build: Path, trial: Trial) -> Command:
+    """How the build is started: the workload's command, in the copy, behind the fence."""
+    work = yard.workload
+    if trial.arguments is not None:
+        work = msgspec.structs.replace(work, arguments=trial.arguments)
+    start = start_command(work, build / "program")
+    words = [_moved(word, yard) for word in start.arguments]
+    environment = {**_environment(yard, work), **trial.environment}
+    settings = yard.session.settings
+    seconds = math.ceil(work.time_limit * (os.cpu_count() or 1))
+    limits = Limits(seconds, None, settings.outside_file_bytes)
+    read = (*yard.read, str(build), *_named((*words, *environment.values())), *_folders(environment))
+    confinement = Confinement((str(yard.folder / "run"),), read, limits, program=True)
+    directory = Path(start.directory).resolve()
+    return Command(
+        confined(words, confinement),
+        str(yard.work / directory.relative_to(yard.copied)),
+        environment,
+        inherits=False,
+    )
+
+
+def _environment(yard: Yard, work: Workload) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in without_secrets(os.environ).items()
+        if _KEPT.fullmatch(name) and not _LOST.fullmatch(name)
+    }
+    home = str(yard.folder / "run" / "home")
+    own = {name: _moved(value, yard) for name, value in work.environment.items()}
+    return {**kept, "HOME": home, "TMPDIR": home, **own}
+
+
+def _moved(word: str, yard: Yard) -> str:
+    """A word with paths into the copied folder leading into the copy."""
+    return re.sub(rf"{re.escape(str(yard.copied))}(?=/|$)", str(yard.work), word)
+
+
+def _named(words: tuple[str, ...]) -> list[str]:
+    """Files and folders that words of a command name, also as `--in=/a/b`."""
+    paths = [Path(part) for word in words for part in (word, word.partition("=")[2]) if part.startswith("/")]
+    return [str(path) for path in paths if path.exists() and not holds_home(path.resolve())]
+
+
+def _folders(environment: Mapping[str, str]) -> list[str]:
+    listed = [part for name in _FOLDERS for part in environment.get(name, "").split(":") if part]
+    return [part for part in listed if not holds_home(Path(part).resolve())]
+
+
+def _without_fence(result: ProgramRun, started: float) -> ProgramRun:
+    """The run as the program's own: from when it began, without the fence's word of that."""
+    first, _, rest = result.stderr.partition("\n")
+    if not first.isdigit():
+        said = (first or "nothing").strip()
+        raise ToolFailedError(f"the fence around the program did not stand: {said}")
+    seconds = started + result.seconds - int(first) / 1e9
+    return msgspec.structs.replace(result, seconds=max(seconds, 1e-9), stderr=rest)

@@ -1,3 +1,0 @@
-#pragma once
-
-constexpr int kDegree = 24;

@@ -1,3 +1,0 @@
-#pragma once
-
-__device__ float flux(float here, float there);

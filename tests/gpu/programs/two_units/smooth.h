@@ -1,3 +1,0 @@
-#pragma once
-
-void run_smooth(const float* in, float* out, int n);
