@@ -194,6 +194,11 @@ DETAIL_LABELS = {
     ("Executed Instructions", ""): INSTRUCTIONS,
     ("Avg. Active Threads Per Warp", ""): THREADS_PER_INSTRUCTION,
 }
+#: Counted by instruction: sectors that global and local accesses ask of L2 if nothing hits L1, and wavefronts of
+#: shared memory; with "_ideal" the fewest that hold what the lanes want.
+GLOBAL_SECTORS = "memory_l2_theoretical_sectors_global"
+LOCAL_SECTORS = "memory_l2_theoretical_sectors_local"
+SHARED_WAVEFRONTS = "memory_l1_wavefronts_shared"
 #: Executed instructions, by instruction.
 PER_INSTRUCTION = ("inst_executed", "thread_inst_executed", "thread_inst_executed_true")
 _RENAMED = {old: new for new, olds in _SPELLINGS.items() for old in olds}

@@ -8,6 +8,7 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.geometry import Geometry, geometry
+from warplens_tools.evidence import Tier
 from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -94,6 +95,16 @@ def duration(view: KernelView) -> float | None:
     # A lone warp still waits for each of its instructions: four clocks for arithmetic at the least.
     latency = 4.0 * sum(weight)
     return LEAST_NS + max(per_sm * clocks, latency) / view.gpu.clock_hz * 1e9
+
+
+def duration_origin(view: KernelView) -> tuple[Tier, str]:
+    """The tier that `duration` is of, and what gave it."""
+    timing, counters = view.evidence.timing, view.evidence.counters
+    if timing is not None:
+        return "timing", timing.origin
+    if counters is not None and names.value(counters, names.DURATION) is not None:
+        return "counters", counters.origin
+    return "binary", "bounded model"
 
 
 def _most_trips(view: KernelView) -> int | None:

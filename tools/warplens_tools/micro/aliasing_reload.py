@@ -30,9 +30,10 @@ __global__ void filter(float *out, const float *in, const float *taps, int n)
 __global__ void scale(float *__restrict__ out, const float *__restrict__ in, const float *__restrict__ gain, int n)
 ```
 
-**Evidence.** In the source, an index that no variable of the loop changes, and a store in the same loop
-through another pointer without `__restrict__` (for an element that is updated, a load); where SASS is at hand,
-a load (a store) that is really inside a loop on that line.
+**Evidence.** In the source, an index that no variable of the loop changes, and a store in the same loop through
+another pointer without `__restrict__` (for an element that is updated, a load); where SASS is at hand, a load
+(a store) that is really inside a loop on that line. Counters tell how busy the caches were, and the share of
+stalls on global memory: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** None: one such load is reported. Without SASS the confidence is low, as the compiler may see
 more.
@@ -54,6 +55,7 @@ from warplens_tools.finding import Finding, Fix, Gain, RelatedSpan
 from warplens_tools.launches import block_extents
 from warplens_tools.memory.traffic import dram_floor, l2_bytes_per_clock
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.restrict_const import REWRITE
 from warplens_tools.sass.attribution import kernel_line, weights
@@ -217,4 +219,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency", "compute"),
     check=check,
+    judge=judge_by_room(own=(*L1, *L2), stalls=GLOBAL_STALLS, kept=(*DRAM, *ARITHMETIC)),
 )

@@ -28,8 +28,9 @@ __syncthreads();                                                    // one barri
 of these steps in the bounded model against that of the rest. Counters tell the share of stalls at barriers: they
 confirm the finding or withdraw it.
 
-**Threshold.** At most 40 instructions from barrier to barrier, at least four such steps, and a gain of 1.2 in the
-bounded model. With counters: 30 % of the stalls at barriers (KernelPro's BarrierStall, Nsight Compute's stall rule).
+**Threshold.** At most 40 instructions from barrier to barrier, at least four such steps, and a gain of 1.2 in
+the bounded model. With counters: 30 % of the stalls at barriers confirm it (KernelPro's BarrierStall, Nsight
+Compute's stall rule), fewer than 5 % withdraw it.
 
 **References.** Harris, "Optimizing Parallel Reduction in CUDA"; NVIDIA Technical Blog, "Using CUDA Warp-Level
 Primitives"; CUDA C++ Programming Guide, "Warp Shuffle Functions".
@@ -48,7 +49,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_stalls
+from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
@@ -174,5 +175,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "compute", "memory"),
     check=check,
-    judge=judge_by_stalls("barrier"),
+    judge=judge_by_room(stalls=("barrier",), kept=(*DRAM, *L2, *ARITHMETIC)),
 )

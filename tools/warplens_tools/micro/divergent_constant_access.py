@@ -23,8 +23,9 @@ __syncthreads();
 out[i] = table[in[i]];
 ```
 
-**Evidence.** The table's index as a function of `threadIdx`, or data flow from `threadIdx` into it (an
-element that each thread loaded); where SASS is at hand, an `LDC` on the line.
+**Evidence.** The table's index as a function of `threadIdx`, or data flow from `threadIdx` into it (an element
+that each thread loaded); where SASS is at hand, an `LDC` on the line. Counters tell for how long the constant
+cache was busy: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** Two words a request; with SASS, an expected gain of 1.1. Where data decides, the words
 expected of evenly spread indices are taken and the confidence is medium.
@@ -42,6 +43,7 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import ARITHMETIC, CONSTANTS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -147,4 +149,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency", "compute"),
     check=check,
+    judge=judge_by_room(own=CONSTANTS, kept=(*DRAM, *L1, *L2, *ARITHMETIC, *ISSUE)),
 )

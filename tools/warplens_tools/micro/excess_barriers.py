@@ -23,6 +23,8 @@ __syncthreads();                           // before the tiles are overwritten
 ```
 
 **Evidence.** The accesses and calls of the statements around the barriers; `BAR` in the loops of the SASS.
+Counters tell the share of stalls at barriers, and the busiest unit, which is as busy without them: they confirm
+the finding, bound its gain, or withdraw it.
 
 **Threshold.** None: it is proven from the text or not said. Kernels that pass shared arrays to functions are
 left alone. The gain counts a wait of all warps for 20 clocks at each barrier.
@@ -40,6 +42,7 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.launches import block_extents, block_threads
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import EVERY, judge_by_room
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -144,4 +147,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("latency", "compute", "memory"),
     check=check,
+    judge=judge_by_room(stalls=("barrier",), kept=EVERY),
 )

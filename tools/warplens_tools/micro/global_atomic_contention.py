@@ -21,9 +21,10 @@ if (threadIdx.x % 32 == 0) atomicAdd(&block_total, v);      // shared memory
 if (threadIdx.x == 0) atomicAdd(total, block_total);        // one a block
 ```
 
-**Evidence.** The address of the atomic: an index that is the same for all threads, or one that types,
-`%`, `&` or the array's extent bound to a few values; whether one thread was chosen before; where SASS is
-at hand, whether the compiler already lets each warp add up first.
+**Evidence.** The address of the atomic: an index that is the same for all threads, or one that types, `%`, `&`
+or the array's extent bound to a few values; whether one thread was chosen before; where SASS is at hand,
+whether the compiler already lets each warp add up first. Counters tell how busy the atomic unit of the busiest
+L2 slice was, and all else, which is what remains: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** On average 64 resident threads of the GPU per address; with SASS, an expected gain of 1.1.
 An index that data decides and nothing bounds is left alone. An atomic after a loop that loads is information
@@ -42,6 +43,7 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.memory.coalescing import warp_accesses
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.serial import judge_global_atomics
 from warplens_tools.view import KernelView
 
 #: Resident threads per address from which their atomics queue up behind each other.
@@ -130,4 +132,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency", "compute"),
     check=check,
+    judge=judge_global_atomics,
 )

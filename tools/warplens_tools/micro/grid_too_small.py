@@ -18,7 +18,8 @@ integrate<<<(n + 255) / 256, 256>>>(state, n);
 ```
 
 **Evidence.** Grid and block of every launch, measured or fixed by the file's constants, against the SMs and
-schedulers of the GPU; a loop in the kernel, so that there is work to spread.
+schedulers of the GPU; a loop in the kernel, so that there is work to spread. Counters tell which part of the
+card's warp slots stayed empty, and the busiest unit: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** Fewer blocks than SMs, or at most one warp per scheduler. The second stage of a reduction (one
 block that takes the number of blocks of another launch) is left alone.
@@ -42,6 +43,7 @@ from warplens_tools.cost.geometry import (
 )
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.serial import judge_small_grid
 from warplens_tools.view import KernelView
 
 
@@ -101,4 +103,5 @@ TOOL = MicroTool(
     tiers=("source", "binary", "timing", "counters"),
     relevant=("latency", "memory", "compute"),
     check=check,
+    judge=judge_small_grid,
 )

@@ -97,7 +97,7 @@ def wait_ratio(repeated: Repeated) -> float:
 def _observations(repeated: Repeated, count: int) -> tuple[Observation, ...]:
     seen = [Observation("source", "tree-sitter", "waits per iteration", float(count), "", 0.0)]
     if repeated.duration_ns is not None and repeated.shape is not None:
-        tier: Tier = "timing" if repeated.shape.tier == "timing" else "binary"
+        tier: Tier = "binary" if repeated.shape.tier == "source" else repeated.shape.tier
         seen.append(
             Observation(
                 tier,

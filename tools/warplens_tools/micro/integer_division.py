@@ -21,7 +21,8 @@ column += step; if (column >= width) column -= width;
 ```
 
 **Evidence.** `/` and `%` with a divisor that no constant fixes, and on their line the conversion `I2F…RP` with
-the integer multiplies and corrections that follow it; their share of the busiest pipe.
+the integer multiplies and corrections that follow it; their share of the busiest pipe. Counters tell how busy
+arithmetic and issue were, and what warps stalled on: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** A tenth of the kernel's time in the bounded model, memory traffic included: divisions that
 hide behind memory are not reported. Where only accesses that the source does not tell could hide them, it is
@@ -40,6 +41,7 @@ from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
@@ -131,4 +133,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency", "memory"),
     check=check,
+    judge=judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
 )

@@ -44,7 +44,8 @@ from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.memory.reuse import Sweep, sweeps
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_metric
+from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
+from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, ISSUE, L1, L2, judge_by_room
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -112,5 +113,8 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
-    judge=judge_by_metric(names.L2_HIT_RATE, most=L2_HITS),
+    judge=judge_by_all(
+        judge_by_metric(names.L2_HIT_RATE, most=L2_HITS),
+        judge_by_room(own=(*DRAM, *L2), stalls=GLOBAL_STALLS, kept=(*L1, *ARITHMETIC, *ISSUE)),
+    ),
 )

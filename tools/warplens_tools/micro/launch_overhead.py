@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.launch_cost import LAUNCH_NS, LEAST_NS, repeated_launch
+from warplens_tools.cost.launch_cost import LAUNCH_NS, LEAST_NS, duration_origin, repeated_launch
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
@@ -51,12 +51,12 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
     site = view.model.launches_of(view.kernel)[0]
-    measured = view.evidence.timing is not None
+    tier, origin = duration_origin(view)
     yield TOOL.finding(
         view,
         span=site.span,
         severity="warning",
-        confidence="high" if measured else "medium",
+        confidence="medium" if tier == "binary" else "high",
         message=(
             f"Each launch of {view.kernel.name} in this loop works for about {repeated.duration_ns / 1e3:.1f} us, "
             f"less than the {LAUNCH_NS / 1e3:.1f} us that launching it costs."
@@ -67,8 +67,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         ),
         evidence=(
             Observation(
-                "timing" if measured else "binary",
-                view.evidence.timing.origin if view.evidence.timing is not None else "bounded model",
+                tier,
+                origin,
                 "duration of one launch",
                 round(repeated.duration_ns),
                 "ns",

@@ -25,9 +25,9 @@ sum = even * x + odd;
 pipe needs for all resident warps. Counters tell the issue slots used and what warps stall on: they confirm the
 finding or withdraw it.
 
-**Threshold.** A gain of 1.3 in the bounded model. With counters: issue slots below 60 % of their peak (Nsight
-Compute's speed-of-light rule), and a third of the stalls on fixed latencies and short scoreboards (its stall rule
-speaks from 30 %). Waits for global memory and at barriers are other causes; launches that leave SMs empty are
+**Threshold.** A gain of 1.3 in the bounded model. With counters: issue slots that leave a tenth to gain, and
+stalls on fixed latencies and short scoreboards: 30 % confirm it (Nsight Compute's stall rule), fewer than 5 %
+withdraw it. Waits for global memory and at barriers are other causes; launches that leave SMs empty are
 reported as grid-too-small.
 
 **References.** Volkov, "Better Performance at Lower Occupancy" (2010); CUDA C++ Programming Guide, "Multiprocessor
@@ -38,16 +38,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import make_gain
 from warplens_tools.cost.geometry import SCHEDULERS, geometry
 from warplens_tools.cost.stalls import LoopPass, Residency, innermost_passes, residency
-from warplens_tools.evidence import CompiledKernel, CounterEvidence, Observation
+from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import (
+    ARITHMETIC,
+    CONFIRMED,
+    DRAM,
+    L1,
+    L2,
+    bounded,
+    observed,
+    stalled,
+)
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -57,10 +65,9 @@ from warplens_tools.view import KernelView
 REPORTED = 1.3
 #: Independent chains that a rewrite makes of one, at most.
 CHAINS = 4.0
-#: Issue slots in use from which latency is hidden, per cent; stalls that low parallelism shows itself in.
-ISSUE_BUSY = 60.0
+#: Issue slots in use from which a tenth at most is left to gain, per cent; stalls that low parallelism shows in.
+ISSUE_BUSY = 91.0
 FIXED_STALLS = ("wait", "short_scoreboard", "dispatch_stall")
-STALL_SHARE = 0.3
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -102,39 +109,18 @@ def check(view: KernelView) -> Iterator[Finding]:
 
 
 def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """Issue slots that are mostly used, or other stalls, contradict it; stalls on fixed latencies confirm it."""
+    """Issue slots that are used, or other stalls, contradict it; stalls on fixed latencies confirm it."""
     counters = view.evidence.counters
-    if counters is None:
+    issued = None if counters is None else names.value(counters, names.ISSUE_ACTIVE)
+    waits = None if counters is None else stalled(counters, FIXED_STALLS)
+    if counters is None or issued is None or waits is None:
         return finding
-    issued = names.value(counters, names.ISSUE_ACTIVE)
-    if issued is not None and issued >= ISSUE_BUSY:
+    if issued >= ISSUE_BUSY:
         return None
-    share = _fixed_share(counters)
-    if share is None or issued is None:
-        return finding
-    if share < STALL_SHARE:
-        return None
+    slots = Observation("counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", ISSUE_BUSY)
+    seen = observed(counters, "stalls on fixed latencies", waits, CONFIRMED)
     most = 100.0 / max(issued, 5.0)
-    gain = finding.gain
-    return msgspec.structs.replace(
-        finding,
-        confidence="high",
-        gain=make_gain(min(gain.estimate, most), 1.0, min(gain.high, most)) if gain is not None else None,
-        evidence=(
-            *finding.evidence,
-            Observation("counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", ISSUE_BUSY),
-            Observation(
-                "counters", counters.origin, "stalls on fixed latencies", round(share, 3), "", STALL_SHARE
-            ),
-        ),
-    )
-
-
-def _fixed_share(counters: CounterEvidence) -> float | None:
-    """Share of the stalled samples on latencies that the code fixes; None where nothing was sampled."""
-    if not counters.stalls:
-        return None
-    return sum(counters.stalls.get(reason, 0.0) for reason in FIXED_STALLS)
+    return bounded(counters, finding, seen, (*ARITHMETIC, *DRAM, *L1, *L2), most=most, shown=(slots,))
 
 
 def _is_underfilled(view: KernelView) -> bool:

@@ -20,7 +20,8 @@ const int pitch = 1024;                        // rows begin on a cache line (cu
 out[y * pitch + x] = 2.0f * in[y * pitch + x];
 ```
 
-**Evidence.** Byte addresses of the lanes, with the offsets and pitches that the file fixes.
+**Evidence.** Byte addresses of the lanes, with the offsets and pitches that the file fixes. Counters tell the
+sectors moved over the fewest possible on the line: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** A quarter more sectors than the wanted bytes fill, on more than half of what the kernel
 moves, and no access of the same array that is aligned (a stencil's neighbours are not a fault). What the
@@ -38,6 +39,7 @@ from warplens_tools.cost.gain import make_gain
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.measured import judge_by_sectors
 from warplens_tools.micro.common.overfetch import REPORTED, is_compiled, observations, sector_gain
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL
 from warplens_tools.view import KernelView
@@ -100,4 +102,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_sectors,
 )

@@ -26,8 +26,9 @@ for (int k = 0; k < 16; ++k)
 ```
 
 **Evidence.** The threads of a block per element: extents of the block that the index does not mention, and
-overlap along a loop that moves the index as a neighbouring thread does. From SASS, the clocks of the
-load/store path against every arithmetic pipe.
+overlap along a loop that moves the index as a neighbouring thread does. From SASS, the clocks of the load/store
+path against every arithmetic pipe. Counters tell how busy the caches were with the loads, and the arithmetic
+pipes, which a tile leaves as they are: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** Eight threads per element (the reuse that a small tile brings), in loads that take the
 load/store path longer than any other unit is needed. The expected gain takes tiles with four outputs a
@@ -41,6 +42,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
+from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
@@ -48,6 +52,8 @@ from warplens_tools.memory.hidden_reuse import hidden_rereads
 from warplens_tools.memory.reuse import Reread, rereads
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, bounded, share_of
+from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
@@ -56,6 +62,8 @@ from warplens_tools.source.accesses import accesses
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
+#: Hit rate of a cache, per cent, from which what is read again seldom comes from DRAM.
+MOSTLY_HITS = 50.0
 #: Threads of a block per element from which a tile pays.
 REUSED = 8
 #: Loads that stay of each once a thread keeps 4 x 4 outputs in registers.
@@ -189,6 +197,23 @@ def _observations(view: KernelView, worst: Reread) -> tuple[Observation, ...]:
     return tuple(seen)
 
 
+def judge(view: KernelView, finding: Finding) -> Finding | None:
+    """How busy the caches and their queues are with the loads: busy, arithmetic is what a tile leaves.
+
+    DRAM traffic stays only where the caches hit; else it is made of what a tile would keep.
+    """
+    counters = view.evidence.counters
+    seen = None if counters is None else share_of(counters, (*L1, *L2), GLOBAL_STALLS)
+    if counters is None or seen is None:
+        return finding
+    hits = [names.value(counters, rate) for rate in (names.L1_HIT_RATE, names.L2_HIT_RATE)]
+    hit = any(rate is not None and rate >= MOSTLY_HITS for rate in hits)
+    told = bounded(counters, finding, seen, (*ARITHMETIC, *DRAM) if hit else ARITHMETIC)
+    if told is None or told.gain is None or float(seen.value) < NEAR_ROOF:
+        return told
+    return msgspec.structs.replace(told, gain=make_gain(told.gain.high, 1.0, told.gain.high))
+
+
 TOOL = MicroTool(
     code="WL107",
     slug="missing-cache-reuse",
@@ -196,4 +221,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("memory", "latency", "compute"),
     check=check,
+    judge=judge,
 )

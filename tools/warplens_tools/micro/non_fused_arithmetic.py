@@ -19,7 +19,8 @@ y = fmaf(y, x, c);                     // one
 ```
 
 **Evidence.** `FADD` in SASS whose operand the last `FMUL` to that register made, and what keeps them apart: the
-intrinsics on the line, or the flag of the unit's own compile command.
+intrinsics on the line, or the flag of the unit's own compile command. Counters tell how busy arithmetic and
+issue were, and what warps stalled on: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** A tenth of the kernel's time in the bounded model. Results change in the last bit: where equal
 results on the host are the purpose, suppress the finding.
@@ -38,6 +39,7 @@ from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import BinaryEvidence, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.view import KernelView
@@ -128,4 +130,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency"),
     check=check,
+    judge=judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
 )

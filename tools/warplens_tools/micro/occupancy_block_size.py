@@ -33,12 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.collect import metrics as names
-from warplens_tools.cost.parallelism import ENOUGH_DRAM, shortage
+from warplens_tools.cost.parallelism import shortage
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_threads
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_metric
+from warplens_tools.micro.common.serial import judge_occupancy
 from warplens_tools.view import KernelView
 
 
@@ -72,5 +71,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "memory"),
     check=check,
-    judge=judge_by_metric(names.DRAM_THROUGHPUT, most=ENOUGH_DRAM),
+    judge=judge_occupancy,
 )

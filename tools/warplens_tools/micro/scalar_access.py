@@ -20,8 +20,10 @@ uint4 v = reinterpret_cast<const uint4 *>(in)[i];
 reinterpret_cast<uint4 *>(out)[i] = make_uint4(~v.x, ~v.y, ~v.z, ~v.w);
 ```
 
-**Evidence.** From SASS, the bytes of global loads that a thread has on their way between loop iterations,
-at the occupancy that registers, shared memory and the block allow; whether the lanes are neighbours.
+**Evidence.** From SASS, the bytes of global loads that a thread has on their way between loop iterations, at
+the occupancy that registers, shared memory and the block allow; whether the lanes are neighbours. Counters tell
+how busy L1 was, what warps stalled on, and the share of device memory's roof: they confirm the finding, bound
+its gain, or withdraw it.
 
 **Threshold.** Half of what Little's law asks, with the latency of an unloaded miss and this card's roof; a
 kernel with enough bytes in flight stays silent, however narrow its loads.
@@ -43,6 +45,7 @@ from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
 from warplens_tools.memory.traffic import dram_bytes_per_clock
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.overfetch import global_indices_on, is_compiled
+from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.roofline.classify import demand_of
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import access_bytes, is_load
@@ -124,4 +127,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("memory", "latency"),
     check=check,
+    judge=judge_by_room(own=L1, stalls=GLOBAL_STALLS, kept=(*DRAM, *L2, *ARITHMETIC)),
 )

@@ -20,8 +20,10 @@ for (int s = 16; s > 0; s >>= 1) v += __shfl_down_sync(0xffffffff, v, s);
 if (threadIdx.x % 32 == 0) atomicAdd(&sum, v); // once a warp
 ```
 
-**Evidence.** The address of the atomic: a scalar, an index that is the same for all threads, or an array
-or index type of few values; where SASS is at hand, the `ATOMS` it became and whether that is a loop.
+**Evidence.** The address of the atomic: a scalar, an index that is the same for all threads, or an array or
+index type of few values; where SASS is at hand, the `ATOMS` it became and whether that is a loop. Counters tell
+how busy L1's data path was, and DRAM and L2, which are what remains: they confirm the finding, bound its gain,
+or withdraw it.
 
 **Threshold.** Two lanes of a warp per word on average (a histogram of 256 bins stays silent); with SASS, an
 expected gain of 1.1.
@@ -38,6 +40,7 @@ from warplens_tools.cost.contention import Meeting, meetings, serial_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.serial import judge_shared_atomics
 from warplens_tools.view import KernelView
 
 #: Lanes of a warp per word from which they queue.
@@ -105,4 +108,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency", "compute"),
     check=check,
+    judge=judge_shared_atomics,
 )

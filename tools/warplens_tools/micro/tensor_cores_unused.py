@@ -22,7 +22,9 @@ wmma::mma_sync(sum, left, right, sum);         // or a CuTe tiled MMA
 ```
 
 **Evidence.** In the source, a loop in which two shared arrays of 16-bit floating point are read at indices that
-its counter moves; in SASS, the multiply-adds on that line, and no tensor instruction in the kernel.
+its counter moves; in SASS, the multiply-adds on that line, and no tensor instruction in the kernel. Counters
+tell how busy arithmetic and issue were, and what warps stalled on: they confirm the finding, bound its gain, or
+withdraw it.
 
 **Threshold.** A fifth of the kernel's time in the bounded model: a product that waits for memory is not reported.
 Products of `float` are left alone, as TF32 would drop 13 bits of them.
@@ -41,6 +43,7 @@ from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
@@ -156,4 +159,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "memory", "latency"),
     check=check,
+    judge=judge_by_room(own=(*ARITHMETIC, *ISSUE, *L1), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L2)),
 )

@@ -35,9 +35,10 @@ for (int t = 0; t < tiles; ++t) {
 shared data, and a barrier behind it; the loop's clocks for the resident warps, with the wait and without. Counters
 tell what warps stall on: they confirm the finding or withdraw it.
 
-**Threshold.** A gain of 1.15 in the bounded model, on sm_80 and later, which copy asynchronously. With counters: a
-third of the stalls on long scoreboards and barriers (Nsight Compute's stall rule speaks from 30 %). The wait
-counts with the latency of L2 where blocks share the tile, else with that of device memory.
+**Threshold.** A gain of 1.15 in the bounded model, on sm_80 and later, which copy asynchronously. With
+counters: 30 % of the stalls on long scoreboards and barriers confirm it (Nsight Compute's stall rule), fewer
+than 5 % withdraw it. The wait counts with the latency of L2 where blocks share the tile, else with that of
+device memory.
 
 **References.** CUDA C++ Programming Guide, "Asynchronous Data Copies"; CUDA C++ Best Practices Guide, "Asynchronous
 Copy from Global Memory to Shared Memory".
@@ -54,7 +55,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor, global_traffic
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_stalls
+from warplens_tools.micro.common.room import EVERY, judge_by_room
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, hottest_line, weights
 from warplens_tools.sass.flow import Flow, Loop, analyse
 from warplens_tools.sass.latency import L2_CLOCKS
@@ -188,5 +189,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "memory", "compute"),
     check=check,
-    judge=judge_by_stalls("long_scoreboard", "barrier"),
+    judge=judge_by_room(stalls=("long_scoreboard", "barrier"), kept=EVERY),
 )

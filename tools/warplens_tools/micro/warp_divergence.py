@@ -40,7 +40,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_metric
+from warplens_tools.micro.common.room import DRAM, L2, bounded, observed
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
@@ -123,6 +123,22 @@ def _inside(span: Span, line: int) -> bool:
     return span.line <= line <= span.end_line
 
 
+def judge(view: KernelView, finding: Finding) -> Finding | None:
+    """Lanes awake per instruction: near all contradict it; fewer bound what whole warps would gain."""
+    counters = view.evidence.counters
+    awake = None if counters is None else names.value(counters, names.THREADS_PER_INSTRUCTION)
+    if counters is None or not awake:
+        return finding
+    if awake > LANES_ACTIVE:
+        return None
+    lanes = view.gpu.limits.warp_size
+    shown = Observation(
+        "counters", counters.origin, names.THREADS_PER_INSTRUCTION, round(awake, 1), "", LANES_ACTIVE
+    )
+    asleep = observed(counters, "lanes asleep", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
+    return bounded(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
+
+
 TOOL = MicroTool(
     code="WL210",
     slug="warp-divergence",
@@ -130,5 +146,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency", "memory"),
     check=check,
-    judge=judge_by_metric(names.THREADS_PER_INSTRUCTION, most=LANES_ACTIVE),
+    judge=judge,
 )

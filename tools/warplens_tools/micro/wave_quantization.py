@@ -19,8 +19,9 @@ filter<<<264, 256>>>(out, in, n);        // two smaller blocks for every SM
 ```
 
 **Evidence.** Blocks of the launch, measured or constant; the blocks that fit on the GPU at once, from ptxas'
-registers and shared memory. A kernel that keeps an SM's pipes busy is judged by blocks per SM, as its
-resident blocks share the pipes.
+registers and shared memory. A kernel that keeps an SM's pipes busy is judged by blocks per SM, as its resident
+blocks share the pipes. Counters tell for how long the SMs had work: what they lacked on average is the gain,
+and even SMs with full warp slots withdraw the finding.
 
 **Threshold.** A fifth of the time or more, of a kernel that is not bound by memory (a last wave with fewer
 SMs still gets the whole memory). Below one wave there is no tail.
@@ -40,6 +41,7 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import theoretical_occupancy
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.serial import judge_waves
 from warplens_tools.view import KernelView
 
 #: Time of the launch over its time without a tail from which it is reported.
@@ -93,4 +95,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency"),
     check=check,
+    judge=judge_waves,
 )

@@ -23,7 +23,8 @@ wgmma_wait<0>();
 accumulator[0] += bias;
 ```
 
-**Evidence.** ptxas' own warning, with the reason it gives.
+**Evidence.** ptxas' own warning, with the reason it gives. Counters tell for how long the tensor pipe stood
+still: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** None: ptxas says it or does not.
 
@@ -39,6 +40,7 @@ from collections.abc import Iterator
 from warplens_tools.evidence import CompilerMessage, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.room import CONFIRMED, DRAM, L1, L2, bounded, busiest, observed
 from warplens_tools.sass.attribution import hottest_line
 from warplens_tools.sass.flow import analyse
 from warplens_tools.view import KernelView
@@ -89,6 +91,16 @@ def _reason(message: CompilerMessage) -> str:
     return re.split(r" in (?:the )?function", reason)[0].strip().rstrip(".") or "it gives no reason"
 
 
+def judge(view: KernelView, finding: Finding) -> Finding | None:
+    """Clocks in which the tensor pipe stood still: what products in flight could win back."""
+    counters = view.evidence.counters
+    pipe = None if counters is None else busiest(counters, ("tensor",))
+    if counters is None or pipe is None:
+        return finding
+    idle = observed(counters, "tensor pipe, idle", 1.0 - min(pipe[1], 1.0), CONFIRMED)
+    return bounded(counters, finding, idle, ("tensor", *DRAM, *L1, *L2))
+
+
 TOOL = MicroTool(
     code="WL306",
     slug="wgmma-serialized",
@@ -96,4 +108,5 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency", "memory"),
     check=check,
+    judge=judge,
 )

@@ -8,19 +8,33 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.timeline_share import WORTH, share_observation
+from warplens_tools.cost.timeline_share import WORTH as WORTH_A_WORD
+from warplens_tools.cost.timeline_share import share_observation
 from warplens_tools.evidence import CounterEvidence, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import Judge
+from warplens_tools.micro.common.room import (
+    ARITHMETIC,
+    CONFIRMED,
+    DRAM,
+    GLOBAL_STALLS,
+    ISSUE,
+    L1,
+    L2,
+    SHARED_STALLS,
+    WORTH,
+    busiest,
+    busy,
+    observed,
+    stalled,
+    told,
+)
 from warplens_tools.view import KernelView
 
 #: Measured amount over the ideal one up to which a finding of waste is contradicted.
 NO_WASTE = 1.1
-#: Share of the stalls from which Nsight Compute's rule on stall reasons speaks (CPIStall.py).
-STALL_SHARE = 0.3
-_SECTORS = "memory_l2_theoretical_sectors_global"
-_WAVEFRONTS = "memory_l1_wavefronts_shared"
-_LOCAL = "memory_l2_theoretical_sectors_local"
+SECTOR_BYTES = 32
+_LOCAL_OPCODES = frozenset({"LDL", "STL"})
 
 
 def kernel_total(counters: CounterEvidence, metric: str) -> float | None:
@@ -42,58 +56,124 @@ def _lines(finding: Finding) -> set[int]:
 
 
 def judge_by_sectors(view: KernelView, finding: Finding) -> Finding | None:
-    """Global sectors moved over the fewest that hold what the lanes want, on the finding's lines."""
-    return _judge_ratio(view, finding, _SECTORS, "sectors over the fewest possible")
+    """Global sectors moved over the fewest that hold what the lanes want, on the finding's lines and in all.
+
+    The launch keeps its arithmetic, and of its DRAM traffic what the wanted sectors amount to.
+    """
+    counters = view.evidence.counters
+    if counters is None:
+        return finding
+    wasted = _waste(counters, finding, names.GLOBAL_SECTORS, "sectors over the fewest possible")
+    if not isinstance(wasted, _Waste):
+        return finding if wasted else None
+    left = busiest(counters, (*ARITHMETIC, *ISSUE)) or ("", 0.0)
+    kept = max(left, ("DRAM, for what is wanted", _wanted_dram(counters)), key=lambda unit: unit[1])
+    return _spared(counters, finding, wasted, kept, stalled(counters, GLOBAL_STALLS))
 
 
 def judge_by_wavefronts(view: KernelView, finding: Finding) -> Finding | None:
-    """Shared-memory wavefronts over the fewest possible, on the finding's lines."""
-    return _judge_ratio(view, finding, _WAVEFRONTS, "shared-memory wavefronts over the fewest possible")
-
-
-def _judge_ratio(view: KernelView, finding: Finding, metric: str, said: str) -> Finding | None:
+    """Shared-memory wavefronts over the fewest possible, on the finding's lines and in all."""
     counters = view.evidence.counters
     if counters is None:
         return finding
+    wasted = _waste(
+        counters, finding, names.SHARED_WAVEFRONTS, "shared-memory wavefronts over the fewest possible"
+    )
+    if not isinstance(wasted, _Waste):
+        return finding if wasted else None
+    kept = busiest(counters, (*DRAM, *L2, *ARITHMETIC, *ISSUE)) or ("", 0.0)
+    own, waits = busiest(counters, L1), stalled(counters, (*SHARED_STALLS, "barrier"))
+    share = None if waits is None else max(waits, own[1] if own is not None else 0.0)
+    return _spared(counters, finding, wasted, kept, share)
+
+
+class _Waste(msgspec.Struct, frozen=True):
+    """What was moved over the fewest possible: on the finding's lines, and of the kernel without their waste alone,
+    and without any."""
+
+    seen: Observation
+    here: float
+    alone: float
+    whole: float
+
+
+def _waste(counters: CounterEvidence, finding: Finding, metric: str, said: str) -> _Waste | bool:
+    """The waste; False where there is none on the finding's lines, True where it was not counted."""
     moved = line_total(counters, _lines(finding), metric)
     ideal = line_total(counters, _lines(finding), f"{metric}_ideal")
     if not moved or not ideal:
-        return finding
-    ratio = moved / ideal
-    if ratio < NO_WASTE:
-        return None
-    seen = Observation("counters", counters.origin, said, round(ratio, 2), "", NO_WASTE)
-    return _confirmed(finding, seen, ratio)
+        return True
+    here = moved / ideal
+    if here < NO_WASTE:
+        return False
+    every = kernel_total(counters, metric) or moved
+    fewest = kernel_total(counters, f"{metric}_ideal") or ideal
+    alone = every / max(every - (moved - ideal), fewest)
+    seen = Observation("counters", counters.origin, said, round(here, 2), "", NO_WASTE)
+    return _Waste(seen, here, alone, max(every / fewest, alone))
+
+
+def _wanted_dram(counters: CounterEvidence) -> float:
+    """Busy share of DRAM if it moved no more than the wanted sectors; 0 where it was not counted."""
+    used = busy(counters).get("DRAM", 0.0)
+    fewest = kernel_total(counters, f"{names.GLOBAL_SECTORS}_ideal")
+    moved = names.total(counters, ((names.DRAM_READ, 1.0), (names.DRAM_WRITE, 1.0)))
+    return used if fewest is None or not moved else used * min(1.0, fewest * SECTOR_BYTES / moved)
+
+
+def _spared(
+    counters: CounterEvidence, finding: Finding, wasted: _Waste, kept: tuple[str, float], share: float | None
+) -> Finding:
+    """The gain where the waste is gone, of the share of time that it concerns, above what the launch keeps."""
+    estimate = finding.gain.estimate if finding.gain is not None else wasted.alone
+    estimate = min(max(estimate, wasted.alone), wasted.whole)
+    most = wasted.whole
+    evidence = [wasted.seen]
+    if share is not None:
+        most = min(most, 1.0 / (1.0 - share * (1.0 - 1.0 / most)))
+        evidence.insert(0, observed(counters, "share of the time it concerns", share, CONFIRMED))
+    if kept[1] > 0.0:
+        most = min(most, 1.0 / kept[1])
+        evidence.insert(0, observed(counters, f"{kept[0]}, busy all the same", kept[1], 1.0 / WORTH))
+    sure = share is None or share >= CONFIRMED
+    return told(finding, evidence, most, confirmed=sure, estimate=estimate)
 
 
 def judge_by_local(view: KernelView, finding: Finding) -> Finding | None:
-    """Sectors of local memory that the kernel moved: none contradicts a spill or an array in local memory."""
+    """Sectors of local memory that the kernel moved: none contradicts a spill or an array in local memory.
+
+    A repair saves at most their share of the sectors, or the share of local loads and stores in what was executed.
+    """
     counters = view.evidence.counters
-    if counters is None:
-        return finding
-    moved = kernel_total(counters, _LOCAL)
-    if moved is None:
+    moved = None if counters is None else kernel_total(counters, names.LOCAL_SECTORS)
+    if counters is None or moved is None:
         return finding
     if not moved:
         return None
-    return _confirmed(
-        finding, Observation("counters", counters.origin, "sectors of local memory", moved, "", 0.0)
-    )
+    rest = kernel_total(counters, names.GLOBAL_SECTORS) or 0.0
+    seen = Observation("counters", counters.origin, "sectors of local memory", moved, "", 0.0)
+    share = max(moved / (moved + rest), _executed_share(counters, _LOCAL_OPCODES))
+    most = 1.0 / max(1.0 - share, 0.01)
+    part = observed(counters, "share of local memory in sectors or instructions", share, CONFIRMED)
+    return told(finding, (part, seen), most, confirmed=share >= CONFIRMED)
 
 
-def judge_by_stalls(*reasons: str) -> Judge:
-    """A judge that withdraws a finding where fewer than `STALL_SHARE` of the stalled warps wait for these reasons."""
+def _executed_share(counters: CounterEvidence, opcodes: frozenset[str]) -> float:
+    """Share of the executed instructions that have one of these opcodes; 0 where none was counted."""
+    executed = [(x.text, x.values.get("inst_executed", 0.0)) for x in counters.instructions]
+    every = sum(amount for _, amount in executed)
+    these = sum(amount for text, amount in executed if opcodes & set(text.partition(".")[0].split()))
+    return these / every if every else 0.0
+
+
+def judge_by_all(*judges: Judge) -> Judge:
+    """A judge that asks several in turn, each about what the one before it left."""
 
     def judge(view: KernelView, finding: Finding) -> Finding | None:
-        counters = view.evidence.counters
-        if counters is None or not counters.stalls:
-            return finding
-        share = sum(counters.stalls.get(reason, 0.0) for reason in reasons)
-        if share < STALL_SHARE:
-            return None
-        said = " and ".join(reason.replace("_", " ") for reason in reasons)
-        seen = Observation("counters", counters.origin, f"stalls on {said}", round(share, 3), "", STALL_SHARE)
-        return _confirmed(finding, seen, 1.0 / max(1.0 - share, 0.05))
+        told: Finding | None = finding
+        for ask in judges:
+            told = ask(view, told) if told is not None else None
+        return told
 
     return judge
 
@@ -110,9 +190,8 @@ def judge_by_metric(metric: str, *, least: float = float("-inf"), most: float = 
         if not least <= seen <= most:
             return None
         unit = counters.units.get(metric, "%" if "pct" in metric else "")
-        return _confirmed(
-            finding, Observation("counters", counters.origin, metric, round(seen, 2), unit, bound)
-        )
+        shown = Observation("counters", counters.origin, metric, round(seen, 2), unit, bound)
+        return told(finding, (shown,), float("inf"), confirmed=True)
 
     return judge
 
@@ -128,7 +207,7 @@ def judge_by_idle(cause: str) -> Judge:
         if timeline is None or "unknown" in timeline.idle_ns:
             return finding
         idle = timeline.idle_ns.get(cause, 0.0)
-        if idle < WORTH * timeline.span_ns:
+        if idle < WORTH_A_WORD * timeline.span_ns:
             return None
         ratio = timeline.span_ns / max(timeline.span_ns - idle, 0.05 * timeline.span_ns)
         told = _confirmed(finding, share_observation(timeline, f"idle for {cause}", idle))
@@ -137,11 +216,7 @@ def judge_by_idle(cause: str) -> Judge:
     return judge
 
 
-def _confirmed(finding: Finding, seen: Observation, most: float | None = None) -> Finding:
-    """The finding with what was measured; its gain is at most `most`."""
-    gain = finding.gain
-    if gain is not None and most is not None:
-        gain = make_gain(min(gain.estimate, most), 1.0, min(gain.high, most))
+def _confirmed(finding: Finding, seen: Observation) -> Finding:
     return msgspec.structs.replace(
-        finding, severity="warning", confidence="high", gain=gain, evidence=(*finding.evidence, seen)
+        finding, severity="warning", confidence="high", evidence=(*finding.evidence, seen)
     )

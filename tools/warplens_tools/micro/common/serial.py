@@ -1,0 +1,134 @@
+"""What was measured of atomics, which are done one after the other, and of launches that leave SMs or warps idle.
+
+Where such a resource bounds a launch, what a repair leaves sets the time: the busiest other unit, taken to come as near
+to its roof as Nsight Compute calls near, and never less than the shortest launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplens_tools.collect import metrics as names
+from warplens_tools.cost.launch_cost import LEAST_NS
+from warplens_tools.cost.parallelism import ENOUGH_DRAM
+from warplens_tools.evidence import CounterEvidence, Observation
+from warplens_tools.finding import Finding
+from warplens_tools.micro.common.room import (
+    ARITHMETIC,
+    CONFIRMED,
+    CONTRADICTED,
+    DRAM,
+    EVERY,
+    ISSUE,
+    L1,
+    L2,
+    SHARED_STALLS,
+    WORTH,
+    bounded,
+    busiest,
+    observed,
+    stalled,
+    told,
+)
+from warplens_tools.roofline.measured import NEAR_ROOF
+from warplens_tools.view import KernelView
+
+
+def judge_global_atomics(view: KernelView, finding: Finding) -> Finding | None:
+    """The busiest L2 slice's atomic unit: idle, it contradicts contention; busy, all else is what remains."""
+    counters = view.evidence.counters
+    slices = None if counters is None else names.busiest_slice(counters)
+    if counters is None or slices is None:
+        return finding
+    busy = slices[0]
+    if busy < CONTRADICTED:
+        return None
+    seen = observed(counters, names.BUSIEST_ATOMICS, busy, CONFIRMED)
+    return _serial(counters, finding, seen, (*DRAM, *ARITHMETIC, *ISSUE), confirmed=busy >= CONFIRMED)
+
+
+def judge_shared_atomics(view: KernelView, finding: Finding) -> Finding | None:
+    """The busy share of L1's data path, or stalls on it: neither contradicts contention, a busy path confirms it.
+
+    Retries of an addition that compares and swaps take issue slots and arithmetic as well; what remains is global.
+    """
+    counters = view.evidence.counters
+    path = None if counters is None else busiest(counters, L1)
+    if counters is None or path is None:
+        return finding
+    share = max(path[1], stalled(counters, SHARED_STALLS) or 0.0)
+    if share < CONTRADICTED:
+        return None
+    seen = observed(counters, f"{path[0]}, busy", path[1], NEAR_ROOF)
+    if path[1] < NEAR_ROOF:
+        waits = observed(counters, "stalls on shared memory", share, CONFIRMED)
+        return bounded(counters, finding, waits, (*DRAM, *L2))
+    return _serial(counters, finding, seen, (*DRAM, *L2), confirmed=True)
+
+
+def _serial(
+    counters: CounterEvidence, finding: Finding, seen: Observation, kept: Sequence[str], *, confirmed: bool
+) -> Finding:
+    left = busiest(counters, kept) or ("", 0.0)
+    duration = names.value(counters, names.DURATION)
+    least = max(left[1], LEAST_NS / duration if duration else 0.0, 1e-4)
+    evidence = (observed(counters, f"{left[0]}, busy all the same", left[1], 1.0 / WORTH), seen)
+    estimate = max(NEAR_ROOF / least, 1.0) if confirmed else None
+    return told(finding, evidence, 1.0 / least, confirmed=confirmed, estimate=estimate)
+
+
+def even_share(counters: CounterEvidence) -> float | None:
+    """Clocks in which an SM had work, on average over the SM that had it longest, 0 to 1; None where not read."""
+    mean, most = names.value(counters, names.SM_ACTIVE), names.value(counters, names.SM_ACTIVE_MOST)
+    return None if mean is None or not most else min(mean / most, 1.0)
+
+
+def judge_small_grid(view: KernelView, finding: Finding) -> Finding | None:
+    """Warp slots of the whole card that stayed empty, against the unit that is busiest as it is."""
+    counters = view.evidence.counters
+    even = None if counters is None else even_share(counters)
+    occupied = None if counters is None else names.value(counters, names.ACHIEVED_OCCUPANCY)
+    if counters is None or even is None or occupied is None:
+        return finding
+    empty = observed(
+        counters, "warp slots of the card left empty", 1.0 - even * min(occupied / 100, 1.0), CONFIRMED
+    )
+    return bounded(counters, finding, empty, EVERY)
+
+
+def judge_occupancy(view: KernelView, finding: Finding) -> Finding | None:
+    """Warps that wait for loads, under the occupancy that was achieved: busy device memory needs no more of them."""
+    counters = view.evidence.counters
+    dram = None if counters is None else names.value(counters, names.DRAM_THROUGHPUT)
+    waits = None if counters is None else stalled(counters, ("long_scoreboard",))
+    if counters is None or dram is None:
+        return finding
+    if dram >= ENOUGH_DRAM:
+        return None
+    achieved = names.value(counters, names.ACHIEVED_OCCUPANCY)
+    most = 100.0 / achieved if achieved else float("inf")
+    shown = Observation("counters", counters.origin, names.DRAM_THROUGHPUT, round(dram, 1), "%", ENOUGH_DRAM)
+    if waits is None:
+        return told(finding, (shown,), most, confirmed=False)
+    seen = observed(counters, "stalls on long scoreboard", waits, CONFIRMED)
+    return bounded(counters, finding, seen, EVERY, most=most, shown=(shown,))
+
+
+def judge_waves(view: KernelView, finding: Finding) -> Finding | None:
+    """SMs that had work for less time than the one that had it longest: the gain is what they lacked.
+
+    Even SMs whose warp slots stayed full to the end contradict a tail; even SMs alone do not.
+    """
+    counters = view.evidence.counters
+    even = None if counters is None else even_share(counters)
+    if counters is None or even is None:
+        return finding
+    seen = observed(counters, "SM active clocks, mean over most", even, 1.0 / WORTH)
+    if even <= 1.0 / WORTH:
+        return told(finding, (seen,), 1.0 / even, confirmed=True, estimate=1.0 / even)
+    achieved = names.value(counters, names.ACHIEVED_OCCUPANCY)
+    possible = names.value(counters, names.THEORETICAL_OCCUPANCY)
+    full = None if achieved is None or not possible else achieved / possible
+    if full is not None and full >= 1.0 / WORTH:
+        return None
+    return told(finding, (seen,), float("inf"), confirmed=False)
