@@ -107,6 +107,18 @@ def test_a_launch_inside_a_graph_is_chosen_by_its_number(name: str, kernel: str,
     assert verdict.state == "same", verdict.reason
 
 
+def test_candidates_for_a_kernel_in_a_graph_are_told_apart() -> None:
+    sweep = "f.values[i] = 0.25f *"
+    candidates = [
+        candidate("captured_solver", "wrong", sweep, "f.values[i] = 0.2502f *"),
+        candidate("captured_solver", "same", sweep, f"// nothing\n    {sweep}"),
+        candidate("captured_solver", "neighbour", sweep, f"f.values[i - 1] = 0; {sweep}"),
+    ]
+    with Judge(workload("captured_solver"), kernel="relax", settings=SETTINGS) as judge:
+        states = {v.candidate: v.state for v in judge.judge(candidates)}
+    assert states == {"wrong": "wrong", "same": "same", "neighbour": "wrong"}
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "kernel", "said"),
     [

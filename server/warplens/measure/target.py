@@ -55,7 +55,7 @@ def shares(surveyed: Sequence[SurveyedShape], defined: set[str]) -> tuple[Kernel
         KernelShare(
             mangled=name,
             qualified_name=qualified_name(name),
-            launches=sum(s.visitable for s in shapes),
+            launches=sum(s.runs for s in shapes),
             total_ns=sum(s.total_ns for s in shapes),
             share=sum(s.total_ns for s in shapes) / total if total else 0.0,
             shapes=len(shapes),
@@ -99,7 +99,7 @@ def choose(
         live=shape.mangled,
         compiled=twin,
         shape=shape,
-        launches=sum(s.visitable for s in shapes),
+        launches=sum(s.runs for s in shapes),
         share=sum(k.share for k in wanted),
         others=tuple(
             s

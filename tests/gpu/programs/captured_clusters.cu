@@ -5,7 +5,7 @@
 
 namespace cg = cooperative_groups;
 
-__global__ void __cluster_dims__(4) count(const int *values, int n, int bins, int *histogram) {
+__global__ void count(const int *values, int n, int bins, int *histogram) {
     extern __shared__ int mine[];
     const cg::cluster_group cluster = cg::this_cluster();
     const int each = bins / cluster.num_blocks();
@@ -43,10 +43,21 @@ int main() {
     cudaMemcpy(values, host.data(), n * sizeof(int), cudaMemcpyHostToDevice);
     cudaStream_t stream;
     cudaStreamCreate(&stream);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = 128;
+    config.blockDim = 512;
+    config.dynamicSmemBytes = bins / 4 * sizeof(int);
+    config.stream = stream;
+    cudaLaunchAttribute four_blocks;
+    four_blocks.id = cudaLaunchAttributeClusterDimension;
+    four_blocks.val.clusterDim.x = 4;
+    four_blocks.val.clusterDim.y = four_blocks.val.clusterDim.z = 1;
+    config.attrs = &four_blocks;
+    config.numAttrs = 1;
     cudaGraph_t graph;
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
     cudaMemsetAsync(histogram, 0, bins * sizeof(int), stream);
-    count<<<128, 512, bins / 4 * sizeof(int), stream>>>(values, n, bins, histogram);
+    if (cudaLaunchKernelEx(&config, count, static_cast<const int *>(values), n, bins, histogram) != cudaSuccess) return 4;
     void *arguments[] = {&histogram, &curve, &other, &bins, &rounds};
     cudaLaunchCooperativeKernel(reinterpret_cast<void *>(spread), dim3(64), dim3(256), arguments, 0, stream);
     if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) return 1;

@@ -26,7 +26,9 @@ bool is_sticky(CUresult status) {
         case CUDA_ERROR_LAUNCH_FAILED:
         case CUDA_ERROR_ECC_UNCORRECTABLE:
         case CUDA_ERROR_EXTERNAL_DEVICE:
+#if CUDA_VERSION >= 12080
         case CUDA_ERROR_CONTAINED:
+#endif
         case CUDA_ERROR_UNKNOWN: return true;
         default: return false;
     }

@@ -46,23 +46,21 @@ std::string own_obstacle(const Work& work) {
     return unknown ? unknown->what : "";
 }
 
-void find_obstacles(Executable& executable) {
+// Once per graph, not per change of a node: that makes no node of another kind.
+void index(Executable& executable) {
     executable.obstacles.clear();
-    executable.hidden = executable.refusal;
+    executable.places.clear();
     for (const Node& node : executable.nodes) {
         std::string obstacle = own_obstacle(node.work);
         if (obstacle == "a conditional node") executable.hidden = "it runs in the body of a conditional node";
         for (std::size_t i = 0; i < node.after.size() && obstacle.empty(); ++i)
             obstacle = executable.obstacles[node.after[i]];
+        executable.places[node.handle] = executable.obstacles.size();
         executable.obstacles.push_back(obstacle);
     }
 }
 
-Node* node_of(Executable& executable, CUgraphNode handle) {
-    auto found = std::find_if(executable.nodes.begin(), executable.nodes.end(),
-                              [&](const Node& node) { return node.handle == handle; });
-    return found == executable.nodes.end() ? nullptr : &*found;
-}
+void refuse(Executable& executable, const std::string& reason) { executable.refusal = executable.hidden = reason; }
 
 long memory_balance(const Nodes& nodes) {
     long balance = 0;
@@ -102,7 +100,7 @@ const std::vector<CUpti_CallbackId>& Executables::watched() {
 const Executable* Executables::find(CUgraphExec executable) const {
     static const std::string unseen = "a graph was made by a call that is not followed";
     static const std::string device = "graphs are launched from the device";
-    static const Executable of_unseen{{}, unseen, {}, unseen}, of_device{{}, device, {}, device};
+    static const Executable of_unseen{{}, unseen, {}, {}, unseen}, of_device{{}, device, {}, {}, device};
     if (device_launch_) return &of_device;
     auto found = all_.find(executable);
     return found == all_.end() ? &of_unseen : &found->second;
@@ -115,10 +113,10 @@ void Executables::made(CUgraphExec executable, CUgraph graph, unsigned long long
     try {
         entry.nodes = read_graph(graph, from_module_);
         leaves_memory_ = leaves_memory_ || memory_balance(entry.nodes) > 0;
+        index(entry);
     } catch (const std::exception& error) {
-        entry.refusal = error.what();
+        refuse(entry, error.what());
     }
-    find_obstacles(entry);
 }
 
 void Executables::replaced(Executable& executable, CUgraph graph) {
@@ -129,6 +127,7 @@ void Executables::replaced(Executable& executable, CUgraph graph) {
     // later calls name nodes of the graph that was instantiated
     for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i].handle = same ? executable.nodes[i].handle : nullptr;
     executable.nodes = std::move(fresh);
+    index(executable);
 }
 
 template <class Parameters>
@@ -144,6 +143,7 @@ void Executables::set_child(Executable& executable, Node& node, CUgraph graph) {
     if (fresh.size() != place - node.child || !same_form(executable.nodes, node.child, fresh))
         throw std::runtime_error("a child graph was replaced by one of another form");
     for (std::size_t i = 0; i < fresh.size(); ++i) executable.nodes[node.child + i].work = std::move(fresh[i].work);
+    index(executable);
 }
 
 #if CUDA_VERSION >= 12020
@@ -213,15 +213,13 @@ void Executables::change(CUpti_CallbackId id, const void* parameters) {
     if (found == all_.end() || !found->second.refusal.empty()) return;
     Executable& executable = found->second;
     try {
-        const bool whole = is_update(id);
-        Node* node = whole ? nullptr : node_of(executable, p.hNode);
-        if (whole) replaced(executable, as<cuGraphExecUpdate_v2_params>(parameters).hGraph);
-        else if (node) change_node(id, parameters, executable, *node);
-        else throw std::runtime_error("a node was changed that is not known");
+        if (is_update(id)) return replaced(executable, as<cuGraphExecUpdate_v2_params>(parameters).hGraph);
+        const auto place = executable.places.find(p.hNode);
+        if (place == executable.places.end()) throw std::runtime_error("a node was changed that is not known");
+        change_node(id, parameters, executable, executable.nodes[place->second]);
     } catch (const std::exception& error) {
-        executable.refusal = error.what();
+        refuse(executable, error.what());
     }
-    find_obstacles(executable);
 }
 
 void Executables::follow(CUpti_CallbackId id, const CUpti_CallbackData* call) {

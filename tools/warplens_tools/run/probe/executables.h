@@ -14,10 +14,11 @@ namespace warplens {
 
 struct Executable {
     Nodes nodes;
-    std::string refusal;                 // why its nodes are not known; "" if they are
+    std::string refusal;                        // why its nodes are not known; "" if they are
+    std::map<CUgraphNode, std::size_t> places;  // by the handle of the graph that was instantiated
     // Of every node: what of itself or before it cannot be run by itself; "" if nothing.
     std::vector<std::string> obstacles;
-    std::string hidden;                  // why kernels may run that are none of its nodes; "" if none do
+    std::string hidden;                         // why kernels may run that are none of its nodes; "" if none do
 };
 
 class Executables {

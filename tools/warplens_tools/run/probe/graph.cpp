@@ -71,15 +71,6 @@ std::vector<std::pair<CUgraphNode, std::vector<CUgraphNode>>> sorted(CUgraph gra
 CUfunction handle_of(const CUDA_KERNEL_NODE_PARAMS_v1& p) { return p.func; }
 CUfunction handle_of(const CUDA_KERNEL_NODE_PARAMS& p) { return p.func ? p.func : reinterpret_cast<CUfunction>(p.kern); }
 
-std::string name_of(CUfunction function) {
-    using GetName = CUresult (*)(const char**, CUfunction);
-    static const auto get = driver_function<GetName>("cuFuncGetName", 12030);
-    if (!get) throw std::runtime_error("the driver tells no kernel's name, as those of CUDA 12.3 and later do");
-    const char* name = nullptr;
-    check(get(&name, function), "cuFuncGetName");
-    return name ? name : "";
-}
-
 Arguments copied(CUfunction function, void** parameters, void** extra) {
     const auto places = signature(function);
     const std::uint8_t* buffer = nullptr;
@@ -107,6 +98,7 @@ KernelNode kernel_from(const Parameters& p, const KernelNode& before, const From
     std::copy(block, block + 3, launch.block);
     launch.shared = p.sharedMemBytes;
     kernel.name = name_of(launch.function);
+    if (kernel.name.empty()) throw std::runtime_error("the driver tells no kernel's name, as those of CUDA 12.3 and later do");
     kernel.arguments = copied(launch.function, p.kernelParams, p.extra);
     return kernel;
 }

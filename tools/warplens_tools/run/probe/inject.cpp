@@ -45,9 +45,11 @@ bool is_capture_begin(CUpti_CallbackId id) {
         case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
         case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
         case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
-        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
+        case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz: return true;
+#if CUDA_VERSION >= 12030
         case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph:
         case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz: return true;
+#endif
         default: return false;
     }
 }
@@ -58,9 +60,7 @@ bool is_capture_end(CUpti_CallbackId id) {
 
 std::string kernel_name(const CUpti_CallbackData* call, const Launch& launch, bool from_module) {
     if (call->symbolName) return call->symbolName;
-    const char* name = nullptr;
-    if (cuFuncGetName(&name, loaded(launch.function, from_module)) == CUDA_SUCCESS && name) return name;
-    return "";
+    return name_of(loaded(launch.function, from_module));
 }
 
 bool has_shape(const Launch& launch) {

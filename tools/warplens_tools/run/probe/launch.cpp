@@ -85,8 +85,9 @@ const std::vector<CUlaunchAttributeID>& attributes_of_kernels() {
         CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
         CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
         CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
-        CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
-        CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+        // headers before CUDA 12.8 have no names for these: the preferred cluster, the shared memory carve-out
+        static_cast<CUlaunchAttributeID>(11),
+        static_cast<CUlaunchAttributeID>(14),
     };
     return ids;
 }
@@ -133,6 +134,13 @@ CUfunction loaded(CUfunction handle, bool from_module) {
     if (!from_module && cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(handle)) == CUDA_SUCCESS)
         return function;
     return handle;
+}
+
+std::string name_of(CUfunction function) {
+    using GetName = CUresult (*)(const char**, CUfunction);
+    static const auto get = driver_function<GetName>("cuFuncGetName", 12030);
+    const char* name = nullptr;
+    return get && get(&name, function) == CUDA_SUCCESS && name ? name : "";
 }
 
 std::vector<ParameterPlace> signature(CUfunction function) {

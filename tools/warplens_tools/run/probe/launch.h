@@ -41,6 +41,9 @@ Launch launch_of(CUpti_CallbackId id, const CUpti_CallbackData* call);
 // cuModuleGetFunction are one already.
 CUfunction loaded(CUfunction handle, bool from_module);
 
+// Mangled; "" where the driver cannot tell.
+std::string name_of(CUfunction function);
+
 struct ParameterPlace {
     std::size_t offset, bytes;
     bool operator==(const ParameterPlace& o) const { return offset == o.offset && bytes == o.bytes; }

@@ -35,6 +35,11 @@ class SurveyedShape(_Record, frozen=True, tag="kernel"):
     obstacle: str = ""
 
     @property
+    def runs(self) -> int:
+        """Launches of every kind: its own, and those that graphs made of it."""
+        return self.launches + max(self.reachable, self.in_graphs)
+
+    @property
     def visitable(self) -> int:
         """Launches that a visit can choose among, in the order in which the program makes them."""
         return self.launches + self.reachable
