@@ -38,6 +38,7 @@ from tests.planted.scoring import (
     controls,
     examine,
     examine_recorded,
+    factors,
     planted,
     recordings_in,
     shares,
@@ -226,6 +227,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         score = examine_recorded(options.names, recordings, options.arch)
         rules = recorded_rules(recordings)
         sys.stdout.write(f"{table(score)}\n{rules_table(score, rules)}\n")
+        apart = factors(score)
+        if apart:
+            sys.stdout.write(
+                f"promised against gained: median factor {statistics.median(apart.values()):.2f}\n"
+            )
+        kept["factors"] = apart
         kept["rules"] = {o.program: rules_rank(o.slug, rules.get(f"{o.program}.cu")) for o in score.outcomes}
     else:
         score = examine(options.names, options.tier, options.arch)

@@ -2,10 +2,12 @@
 
     python tests/planted/record.py REPORTS [--into tests/planted/recordings]
     python tests/planted/record.py --gpu [--into FOLDER] [--seconds 300] [NAME …]
+    python tests/planted/record.py --gains planted.json
 
 REPORTS is an archive or a folder of Nsight Compute's reports, each named as its program (`chain_walk.ncu-rep`,
 `chain_walk.fixed.ncu-rep` or `chain_walk_fixed.ncu-rep`). With `--gpu` they are collected on this machine's card, as
-`warplens profile` collects them. A recording keeps what Warplens reads, and nothing else of a report.
+`warplens profile` collects them. A recording keeps what Warplens reads, and nothing else of a report. With
+`--gains` what each twin gained is taken from the figures of `evaluate.py --gpu --json`.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.planted.on_card import build_programs
-from tests.planted.scoring import RECORDINGS, controls, planted, twin_of
+from tests.planted.scoring import GAINS, RECORDINGS, controls, planted, twin_of
 
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.collect.ncu import NcuRequest, collect_counters
@@ -77,6 +81,14 @@ def _profiled(path: Path, built: Path, folder: Path, toolchain: Toolchain) -> It
             yield from collect_counters([str(built)], request, toolchain=toolchain, workdir=folder / "ncu")
 
 
+def keep_gains(figures: Path, into: Path) -> None:
+    """What the twins gained on a card, by program, with the card and the date."""
+    card = msgspec.json.decode(figures.read_bytes())["card"]
+    gained = {p["program"]: p["measured_gain"] for p in card["programs"] if p["measured_gain"] is not None}
+    kept = {"gpu": card["gpu"], "driver": card["driver"], "date": card["date"], "gains": gained}
+    (into / GAINS.name).write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+
+
 def main() -> int:
     """Record; see the module's text."""
     parser = argparse.ArgumentParser(
@@ -88,8 +100,11 @@ def main() -> int:
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--into", type=Path, default=RECORDINGS)
     parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--gains", type=Path)
     options = parser.parse_args()
     options.into.mkdir(parents=True, exist_ok=True)
+    if options.gains is not None:
+        keep_gains(options.gains, options.into)
     if options.gpu:
         sys.stdout.write("\n".join([*collect(options.what, options.into, options.seconds), "done"]) + "\n")
         return 0

@@ -29,6 +29,8 @@ from warplens_tools.evidence import Tier
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "recordings"
+#: What the twins gained on the card that the recordings are from.
+GAINS = RECORDINGS / "gains.json"
 _EXPECT = re.compile(r"//\s*expect:\s*([\w-]+)")
 _CLASS = re.compile(r"//\s*class:\s*(\w+)")
 LINES_APART = 2
@@ -147,6 +149,13 @@ def examine_recorded(names: Sequence[str], recordings: Mapping[str, Path], arch:
             options = ProfileOptions(reports=(recordings[path.name],), arch=arch or None)
             by_name[path.name] = profile_file(service, path, options).files[0]
     return _scored("counters", arch, programs, tuned, by_name)
+
+
+def factors(score: Score) -> dict[str, float]:
+    """Promised gain over what the twin gained on the card, or its inverse where that is above 1; by program."""
+    gained: dict[str, float] = msgspec.json.decode(GAINS.read_bytes())["gains"]
+    both = {o.program: (o.gain, gained[o.program]) for o in score.outcomes if o.gain and o.program in gained}
+    return {name: round(max(said / seen, seen / said), 2) for name, (said, seen) in both.items()}
 
 
 def recordings_in(folder: Path) -> dict[str, Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 from tests.planted.evaluate import rules_rank
 from tests.planted.on_card import recorded_rules
@@ -11,6 +13,7 @@ from tests.planted.scoring import (
     Outcome,
     Score,
     examine_recorded,
+    factors,
     planted,
     recordings_in,
 )
@@ -53,6 +56,12 @@ def test_the_class_is_what_the_hardware_did(score: Score, program: str) -> None:
 def test_recorded_twins_and_controls_are_silent(score: Score) -> None:
     assert [o.program for o in score.outcomes if o.twin_clean is False] == []
     assert [c for c in score.controls if c.warnings] == []
+
+
+def test_gains_are_promised_within_a_third(score: Score) -> None:
+    apart = factors(score)
+    assert len(apart) == len(RECORDED)
+    assert statistics.median(apart.values()) <= 1.33
 
 
 def test_nsight_computes_rules_name_far_fewer_causes_first(score: Score) -> None:

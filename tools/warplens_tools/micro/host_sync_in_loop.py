@@ -38,8 +38,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.launch_cost import LAUNCH_NS, WAIT_NS, Repeated, repeated_launch
-from warplens_tools.evidence import Observation, Tier
+from warplens_tools.cost.launch_cost import LAUNCH_NS, WAIT_NS, Repeated, duration_origin, repeated_launch
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_idle
@@ -80,7 +80,7 @@ def check(view: KernelView) -> Iterator[Finding]:
             if copies
             else "Remove it: launches to one stream run in order. Wait once, after the loop, before the host reads."
         ),
-        evidence=_observations(repeated, len(waits)),
+        evidence=_observations(view, repeated, len(waits)),
         gain=make_gain(ratio, 1.0, ratio) if known else None,
         related=(RelatedSpan(repeated.loop.span, "the loop"),),
     )
@@ -94,14 +94,14 @@ def wait_ratio(repeated: Repeated) -> float:
     return (kernels * repeated.duration_ns + WAIT_NS) / busy
 
 
-def _observations(repeated: Repeated, count: int) -> tuple[Observation, ...]:
+def _observations(view: KernelView, repeated: Repeated, count: int) -> tuple[Observation, ...]:
     seen = [Observation("source", "tree-sitter", "waits per iteration", float(count), "", 0.0)]
-    if repeated.duration_ns is not None and repeated.shape is not None:
-        tier: Tier = "binary" if repeated.shape.tier == "source" else repeated.shape.tier
+    if repeated.duration_ns is not None:
+        tier, origin = duration_origin(view)
         seen.append(
             Observation(
                 tier,
-                "bounded model" if tier == "binary" else repeated.shape.origin,
+                origin,
                 "duration of one launch",
                 round(repeated.duration_ns),
                 "ns",

@@ -54,10 +54,12 @@ def check(view: KernelView) -> Iterator[Finding]:
     if shape is None or compiled is None or binary is None or not runs_long(view):
         return
     found = theoretical_occupancy(view.kernel, view.model, compiled, view.gpu)
-    if found is None or not found.blocks or view.bottleneck.bound in ("memory", "unknown"):
+    # A tail leaves SMs idle: measured, such a kernel waits; by its code it still is what the full SMs are.
+    bounds = {vote.bound for vote in (view.bottleneck, view.bottleneck.analytic) if vote is not None}
+    if found is None or not found.blocks or bounds <= {"memory", "unknown"}:
         return
     sms = view.gpu.multiprocessors
-    at_once = sms if view.bottleneck.bound == "compute" else sms * found.blocks
+    at_once = sms if "compute" in bounds else sms * found.blocks
     waves = shape.blocks / at_once
     ratio = math.ceil(waves) / waves
     if waves <= 1.0 or ratio < REPORTED:

@@ -97,7 +97,7 @@ def judge(view: KernelView, finding: Finding) -> Finding | None:
     pipe = None if counters is None else busiest(counters, ("tensor",))
     if counters is None or pipe is None:
         return finding
-    idle = observed(counters, "tensor pipe, idle", 1.0 - min(pipe[1], 1.0), CONFIRMED)
+    idle = observed(counters, "tensor pipe idle", 1.0 - min(pipe[1], 1.0), CONFIRMED)
     return bounded(counters, finding, idle, ("tensor", *DRAM, *L1, *L2))
 
 

@@ -67,7 +67,7 @@ def judge_by_sectors(view: KernelView, finding: Finding) -> Finding | None:
     if not isinstance(wasted, _Waste):
         return finding if wasted else None
     left = busiest(counters, (*ARITHMETIC, *ISSUE)) or ("", 0.0)
-    kept = max(left, ("DRAM, for what is wanted", _wanted_dram(counters)), key=lambda unit: unit[1])
+    kept = max(left, ("DRAM, for what is wanted,", _wanted_dram(counters)), key=lambda unit: unit[1])
     return _spared(counters, finding, wasted, kept, stalled(counters, GLOBAL_STALLS))
 
 
@@ -134,9 +134,10 @@ def _spared(
         evidence.insert(0, observed(counters, "share of the time it concerns", share, CONFIRMED))
     if kept[1] > 0.0:
         most = min(most, 1.0 / kept[1])
-        evidence.insert(0, observed(counters, f"{kept[0]}, busy all the same", kept[1], 1.0 / WORTH))
+        evidence.insert(0, observed(counters, f"{kept[0]} busy, repaired or not", kept[1], 1.0 / WORTH))
     sure = share is None or share >= CONFIRMED
-    return told(finding, evidence, most, confirmed=sure, estimate=estimate)
+    words = f"{wasted.here:.3g} {wasted.seen.metric}"
+    return told(finding, evidence, most, words=words, confirmed=sure, proven=sure, estimate=estimate)
 
 
 def judge_by_local(view: KernelView, finding: Finding) -> Finding | None:
@@ -155,7 +156,9 @@ def judge_by_local(view: KernelView, finding: Finding) -> Finding | None:
     share = max(moved / (moved + rest), _executed_share(counters, _LOCAL_OPCODES))
     most = 1.0 / max(1.0 - share, 0.01)
     part = observed(counters, "share of local memory in sectors or instructions", share, CONFIRMED)
-    return told(finding, (part, seen), most, confirmed=share >= CONFIRMED)
+    words = f"local memory takes {share:.0%} of the sectors or the instructions"
+    sure = share >= CONFIRMED
+    return told(finding, (part, seen), most, words=words, confirmed=sure, proven=sure)
 
 
 def _executed_share(counters: CounterEvidence, opcodes: frozenset[str]) -> float:
@@ -191,7 +194,8 @@ def judge_by_metric(metric: str, *, least: float = float("-inf"), most: float = 
             return None
         unit = counters.units.get(metric, "%" if "pct" in metric else "")
         shown = Observation("counters", counters.origin, metric, round(seen, 2), unit, bound)
-        return told(finding, (shown,), float("inf"), confirmed=True)
+        words = f"{metric} {seen:.3g}{unit and ' ' + unit}"
+        return told(finding, (shown,), float("inf"), words=words, confirmed=True)
 
     return judge
 

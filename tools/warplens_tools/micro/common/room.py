@@ -69,7 +69,7 @@ def share_of(counters: CounterEvidence, own: Sequence[str], stalls: Sequence[str
     """The larger of the cause's two shares of the time; None where neither was measured."""
     unit, waits = busiest(counters, own), stalled(counters, stalls) if stalls else None
     if unit is not None and unit[1] >= (waits or 0.0):
-        return observed(counters, f"{unit[0]}, busy", unit[1], CONFIRMED)
+        return observed(counters, f"{unit[0]} busy", unit[1], CONFIRMED)
     if waits is None:
         return None
     named = [reason.replace("_", " ") for reason in stalls if counters.stalls.get(reason, 0.0) > 0.0]
@@ -80,7 +80,7 @@ def share_of(counters: CounterEvidence, own: Sequence[str], stalls: Sequence[str
 
 def observed(counters: CounterEvidence, metric: str, share: float, threshold: float) -> Observation:
     """A share of the launch, 0 to 1."""
-    return Observation("counters", counters.origin, metric, round(share, 3), "", threshold)
+    return Observation("counters", counters.origin, metric, round(share, 3), "", round(threshold, 3))
 
 
 def bounded(
@@ -107,10 +107,9 @@ def bounded(
     evidence = [seen, *shown]
     if left is not None and left[1] > 0.0:
         most = min(most, 1.0 / left[1])
-        evidence.insert(
-            0, observed(counters, f"{left[0]}, busy all the same", left[1], round(1.0 / WORTH, 2))
-        )
-    return told(finding, evidence, most, confirmed=share >= CONFIRMED)
+        evidence.insert(0, observed(counters, f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH))
+    words = f"{seen.metric} {share:.0%}"
+    return told(finding, evidence, most, words=words, confirmed=share >= CONFIRMED)
 
 
 def told(
@@ -118,19 +117,33 @@ def told(
     seen: Sequence[Observation],
     most: float,
     *,
+    words: str,
     confirmed: bool,
+    proven: bool = False,
     estimate: float | None = None,
 ) -> Finding:
-    """The finding with what was measured: its gain at most `most`, and `estimate` where the measurement gives one."""
+    """The finding with what was measured, also in `words`.
+
+    Args:
+        most: bounds its gain; below `WORTH` the finding is information.
+        confirmed: the measurement agrees with the cause, which makes it sure.
+        proven: it was counted at the cause itself, which makes it worth a warning whatever the tiers below said.
+        estimate: the gain, where the measurement gives one.
+    """
     gain = None if finding.gain is None else _capped(finding.gain, most, estimate)
     severity, sure = finding.severity, finding.confidence
     if most < WORTH:
         severity = "information" if severity != "hint" else severity
     elif confirmed:
-        severity = "warning" if gain is not None and gain.estimate >= WORTH else severity
         sure = "high"
+        severity = "warning" if proven and gain is not None and gain.estimate >= WORTH else severity
     return msgspec.structs.replace(
-        finding, severity=severity, confidence=sure, gain=gain, evidence=(*finding.evidence, *seen)
+        finding,
+        message=f"{finding.message} Measured: {words}.",
+        severity=severity,
+        confidence=sure,
+        gain=gain,
+        evidence=(*finding.evidence, *seen),
     )
 
 

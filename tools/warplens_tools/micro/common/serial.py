@@ -43,7 +43,7 @@ def judge_global_atomics(view: KernelView, finding: Finding) -> Finding | None:
     busy = slices[0]
     if busy < CONTRADICTED:
         return None
-    seen = observed(counters, names.BUSIEST_ATOMICS, busy, CONFIRMED)
+    seen = observed(counters, "atomic unit of the busiest L2 slice busy", busy, CONFIRMED)
     return _serial(counters, finding, seen, (*DRAM, *ARITHMETIC, *ISSUE), confirmed=busy >= CONFIRMED)
 
 
@@ -59,7 +59,7 @@ def judge_shared_atomics(view: KernelView, finding: Finding) -> Finding | None:
     share = max(path[1], stalled(counters, SHARED_STALLS) or 0.0)
     if share < CONTRADICTED:
         return None
-    seen = observed(counters, f"{path[0]}, busy", path[1], NEAR_ROOF)
+    seen = observed(counters, f"{path[0]} busy", path[1], NEAR_ROOF)
     if path[1] < NEAR_ROOF:
         waits = observed(counters, "stalls on shared memory", share, CONFIRMED)
         return bounded(counters, finding, waits, (*DRAM, *L2))
@@ -72,9 +72,12 @@ def _serial(
     left = busiest(counters, kept) or ("", 0.0)
     duration = names.value(counters, names.DURATION)
     least = max(left[1], LEAST_NS / duration if duration else 0.0, 1e-4)
-    evidence = (observed(counters, f"{left[0]}, busy all the same", left[1], 1.0 / WORTH), seen)
+    evidence = (observed(counters, f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH), seen)
     estimate = max(NEAR_ROOF / least, 1.0) if confirmed else None
-    return told(finding, evidence, 1.0 / least, confirmed=confirmed, estimate=estimate)
+    words = f"{seen.metric} {float(seen.value):.0%}"
+    return told(
+        finding, evidence, 1.0 / least, words=words, confirmed=confirmed, proven=confirmed, estimate=estimate
+    )
 
 
 def even_share(counters: CounterEvidence) -> float | None:
@@ -109,7 +112,7 @@ def judge_occupancy(view: KernelView, finding: Finding) -> Finding | None:
     most = 100.0 / achieved if achieved else float("inf")
     shown = Observation("counters", counters.origin, names.DRAM_THROUGHPUT, round(dram, 1), "%", ENOUGH_DRAM)
     if waits is None:
-        return told(finding, (shown,), most, confirmed=False)
+        return told(finding, (shown,), most, words=f"DRAM busy {dram:.0f} %", confirmed=False)
     seen = observed(counters, "stalls on long scoreboard", waits, CONFIRMED)
     return bounded(counters, finding, seen, EVERY, most=most, shown=(shown,))
 
@@ -124,11 +127,14 @@ def judge_waves(view: KernelView, finding: Finding) -> Finding | None:
     if counters is None or even is None:
         return finding
     seen = observed(counters, "SM active clocks, mean over most", even, 1.0 / WORTH)
+    words = f"the SMs had work for {even:.0%} of the clocks of the one that had it longest"
     if even <= 1.0 / WORTH:
-        return told(finding, (seen,), 1.0 / even, confirmed=True, estimate=1.0 / even)
+        return told(
+            finding, (seen,), 1.0 / even, words=words, confirmed=True, proven=True, estimate=1.0 / even
+        )
     achieved = names.value(counters, names.ACHIEVED_OCCUPANCY)
     possible = names.value(counters, names.THEORETICAL_OCCUPANCY)
     full = None if achieved is None or not possible else achieved / possible
     if full is not None and full >= 1.0 / WORTH:
         return None
-    return told(finding, (seen,), float("inf"), confirmed=False)
+    return told(finding, (seen,), float("inf"), words=words, confirmed=False)
