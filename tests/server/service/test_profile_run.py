@@ -15,10 +15,20 @@ from warplens.service.profile_times import launch_timings
 from warplens.service.report import FileReport, Report
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.arch.load import load_architecture
+from warplens_tools.collect.ncu import NcuRequest
 from warplens_tools.collect.ncu_csv import require_csv
 from warplens_tools.errors import InputError
-from warplens_tools.evidence import Tier, TimelineEvidence
+from warplens_tools.evidence import (
+    BinaryEvidence,
+    CompiledKernel,
+    Instruction,
+    Resources,
+    Tier,
+    TimelineEvidence,
+)
 from warplens_tools.run.probe.records import SurveyedShape, read_records
+from warplens_tools.source.parse import parse
+from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).parents[3]
 SURVEY = ROOT / "tests/server/measure/recorded/affine-survey.jsonl"
@@ -154,3 +164,26 @@ def test_without_a_card_a_measured_tier_is_refused_with_its_remedy(
     (said,) = [u for u in report.unknown if u.what == f"{tier} tier of affine.cu"]
     assert said.why == "there is no CUDA GPU in this machine"
     assert "--import" in said.remedy
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "asked"),
+    [
+        ("HGMMA", ("R24", "gdesc[UR8]", "R24"), {"tensor"}),
+        ("REDG", ("desc[UR4][R2.64]", "R15"), {"atomics"}),
+        ("LDC", ("R0", "c[0x3][R0]"), {"constants"}),
+        ("LDC", ("R0", "c[0x0][0x28]"), set()),
+        ("ATOMS", ("R3", "[R10]", "R2"), set()),
+        ("FFMA", ("R0", "R1", "R2", "R3"), set()),
+    ],
+)
+def test_counters_of_a_unit_are_asked_for_where_the_code_uses_it(
+    opcode: str, operands: tuple[str, ...], asked: set[str]
+) -> None:
+    (kernel,) = parse(SourceText("__global__ void k(float *a) { *a = 1; }"), "k.cu").kernels
+    code = (Instruction(0, opcode, (), operands),)
+    compiled = CompiledKernel("k", "k", "k", "sm_90", Resources(8), code)
+    binary = BinaryEvidence("k.cu", "sm_90", "nvcc", (), (compiled,), disassembled=True)
+    request = profile_collect.ncu_request(binary, kernel)
+    assert {n for n in ("tensor", "atomics", "constants") if getattr(request, n)} == asked
+    assert profile_collect.ncu_request(None, kernel) == NcuRequest("k")

@@ -42,7 +42,8 @@ from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_metric
+from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
+from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.float_literals import REWRITE
 from warplens_tools.sass.attribution import hottest_line, weights
@@ -177,5 +178,8 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("compute", "latency", "memory"),
     check=check,
-    judge=judge_by_metric(names.COMPUTE_PIPES["FP64"], least=FP64_USED),
+    judge=judge_by_all(
+        judge_by_metric(names.COMPUTE_PIPES["FP64"], least=FP64_USED),
+        judge_by_room(own=("FP64", *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
+    ),
 )

@@ -45,7 +45,8 @@ from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_metric
+from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
+from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, L1, L2, judge_by_room
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
@@ -132,5 +133,8 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute",),
     check=check,
-    judge=judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
+    judge=judge_by_all(
+        judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
+        judge_by_room(own=("XU",), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
+    ),
 )

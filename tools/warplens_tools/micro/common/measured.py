@@ -194,8 +194,7 @@ def judge_by_metric(metric: str, *, least: float = float("-inf"), most: float = 
             return None
         unit = counters.units.get(metric, "%" if "pct" in metric else "")
         shown = Observation("counters", counters.origin, metric, round(seen, 2), unit, bound)
-        words = f"{metric} {seen:.3g}{unit and ' ' + unit}"
-        return told(finding, (shown,), float("inf"), words=words, confirmed=True)
+        return msgspec.structs.replace(finding, confidence="high", evidence=(*finding.evidence, shown))
 
     return judge
 
