@@ -29,7 +29,7 @@ from warplens_tools.arch.load import driver_version, load_gpu
 from warplens_tools.collect.toolchain import resolve_toolchain, tool_version
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.planted.on_card import Rules, Run, ask_rules, names_cause, recorded_rules, time_programs
+from tests.planted.on_card import OUTSIDE, Rules, Run, ask_rules, names_cause, recorded_rules, time_programs
 from tests.planted.record import collect, convert
 from tests.planted.scoring import (
     RECORDINGS,
@@ -47,7 +47,7 @@ from tests.planted.scoring import (
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One planted program on the card. Times in microseconds."""
+    """One planted program on the card. Times in microseconds: of the kernel, or of the whole timeline (`OUTSIDE`)."""
 
     program: str
     kernel: str
@@ -112,7 +112,8 @@ def measure(score: Score, names: Sequence[str], seconds: float, keep: Path | Non
     programs, tuned = planted(names), controls(names)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        runs = time_programs([*programs, *map(twin_of, programs), *tuned], folder, gpu.arch)
+        outside = {n for o in score.outcomes if o.slug in OUTSIDE for n in _files(o)}
+        runs = time_programs([*programs, *map(twin_of, programs), *tuned], folder, gpu.arch, outside)
         asked = [(f"{o.program}.cu", o.kernel.rsplit("::", 1)[-1]) for o in score.outcomes]
         asked += [(p.name, max(k, key=lambda n: k[n])) for p in tuned if (k := runs[p.name].kernels)]
         rules = ask_rules(asked, folder, deadline, keep)
@@ -130,9 +131,11 @@ def measure(score: Score, names: Sequence[str], seconds: float, keep: Path | Non
 
 def _measured(outcome: Outcome, runs: dict[str, Run], rules: Rules | None) -> Measured:
     kernel = outcome.kernel.rsplit("::", 1)[-1]
-    run, twin = runs[f"{outcome.program}.cu"], runs[f"{outcome.program}.fixed.cu"]
-    before = run.kernels.get(kernel)
-    after = twin.kernels.get(kernel, sum(twin.kernels.values()) or None)
+    run, twin = (runs[name] for name in _files(outcome))
+    before, after = run.span, twin.span
+    if outcome.slug not in OUTSIDE:
+        before = run.kernels.get(kernel)
+        after = twin.kernels.get(kernel, sum(twin.kernels.values()) or None)
     gained = before / after if before and after else None
     factor = outcome.gain / gained if outcome.gain and gained else None
     said = rules.advice if rules is not None else ()
@@ -148,6 +151,11 @@ def _measured(outcome: Outcome, runs: dict[str, Run], rules: Rules | None) -> Me
         ncu_first=said[0][0] if said else "",
         problem="; ".join(filter(None, (run.problem, twin.problem, rules.problem if rules else ""))),
     )
+
+
+def _files(outcome: Outcome) -> tuple[str, str]:
+    """The planted program and its twin."""
+    return f"{outcome.program}.cu", f"{outcome.program}.fixed.cu"
 
 
 def rules_rank(slug: str, rules: Rules | None) -> int | None:

@@ -1,7 +1,9 @@
 """Times the planted programs, their twins and the controls on a GPU, and asks Nsight Compute's own rules.
 
-Durations are CUPTI's, of every launch of the program's own run; the shortest counts, as programs are run
-side by side to save the card's time and another one's copies may fall between.
+Durations are CUPTI's, of every launch of the program's own run; the shortest counts. Programs are run side by side to
+save the card's time; one whose launches are so long that another program takes its turn in them is run again alone.
+Where the cause stands outside the kernel (transfers, launches, waits) the whole timeline counts, from the first thing
+the device does to the end of the last, of a program that runs alone.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ import re
 import subprocess
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
 from warplens.measure.survey import survey
+from warplens_tools.collect.cupti import trace_timeline
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import read_recording
@@ -28,6 +31,13 @@ from warplens_tools.run.probe.visit import Command
 #: Seconds for one program, and for one under Nsight Compute.
 PROGRAM_LIMIT, NCU_LIMIT = 60.0, 60.0
 SIDE_BY_SIDE = 6
+#: Microseconds of a launch from which programs side by side take turns in it: half of the time slice of 2 ms that
+#: `nvidia-smi compute-policy` names as the default.
+SLICE_US = 1_000.0
+#: Runs of a program whose whole timeline counts.
+TRACES = 3
+#: Causes outside the kernel: what removing them gains does not show in the kernel's own time.
+OUTSIDE = frozenset({"pageable-transfer", "serial-copies", "host-sync-in-loop", "launch-overhead"})
 _SECTIONS = (
     "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "ComputeWorkloadAnalysis",
     "WarpStateStats", "SchedulerStats", "SourceCounters", "Occupancy", "LaunchStats", "InstructionStats",
@@ -71,6 +81,8 @@ class Run(msgspec.Struct, frozen=True):
     program: str
     #: Shortest launch by kernel name; 0 launches where the program failed.
     kernels: dict[str, float]
+    #: From the device's first activity to the end of its last; None where that was not asked.
+    span: float | None = None
     problem: str = ""
 
 
@@ -84,13 +96,20 @@ class Rules(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def time_programs(paths: Sequence[Path], folder: Path, arch: str) -> dict[str, Run]:
-    """Build and time programs; by file name."""
+def time_programs(
+    paths: Sequence[Path], folder: Path, arch: str, outside: Collection[str] = ()
+) -> dict[str, Run]:
+    """Build and time programs; by file name. Those named in `outside` by their whole timeline too."""
     library = probe_library(resolve_toolchain())
     built = build_programs(paths, folder, arch)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        runs = pool.map(lambda p: _time(p, built[p], library, folder), paths)
-    return {p.name: r for p, r in zip(paths, runs, strict=True)}
+        runs = dict(zip(paths, pool.map(lambda p: _time(p, built[p], library, folder), paths), strict=True))
+    for path, run in runs.items():
+        if max(run.kernels.values(), default=0.0) >= SLICE_US:
+            runs[path] = _time(path, built[path], library, folder)
+        if path.name in outside and not run.problem:
+            runs[path] = _traced(runs[path], built[path], library, folder)
+    return {path.name: run for path, run in runs.items()}
 
 
 def build_programs(paths: Sequence[Path], folder: Path, arch: str) -> dict[Path, Path]:
@@ -113,7 +132,7 @@ def _time(path: Path, built: Path, library: Path, folder: Path) -> Run:
     try:
         shapes = survey(Command((str(built),), str(folder)), library, folder, PROGRAM_LIMIT)
     except WarplensError as error:
-        return Run(path.name, {}, str(error))
+        return Run(path.name, {}, problem=str(error))
     kernels: dict[str, float] = {}
     for shape in shapes:
         name = _plain(shape.mangled)
@@ -121,6 +140,19 @@ def _time(path: Path, built: Path, library: Path, folder: Path) -> Run:
             least = min(shape.samples) / 1e3
             kernels[name] = min(least, kernels.get(name, least))
     return Run(path.name, kernels)
+
+
+def _traced(run: Run, built: Path, library: Path, folder: Path) -> Run:
+    command = Command((str(built),), str(folder))
+    spans = []
+    try:
+        for _ in range(TRACES):
+            place = folder / f"{built.name}-trace"
+            seen = trace_timeline(command, library, workdir=place, gpu_name="", time_limit=PROGRAM_LIMIT)
+            spans.append(seen.span_ns / 1e3)
+    except WarplensError as error:
+        return msgspec.structs.replace(run, problem=str(error))
+    return msgspec.structs.replace(run, span=min(spans))
 
 
 def _plain(mangled: str) -> str:

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <vector>
 
+#include <cuda_pipeline.h>
+
 constexpr int kReceivers = 132, kSamples = 1 << 18, kWindow = 256, kTaps = 64;
 
 __constant__ float chirp[kTaps];
@@ -10,18 +12,22 @@ __constant__ float chirp[kTaps];
 // class: memory
 __global__ void __launch_bounds__(kWindow) compress(float *__restrict__ pulses, const float *__restrict__ echoes)
 {
-    __shared__ float window[kWindow + kTaps];
+    __shared__ float windows[2][kWindow + kTaps];
     const float *echo = echoes + size_t(blockIdx.x) * (kSamples + kTaps);
     float *pulse = pulses + size_t(blockIdx.x) * kSamples;
-    float next = echo[threadIdx.x], beyond = threadIdx.x < kTaps ? echo[kWindow + threadIdx.x] : 0.0f;
-    for (int start = 0; start < kSamples; start += kWindow) {
-        window[threadIdx.x] = next;
-        if (threadIdx.x < kTaps) window[kWindow + threadIdx.x] = beyond;
+    auto fetch = [&](int start, float *window) {
+        __pipeline_memcpy_async(window + threadIdx.x, echo + start + threadIdx.x, sizeof(float));
+        if (threadIdx.x < kTaps)
+            __pipeline_memcpy_async(window + kWindow + threadIdx.x, echo + start + kWindow + threadIdx.x, sizeof(float));
+        __pipeline_commit();
+    };
+    fetch(0, windows[0]);
+    for (int start = 0, now = 0; start < kSamples; start += kWindow, now ^= 1) {
+        // The last one is fetched again rather than branched around.
+        fetch(min(start + kWindow, kSamples - kWindow), windows[now ^ 1]);
+        __pipeline_wait_prior(1);
         __syncthreads();
-        if (start + kWindow < kSamples) {
-            next = echo[start + kWindow + threadIdx.x];
-            if (threadIdx.x < kTaps) beyond = echo[start + 2 * kWindow + threadIdx.x];
-        }
+        const float *window = windows[now];
         float sum = 0.0f;
 #pragma unroll
         for (int k = 0; k < kTaps; ++k) sum += chirp[k] * window[threadIdx.x + k];
