@@ -7,7 +7,7 @@ constexpr int kReceivers = 132, kSamples = 1 << 18, kWindow = 256, kTaps = 64;
 
 __constant__ float chirp[kTaps];
 
-// class: memory
+// class: latency
 __global__ void __launch_bounds__(kWindow) compress(float *__restrict__ pulses, const float *__restrict__ echoes)
 {
     __shared__ float window[kWindow + kTaps];

@@ -24,7 +24,6 @@ NOT_FIRST: dict[str, str] = {}
 OTHER_CLASS = {
     "blurred_lines": "L1 at 62 % and instruction issue at 60 % of their roofs are balanced",
     "camera_frames": "one launch lasts 7 us, too short to fill device memory; the marked class is the program's",
-    "pulse_compression": "one block an SM: no unit is busy, and its twin is no faster",
 }
 RECORDED = sorted(p.stem for p in planted() if p.name in recordings_in(RECORDINGS))
 

@@ -45,6 +45,38 @@ class Rates(msgspec.Struct, frozen=True):
     tensor_fma: dict[str, float] = {}
 
 
+class Costs(msgspec.Struct, frozen=True):
+    """What things cost that no rate tells, in clocks of the SM's clock. Measured by `tests/bench/bench_costs.py`."""
+
+    #: Of the whole card: one L2 slice's atomic on a sector; lanes that meet at a word take as many of them.
+    atomic: float
+    #: As `atomic`, where floating-point additions meet at one word: each waits for the sum before it.
+    atomic_float: float
+    #: Bytes of neighbouring addresses that one L2 slice serves.
+    slice_bytes: int
+    #: Of an SM: one lane's turn at a shared word, natively, and as a compare-and-swap among one warp's lanes.
+    shared_atomic: float
+    shared_swap: float
+    #: The compare-and-swap takes (warps that share the word) to this power times as long.
+    shared_swap_growth: float
+    #: L2 time of a sector that is written in part, over that of a whole one.
+    partial_write: float
+    #: Bytes that an L2 request for a single sector takes the time of.
+    request_bytes: float
+    #: Bytes that come from device memory for one missing sector, and whose time a sector takes that a store leaves
+    #: partly unwritten: it is read, joined and written back, turn and turn about.
+    fetch_bytes: int
+    partial_write_bytes: float
+    #: Cache lines that the L1 looks up at once.
+    lines_at_once: float
+    #: From a load to its value where many are on their way to device memory, and where the L2 has it.
+    memory_wait: float
+    l2_wait: float
+    #: Of the whole card: from one block's start to the next one's; and what a block's life takes beside its code.
+    block_start: float
+    block_life: float
+
+
 class Ceiling(msgspec.Struct, frozen=True):
     """One roof: a rate, its unit, and where it comes from."""
 
@@ -67,6 +99,7 @@ class Gpu(msgspec.Struct, frozen=True):
     arch: str
     limits: Limits
     rates: Rates
+    costs: Costs
     multiprocessors: int
     clock_hz: float
     l2_bytes: int

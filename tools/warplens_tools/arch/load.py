@@ -14,12 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from warplens_tools.arch.gpu import Ceiling, Gpu, Limits, Rates
+from warplens_tools.arch.gpu import Ceiling, Costs, Gpu, Limits, Rates
 from warplens_tools.collect.ceilings import with_calibration
 from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.run.process import run
 
 DEFAULT_ARCHITECTURE = "sm_90"
+#: Whose costs stand in for those of an architecture where they were not measured.
+_MEASURED = "sm_90"
 _FOLDER = Path(__file__).parent
 _QUERY_SECONDS = 30.0
 #: Bytes per clock per SM between L1 and L2 (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
@@ -47,6 +49,8 @@ class Architecture(msgspec.Struct, frozen=True):
     limits: Limits
     rates: Rates
     card: Card
+    #: None where they were not measured.
+    costs: Costs | None = None
 
 
 class Device(msgspec.Struct, frozen=True):
@@ -147,12 +151,19 @@ def load_architecture(name: str) -> Gpu:
         arch=normalize_architecture(name).rstrip("af"),
         limits=known.limits,
         rates=known.rates,
+        costs=_costs(known),
         multiprocessors=card.multiprocessors,
         clock_hz=clock,
         l2_bytes=int(card.l2_mib * 2**20),
         memory_bytes=int(card.memory_gib * 2**30),
         ceilings={"dram": dram, **_derived(known.rates, known.limits, card.multiprocessors, clock, source)},
     )
+
+
+def _costs(known: Architecture) -> Costs:
+    found = known.costs or _architecture(_MEASURED).costs
+    assert found is not None, f"{_MEASURED} has costs"
+    return found
 
 
 def _derived(rates: Rates, limits: Limits, count: int, clock: float, source: str) -> dict[str, Ceiling]:
@@ -192,6 +203,7 @@ def device_gpu(device: Device, *, driver: str = "", present: bool = True) -> Gpu
         arch=device.arch,
         limits=_device_limits(known.limits, device),
         rates=known.rates,
+        costs=_costs(known),
         multiprocessors=device.multiprocessors,
         clock_hz=clock,
         l2_bytes=device.l2_bytes,

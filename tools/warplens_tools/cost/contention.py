@@ -1,24 +1,33 @@
 """Time that atomics and indexed constants lose because lanes meet at one place, or part ways.
 
 Atomics on one address are done one after the other: in an L2 slice for global memory, in the SM for shared
-memory. The constant cache serves one address per pass, so lanes that read different words take turns.
+memory. A slice does a request's lanes on one sector at once if they name different words of it. The constant cache
+serves one address per pass, so lanes that read different words take turns.
 """
 
 from __future__ import annotations
 
+import collections
+import functools
+import math
+import random
 from collections.abc import Collection, Sequence
 
 import msgspec
 
+from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.waiting import standing_floor
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.finding import Gain
-from warplens_tools.launches import block_extents
-from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.launches import block_extents, block_threads
+from warplens_tools.memory.traffic import l2_bytes_per_clock
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, kernel_line, weights
 from warplens_tools.sass.banks import warp_lanes
 from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.pipes import access_bytes
 from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.sass.varying import lane_dependent
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.arguments import argument_values
 from warplens_tools.source.atomics import Atomic, atomics
@@ -30,15 +39,18 @@ from warplens_tools.source.varying import lane_names, mentions_lanes
 from warplens_tools.text import Span
 from warplens_tools.view import KernelView
 
-#: Clocks that one lane's atomic holds its address. Global: one a clock (Kepler GK110 whitepaper, "Atomic
-#: Memory Operations"). Shared: a read and a write natively (integers); as a compare-and-swap loop (floating
-#: point) about the latency of its load and swap over the warps that run it side by side. Not measured here.
-GLOBAL_CLOCKS, SHARED_CLOCKS, SHARED_LOOP_CLOCKS = 1.0, 2.0, 20.0
-#: Addresses that the L2 serves side by side: an order of magnitude, cards have 48 to 96 slices.
-L2_SLICES = 64
-#: Clocks of one pass of the constant cache: a request a clock, as for a conflict-free pass of shared memory.
-CONSTANT_CLOCKS = 1.0
+#: Clocks of one pass of the constant cache, and of one that misses it: an H200 took 1.2 a word of planted film_tone's
+#: 1 KB table, 2.8 of codon_scores' 2.3 KB. Its size: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+#: Microbenchmarking"; no later architecture is known to have more.
+CONSTANT_CLOCKS, CONSTANT_MISS_CLOCKS, CONSTANT_CACHE_BYTES = 1.2, 14.0, 2048
+#: Bytes an L2 slice gives per clock (A100 whitepaper: 5120 of 80 slices).
+_SLICE_BYTES_PER_CLOCK = 64
 _WORD = 4
+#: Requests drawn to see how lanes meet; parts per slice from which their spread is that of a normal distribution.
+_DRAWS, _MANY = 200, 20.0
+#: Threads of a block where the launch is not known: the usual number.
+_THREADS = 256
+_FLOATING = frozenset({"F32", "F64", "F16", "F16x2", "BF16", "BF16_V2", "FTZ"})
 _GLOBAL_OPCODES = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
 #: What a warp that adds up before its one atomic has on the line.
 _AGGREGATED = frozenset({"REDUX", "POPC", "UPOPC", "CREDUX"})
@@ -54,6 +66,8 @@ class Meeting(msgspec.Struct, frozen=True):
     places: int | None
     #: Clocks of one SM that one warp takes there, weighted as `sass.attribution.weights`.
     clocks: float
+    #: As `clocks`, of atomics on each block's own copy in shared memory, where data says which place they go to.
+    instead: float = 0.0
 
 
 class Constant(msgspec.Struct, frozen=True):
@@ -89,8 +103,10 @@ def _meeting(view: KernelView, atomic: Atomic, block: tuple[int, int, int] | Non
     own = atomic.index is not None and any(s.kind == "block" for s in atomic.index.symbols)
     lanes = max(1.0, warp / places)
     shared = atomic.space == "shared"
-    clocks = _shared_clocks(view, atomic, lanes) if shared else _global_clocks(view, atomic, places, own=own)
-    return Meeting(atomic, lanes, None if own and not shared else places, clocks)
+    if shared:
+        return Meeting(atomic, lanes, places, _shared_clocks(view, atomic, lanes))
+    clocks, instead = _global_clocks(view, atomic, places, own=own)
+    return Meeting(atomic, lanes, None if own else places, clocks, instead)
 
 
 def _spread(view: KernelView, atomic: Atomic, block: tuple[int, int, int] | None) -> int | None:
@@ -105,9 +121,13 @@ def _spread(view: KernelView, atomic: Atomic, block: tuple[int, int, int] | None
 
 
 def _lane_values(
-    view: KernelView, index: Form, known: dict[str, int], block: tuple[int, int, int] | None
+    view: KernelView, index: Form, known: dict[str, int], block: tuple[int, int, int] | None, warp: int = 0
 ) -> list[int] | None:
-    lanes = warp_lanes(block or (view.gpu.limits.warp_size, 1, 1), view.gpu.limits.warp_size)
+    size = view.gpu.limits.warp_size
+    x, y, _ = extents = block or (size, 1, 1)
+    lanes = warp_lanes(extents, size)
+    if warp:
+        lanes = [(n % x, n // x % y, n // (x * y)) for n in range(warp * size, (warp + 1) * size)]
     same = {s.name: known.get(s.name, 64) for s in index.symbols if s.kind not in ("thread", "derived")}
     found = []
     for x, y, z in lanes:
@@ -131,14 +151,71 @@ def _executions(
     )
 
 
-def _global_clocks(view: KernelView, atomic: Atomic, places: int, *, own: bool) -> float:
+def _global_clocks(view: KernelView, atomic: Atomic, places: int, *, own: bool) -> tuple[float, float]:
+    """`clocks` and `instead` of a meeting in global memory."""
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
-        return 0.0
+        return 0.0, 0.0
+    costs, warp = view.gpu.costs, view.gpu.limits.warp_size
     times = _executions(view, compiled, atomic.span, len(atomic.loops), _GLOBAL_OPCODES)
-    lanes = 1.0 if is_aggregated(view, atomic.span) else float(view.gpu.limits.warp_size)
-    side_by_side = L2_SLICES if own else min(places, L2_SLICES)
-    return times * lanes * GLOBAL_CLOCKS * view.gpu.multiprocessors / side_by_side
+    width = TYPE_BYTES.get(atomic.element_type, _WORD)
+    floating = any(
+        x.opcode in _GLOBAL_OPCODES and _FLOATING & set(x.modifiers)
+        for x in _on_line(view, compiled, atomic.span.line)
+    )
+    # Where each block has a place, as many places are in use as blocks run.
+    used = view.gpu.multiprocessors if own else places
+    turns, chain = 1.0, 1.0 / used
+    if not is_aggregated(view, atomic.span):
+        turns = sector_turns(warp, places, width, view.gpu.limits.sector_bytes)
+        chain = warp / places / (used if own else 1)
+    at_slices = turns * costs.atomic / slices_at_once(used * width, view.gpu)
+    clocks = max(at_slices, chain * (costs.atomic_float if floating else costs.atomic))
+    instead = 0.0
+    if places > 1 and atomic.index is None:
+        most = sector_turns(warp, places, width, places * width)
+        rivals = math.pow(_block_warps(view, compiled), costs.shared_swap_growth)
+        instead = most * (costs.shared_swap * rivals if floating else costs.shared_atomic)
+    return times * view.gpu.multiprocessors * clocks, times * instead
+
+
+@functools.cache
+def sector_turns(lanes: int, places: int, width: int, sector: int) -> float:
+    """Turns that L2 slices take for one request of `lanes` at random ones of `places` words of `width` bytes.
+
+    A sector's lanes at different words are served in one turn, those at one word in as many as they are. The mean of
+    many draws, always the same ones.
+    """
+    per_sector = max(1, sector // width)
+    draw = random.Random(0)
+    total = 0
+    for _ in range(_DRAWS):
+        at = collections.Counter(draw.randrange(places) for _ in range(lanes))
+        most: dict[int, int] = {}
+        for place, count in at.items():
+            most[place // per_sector] = max(most.get(place // per_sector, 0), count)
+        total += sum(most.values())
+    return total / _DRAWS
+
+
+def slices_at_once(span: int, gpu: Gpu) -> float:
+    """L2 slices that work side by side on `span` neighbouring bytes: parts over the parts of the fullest slice.
+
+    Addresses are dealt to slices by a hash, part by part: the fullest of `count` slices with `parts` has, of Poisson
+    draws, the mean of their maximum.
+    """
+    count = max(1.0, l2_bytes_per_clock(gpu) * gpu.multiprocessors / _SLICE_BYTES_PER_CLOCK)
+    parts = max(1.0, span / gpu.costs.slice_bytes)
+    mean = parts / count
+    if mean > _MANY:
+        return count * mean / (mean + 2.0 * math.sqrt(mean))
+    term = below = math.exp(-mean)
+    fullest: float = 0.0
+    for load in range(1, 64):
+        fullest += 1.0 - math.pow(below, count)
+        term *= mean / load
+        below = min(1.0, below + term)
+    return parts / max(1.0, fullest)
 
 
 def _shared_clocks(view: KernelView, atomic: Atomic, lanes: float) -> float:
@@ -146,12 +223,31 @@ def _shared_clocks(view: KernelView, atomic: Atomic, lanes: float) -> float:
     if compiled is None or not compiled.instructions:
         return 0.0
     times = _executions(view, compiled, atomic.span, len(atomic.loops), {"ATOMS"})
-    loop = any(
-        x.opcode == "ATOMS" and "CAST" in x.modifiers for x in _on_line(view, compiled, atomic.span.line)
-    )
-    if loop:
-        return times * lanes * SHARED_LOOP_CLOCKS
-    return times * SHARED_CLOCKS * (1.0 if is_aggregated(view, atomic.span) else lanes)
+    costs = view.gpu.costs
+    swaps = [
+        x for x in _on_line(view, compiled, atomic.span.line) if x.opcode == "ATOMS" and "CAST" in x.modifiers
+    ]
+    if not swaps:
+        return times * costs.shared_atomic * (1.0 if is_aggregated(view, atomic.span) else lanes)
+    # Every warp of the block that swaps the word in between makes the others try again.
+    rivals = 1 if _own_of_warp(view, atomic) else _block_warps(view, compiled)
+    words = max(access_bytes(x) for x in swaps) / _WORD
+    return times * lanes * costs.shared_swap * math.sqrt(words) * math.pow(rivals, costs.shared_swap_growth)
+
+
+def _block_warps(view: KernelView, compiled: CompiledKernel) -> int:
+    threads = block_threads(view.kernel, view.model, compiled) or _THREADS
+    return -(-threads // view.gpu.limits.warp_size)
+
+
+def _own_of_warp(view: KernelView, atomic: Atomic) -> bool:
+    """Whether the words of the block's second warp are others than those of its first."""
+    block = block_extents(view.kernel, view.model)
+    if atomic.index is None or block is None or math.prod(block) <= view.gpu.limits.warp_size:
+        return False
+    known = argument_values(parse_tree(view.text), view.model, view.kernel)
+    first, second = (_lane_values(view, atomic.index, known, block, warp) for warp in (0, 1))
+    return first is not None and second is not None and set(first).isdisjoint(second)
 
 
 def is_aggregated(view: KernelView, span: Span) -> bool:
@@ -202,15 +298,40 @@ def constant_clocks(view: KernelView, compiled: CompiledKernel, found: Sequence[
     """Weighted clocks of the constant cache's passes."""
     return sum(
         c.words
-        * CONSTANT_CLOCKS
+        * (CONSTANT_CLOCKS + CONSTANT_MISS_CLOCKS * _missed(c))
         * _executions(view, compiled, c.access.span, 9, {"LDC"})
         / _same_line(c, found)
         for c in found
     )
 
 
+def _missed(constant: Constant) -> float:
+    """Share of even draws from the table that its cache does not hold."""
+    sizes = getattr(constant.access.declared, "sizes", ())
+    if not sizes or None in sizes:
+        return 0.0
+    size: int = math.prod(sizes) * TYPE_BYTES.get(constant.access.element_type, _WORD)
+    return max(0.0, 1.0 - CONSTANT_CACHE_BYTES / size)
+
+
 def _same_line(constant: Constant, found: Sequence[Constant]) -> int:
     return sum(c.access.span.line == constant.access.span.line for c in found)
+
+
+def hidden_constants(view: KernelView, compiled: CompiledKernel) -> list[int]:
+    """Constant loads whose index differs between lanes and that only SASS shows, as in a function of the kernel."""
+    if divergent_constants(view):
+        return []
+    loads = [i for i, x in enumerate(compiled.instructions) if x.opcode == "LDC"]
+    differing = lane_dependent(compiled.instructions) if loads else frozenset()
+    return [i for i in loads if i in differing]
+
+
+def hidden_clocks(view: KernelView, compiled: CompiledKernel) -> float:
+    """Weighted clocks of `hidden_constants`, each lane with a word of its own."""
+    weight = weights(analyse(compiled.instructions))
+    words = float(view.gpu.limits.warp_size)
+    return sum(weight[i] for i in hidden_constants(view, compiled)) * words * CONSTANT_CLOCKS
 
 
 def serial_clocks(view: KernelView, compiled: CompiledKernel) -> dict[str, float]:
@@ -218,7 +339,7 @@ def serial_clocks(view: KernelView, compiled: CompiledKernel) -> dict[str, float
     return {
         "global atomics": sum(m.clocks for m in meetings(view, "global")),
         "shared atomics": sum(m.clocks for m in meetings(view, "shared")),
-        "constants": constant_clocks(view, compiled, divergent_constants(view)),
+        "constants": constant_clocks(view, compiled, divergent_constants(view)) + hidden_clocks(view, compiled),
     }
 
 
@@ -228,8 +349,9 @@ def serial_gain(view: KernelView, resource: str, after: float = 0.0) -> Gain | N
     if compiled is None or not compiled.instructions:
         return None
     weight = weights(analyse(compiled.instructions))
-    other = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
+    other = pipe_cycles(compiled.instructions, weight, view.gpu) | standing_floor(view, compiled, weight)
     serial = serial_clocks(view, compiled)
     before = other | serial
-    ratio = bound_ratio(before, before | {resource: serial[resource] * after})
+    instead = sum(m.instead for m in meetings(view, "global")) if resource == "global atomics" else 0.0
+    ratio = bound_ratio(before, before | {resource: serial[resource] * after + instead})
     return make_gain(ratio, 1.0, ratio)

@@ -8,6 +8,7 @@ warp uses it while the sector is still in a cache: `rest` says which.
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 import re
@@ -16,12 +17,13 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.arch.gpu import Limits
+from warplens_tools.arch.gpu import Gpu, Limits
 from warplens_tools.evidence import Tier
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.memory.address_evidence import pattern_of
-from warplens_tools.sass.banks import warp_lanes
+from warplens_tools.sass.addresses import AddressPattern
+from warplens_tools.sass.banks import warp_lanes, wavefronts
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.arguments import argument_values
 from warplens_tools.source.constants import UNKNOWN_DIM3
@@ -58,11 +60,18 @@ class WarpAccess(msgspec.Struct, frozen=True):
     sectors: int
     #: Sectors that hold the wanted bytes if they lay side by side.
     least: int
+    #: Of the sectors, those of which every byte is wanted.
+    whole: int
+    #: Share of the sectors that no other warp of the block touches too, each such counted once.
+    apart: float
     lines: int
+    #: Passes of the L1's banks, as of shared memory, where every line is there.
+    passes: int
     #: Distance between neighbouring lanes; None where it is not the same for all.
     stride: int | None
     rest: Rest
-    #: Sectors that must come from device memory for this request, what others use of them subtracted.
+    #: Sectors that must come from device memory for this request, what others use of them subtracted, and the
+    #: neighbours that come with them added.
     dram_sectors: float
     #: Whether the first byte stands where a sector begins.
     aligned: bool
@@ -95,7 +104,7 @@ def warp_accesses(view: KernelView) -> list[WarpAccess]:
     known = argument_values(parse_tree(view.text), view.model, view.kernel)
     tree = parse_tree(view.text)
     types = tuple(sorted(template_arguments(view).items()))
-    sites = (block, tuple(sorted(known.items())), types, view.gpu.limits.sector_bytes)
+    sites = (block, tuple(sorted(known.items())), types, view.gpu.limits, view.gpu.costs)
     key = ("warp accesses", view.kernel.span, view.kernel.name, *sites)
     found = tree.remembered(key, lambda: _warp_accesses(view, block, known))
     every = tree.remembered(("global accesses", *key[1:]), lambda: _global_accesses(view, block))
@@ -134,7 +143,10 @@ def _from_sass(view: KernelView, access: ArrayAccess, told: WarpAccess | None) -
         wanted=pattern.wanted,
         sectors=sectors,
         least=least,
+        whole=0 if sectors > least else least,
+        apart=1.0,
         lines=pattern.lines,
+        passes=_passes(view.gpu.limits, pattern),
         stride=pattern.stride,
         # Who else uses what is left of the sectors SASS does not tell: taken to be served from L1.
         rest="nobody" if sectors <= least else "block",
@@ -147,13 +159,19 @@ def _from_sass(view: KernelView, access: ArrayAccess, told: WarpAccess | None) -
     )
 
 
+def _passes(limits: Limits, pattern: AddressPattern) -> int:
+    if pattern.stride is None:
+        return pattern.lines
+    return wavefronts([lane * abs(pattern.stride) for lane in range(limits.warp_size)], pattern.width, limits)
+
+
 def _warp_accesses(
     view: KernelView, block: tuple[int, int, int] | None, known: dict[str, int]
 ) -> tuple[WarpAccess, ...]:
     tree = parse_tree(view.text)
     found = accesses(tree, view.kernel, block or UNKNOWN_DIM3)
     places = [p for a in found if a.space == "global" and (p := _place(tree, view, a)) is not None]
-    lanes = _Lanes(block or _ROW_BLOCK, known, view.gpu.limits)
+    lanes = _Lanes(block or _ROW_BLOCK, known, view.gpu)
     return tuple(w for p in places if (w := lanes.warp_access(p, places)) is not None)
 
 
@@ -195,9 +213,10 @@ def _member_uses(view: KernelView, access: ArrayAccess) -> dict[str, list[int]]:
 class _Lanes:
     """Evaluates index forms for the lanes of a warp."""
 
-    def __init__(self, block: tuple[int, int, int], known: Mapping[str, int], limits: Limits) -> None:
-        self.block, self.known, self.limits = block, known, limits
-        self.first = warp_lanes(block, limits.warp_size)
+    def __init__(self, block: tuple[int, int, int], known: Mapping[str, int], gpu: Gpu) -> None:
+        self.block, self.known, self.limits = block, known, gpu.limits
+        self.fetched = max(1, gpu.costs.fetch_bytes // gpu.limits.sector_bytes)
+        self.first = warp_lanes(block, self.limits.warp_size)
 
     def warp_access(self, place: _Place, every: Sequence[_Place]) -> WarpAccess | None:
         """The access; None where an address is unknown or hangs on what is unknown."""
@@ -220,11 +239,13 @@ class _Lanes:
         least = max(1, math.ceil(shape.wanted / self.limits.sector_bytes))
         used = sum(size for _, size in place.ranges)
         rest: Rest = "nobody"
+        apart = 1.0
         dram = float(len(shape.sectors))
         if len(shape.sectors) > least:
             siblings = self._siblings(place, every)
             union = _merged(p.ranges for p in siblings) if len(siblings) > 1 else place.ranges
             rest = self._rest(place, shape, siblings)
+            apart = self._apart(place)
             if rest in ("nobody", "fields"):
                 dram = self._shared_sectors(siblings)
             else:
@@ -235,10 +256,13 @@ class _Lanes:
             wanted=shape.wanted,
             sectors=len(shape.sectors),
             least=least,
+            whole=shape.whole,
+            apart=apart,
+            passes=wavefronts(shape.starts, min(r[1] for r in place.ranges), self.limits),
             lines=len({s * self.limits.sector_bytes // self.limits.cache_line_bytes for s in shape.sectors}),
             stride=_stride(shape.starts),
             rest=rest,
-            dram_sectors=min(dram, len(shape.sectors)),
+            dram_sectors=min(dram, len(shape.sectors) * self.fetched),
             aligned=shape.first % self.limits.sector_bytes == 0,
             element=place.element,
             used=min(used, place.element),
@@ -263,6 +287,9 @@ class _Lanes:
         for sibling in siblings:
             shape = self._shape(sibling, _PROBES[0])
             touched |= set(shape.sectors) if shape is not None else set()
+        if siblings[0].access.reads:
+            # Missing sectors come with their neighbours.
+            return len({s // self.fetched for s in touched}) * self.fetched / len(siblings)
         return len(touched) / max(1, len(siblings))
 
     def _rest(self, place: _Place, shape: _Shape, siblings: Sequence[_Place]) -> Rest:
@@ -293,6 +320,19 @@ class _Lanes:
             return False
         other = _shape(starts, place.ranges, self.limits)
         return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
+
+    def _apart(self, place: _Place) -> float:
+        """Sectors that the block touches over those that its warps touch, each for itself."""
+        x, y, z = self.block
+        size, values = self.limits.warp_size, self._values(place.access.index, _PROBES[0])
+        every = [(n % x, n // x % y, n // (x * y)) for n in range(x * y * z)]
+        touched: list[tuple[int, ...]] = []
+        for first in range(0, len(every), size):
+            starts = self._elements(place, values, every[first : first + size])
+            if starts is None:
+                return 1.0
+            touched.append(_shape(starts, place.ranges, self.limits).sectors)
+        return len(set().union(*touched)) / sum(map(len, touched))
 
     def _moves_inside(self, place: _Place, values: Mapping[str, int], name: str) -> bool:
         """Whether the next value of a symbol moves lanes by less than a sector."""
@@ -339,6 +379,8 @@ class _Shape(msgspec.Struct, frozen=True, order=True):
     first: int
     #: Bytes of one lane.
     width: int
+    #: Sectors of which every byte is wanted.
+    whole: int
 
 
 def _shape(starts: Sequence[int], ranges: Sequence[tuple[int, int]], limits: Limits) -> _Shape:
@@ -351,7 +393,12 @@ def _shape(starts: Sequence[int], ranges: Sequence[tuple[int, int]], limits: Lim
         end = max(end, high)
     first = min(low for low, _ in spans)
     width = sum(size for _, size in ranges)
-    return _Shape(tuple(starts), tuple(sorted(sectors)), wanted, first, width)
+    parts = collections.Counter[int]()
+    for low, high in spans:
+        for n in range(low // sector, (high - 1) // sector + 1):
+            parts[n] += min(high, (n + 1) * sector) - max(low, n * sector)
+    whole = sum(1 for n, filled in parts.items() if filled >= sector)
+    return _Shape(tuple(starts), tuple(sorted(sectors)), wanted, first, width, whole)
 
 
 def _stride(starts: Sequence[int]) -> int | None:

@@ -18,7 +18,7 @@ import msgspec
 
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import CompiledKernel, Instruction
-from warplens_tools.launches import block_extents, theoretical_occupancy
+from warplens_tools.launches import block_extents, grid_blocks, theoretical_occupancy
 from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
 from warplens_tools.memory.reuse import sweeps
 from warplens_tools.sass.attribution import kernel_line
@@ -33,6 +33,9 @@ from warplens_tools.view import KernelView
 #: What L2 gives of the rate of the SMs' ports, where it was not calibrated: an H200 gave 8.6 TB/s of the 16.7 TB/s
 #: of its ports (docs/benchmarks/calibrate.json); the A100 whitepaper states 5120 bytes per clock for 108 of 64.
 L2_OF_PORTS = 0.5
+#: Bytes of an SM's L1 that shared memory cannot take: 28 KB of 256, 192 and 128 on sm_90, sm_80 and sm_86 ("CUDA C++
+#: Programming Guide", the sections on the architectures).
+_L1_BESIDE_SHARED = 28 * 1024
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -45,12 +48,12 @@ class Traffic(msgspec.Struct, frozen=True):
     known: bool
     #: Bytes between L1 and L2 of what no L1 can keep.
     l2: float = 0.0
-    #: Cache lines that the L1 looks up, one per clock.
+    #: Clocks of the L1: passes over its banks, and look-ups of cache lines.
     lines: float = 0.0
 
 
 class _Request(msgspec.Struct, frozen=True):
-    """What one warp instruction moves: bytes of device memory, bytes of L2, lines of L1."""
+    """What one warp instruction moves: bytes of device memory, bytes of L2; and the clocks of the L1."""
 
     dram: float
     l2: float
@@ -64,39 +67,64 @@ def global_traffic(
     ideal: Collection[Span] = (),
 ) -> Traffic:
     """Global-memory traffic of one warp's pass; the accesses at spans `ideal` count as coalesced."""
-    by_line = _global_accesses(view)
-    for warp in warp_accesses(view):
-        for used in warp.lines_used:
-            if used != warp.access.span.line:
-                by_line.setdefault(used, []).append(warp.access)
-    by_span = {w.access.span: w for w in warp_accesses(view)}
-    varying = _varying(by_line)
-    thrashed = l1_overflows(view, compiled)
-    swept = frozenset(s.access.span for s in sweeps(view))
+    repeats = _Repeats(view)
+    missing = l1_misses(view, compiled)
     lower = upper = l2 = lines = 0.0
     known = True
     for instruction, weight in zip(compiled.instructions, weights, strict=True):
         if space_of(instruction) != "global":
             continue
-        line = kernel_line(instruction, view.model.path, view.kernel)
-        group = [a for a in by_line.get(line or 0, ()) if _matches(a, instruction)]
-        states = [a.span in swept or is_compulsory(a, varying) for a in group]
-        # An instruction is as likely any of its line's accesses as another.
-        compulsory = states.count(True) / len(states) if states and None not in states else 0.0
-        request = _request(instruction, [by_span.get(a.span) for a in group], view, thrashed, ideal)
+        group = repeats.accesses_of(instruction)
+        compulsory = repeats.compulsory(group)
+        request = _request(instruction, [repeats.by_span.get(a.span) for a in group], view, missing, ideal)
         upper += request.dram * weight
-        lower += request.dram * weight * compulsory
-        l2 += request.l2 * weight * compulsory
+        lower += request.dram * weight * (compulsory or 0.0)
+        l2 += request.l2 * weight * (compulsory or 0.0)
         lines += request.lines * weight
-        known = known and bool(states) and None not in states
+        known = known and compulsory is not None
     return Traffic(lower, upper, known, l2, lines)
+
+
+def compulsory_shares(view: KernelView, compiled: CompiledKernel) -> list[float | None]:
+    """By instruction: the share of its global accesses that no cache can serve; None where it is not known."""
+    repeats = _Repeats(view)
+    return [
+        repeats.compulsory(repeats.accesses_of(x)) if space_of(x) == "global" else None
+        for x in compiled.instructions
+    ]
+
+
+class _Repeats:
+    """The global accesses of the kernel's lines, and which of them touch an element again."""
+
+    def __init__(self, view: KernelView) -> None:
+        self.view = view
+        self.by_line = _global_accesses(view)
+        warps = warp_accesses(view)
+        for warp in warps:
+            for used in warp.lines_used:
+                if used != warp.access.span.line:
+                    self.by_line.setdefault(used, []).append(warp.access)
+        self.by_span = {w.access.span: w for w in warps}
+        self.varying = _varying(self.by_line)
+        self.swept = frozenset(s.access.span for s in sweeps(view))
+
+    def accesses_of(self, instruction: Instruction) -> list[ArrayAccess]:
+        """The accesses of its line that it may be."""
+        line = kernel_line(instruction, self.view.model.path, self.view.kernel)
+        return [a for a in self.by_line.get(line or 0, ()) if _matches(a, instruction)]
+
+    def compulsory(self, group: Sequence[ArrayAccess]) -> float | None:
+        """Share of the group that is compulsory: an instruction is as likely any of them as another."""
+        states = [a.span in self.swept or is_compulsory(a, self.varying) for a in group]
+        return states.count(True) / len(states) if states and None not in states else None
 
 
 def _request(
     instruction: Instruction,
     group: Sequence[WarpAccess | None],
     view: KernelView,
-    thrashed: bool,
+    missing: float,
     ideal: Collection[Span],
 ) -> _Request:
     """The mean over the accesses of its line, of which any may be this instruction's."""
@@ -107,7 +135,7 @@ def _request(
     if not known or len(known) < len(group):
         return plain
     found = [
-        _moved(w, size, is_store(instruction), thrashed, w.access.span in ideal, plain, view) for w in known
+        _moved(w, size, is_store(instruction), missing, w.access.span in ideal, plain, view) for w in known
     ]
     count = len(found)
     return _Request(
@@ -118,29 +146,46 @@ def _request(
 
 
 def _moved(
-    warp: WarpAccess, size: float, store: bool, thrashed: bool, ideal: bool, plain: _Request, view: KernelView
+    warp: WarpAccess, size: float, store: bool, missing: float, ideal: bool, plain: _Request, view: KernelView
 ) -> _Request:
     """What one access moves as an instruction of `size` bytes a warp."""
-    sector = view.gpu.limits.sector_bytes
+    limits, costs = view.gpu.limits, view.gpu.costs
+    sector = limits.sector_bytes
     wanted = min(float(warp.wanted), size)
     if ideal or warp.sectors <= warp.least:
-        return _Request(wanted, wanted, max(1.0, wanted / view.gpu.limits.cache_line_bytes))
+        return _Request(wanted, wanted, max(1.0, wanted / limits.cache_line_bytes))
     # A wide access that the compiler split into narrower ones touches all its sectors in each part.
     part = min(1.0, size / warp.wanted)
+    lines = max(plain.lines, float(warp.passes), warp.lines / costs.lines_at_once)
+    if store:
+        left = warp.rest == "nobody"
+        dram = warp.dram_sectors * (costs.partial_write_bytes if left else sector) * part
+        # A sector that a neighbouring warp completes at once costs no more than another request.
+        each = 1.0 if warp.rest == "block" else costs.partial_write
+        written = warp.whole + (warp.sectors - warp.whole) * each
+        return _Request(max(dram, wanted), written * sector, lines)
     dram = max(warp.dram_sectors * sector * part, wanted)
-    # Stores are written through; a read's leftover is served by L1 unless later or other warps need it too late.
-    through = store or warp.rest in ("nobody", "fields", "grid") or (warp.rest == "loop" and thrashed)
-    l2 = float(warp.sectors * sector) if through else wanted
-    return _Request(dram, l2, max(plain.lines, float(warp.lines)))
+    # A read's leftover is served by L1 unless later or other warps need it too late.
+    through = max(wanted, max(warp.sectors * sector, warp.lines * costs.request_bytes) * warp.apart)
+    kept = 1.0 - missing if warp.rest == "loop" else 0.0
+    return _Request(dram, wanted * kept + through * (1.0 - kept), lines)
 
 
-def l1_overflows(view: KernelView, compiled: CompiledKernel) -> bool:
-    """Whether one line per resident thread is more than the L1 holds."""
+def l1_misses(view: KernelView, compiled: CompiledKernel) -> float:
+    """Share of the lines that the L1 has lost before a thread comes back to them: a line per thread and stretch."""
     found = theoretical_occupancy(view.kernel, view.model, compiled, view.gpu)
     limits = view.gpu.limits
-    threads = found.warps * limits.warp_size if found is not None else limits.max_threads
-    shared = compiled.resources.shared_bytes * (found.blocks if found is not None else 1)
-    return threads * limits.cache_line_bytes > limits.shared_bytes - shared
+    threads, blocks = limits.max_threads, 1
+    if found is not None:
+        threads, blocks = found.warps * limits.warp_size, found.blocks
+    given = grid_blocks(view.kernel, view.model)
+    if given is not None and found is not None and found.blocks:
+        blocks = min(found.blocks, -(-given // view.gpu.multiprocessors))
+        threads = threads * blocks // found.blocks
+    walked = {w.access.name for w in warp_accesses(view) if w.rest == "loop" and w.access.reads}
+    needed = threads * limits.cache_line_bytes * max(1, len(walked))
+    holds = limits.shared_bytes + _L1_BESIDE_SHARED - compiled.resources.shared_bytes * blocks
+    return max(0.0, 1.0 - holds / needed) if needed else 0.0
 
 
 def dram_floor(

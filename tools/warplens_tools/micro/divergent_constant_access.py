@@ -37,17 +37,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.contention import CONSTANT_CLOCKS, constant_clocks, divergent_constants, serial_gain
-from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.contention import (
+    constant_clocks,
+    divergent_constants,
+    hidden_constants,
+    serial_gain,
+)
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import ARITHMETIC, CONSTANTS, DRAM, ISSUE, L1, L2, judge_by_room
-from warplens_tools.sass.attribution import hottest_line, weights
+from warplens_tools.sass.attribution import hottest_line
 from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.sass.varying import lane_dependent
 from warplens_tools.view import KernelView
 
 #: Words per request from which the lanes take turns.
@@ -95,18 +96,13 @@ def check(view: KernelView) -> Iterator[Finding]:
 
 
 def _hidden(view: KernelView) -> Iterator[Finding]:
-    """Constant loads whose index differs between lanes and that only SASS shows, as in a function of the kernel."""
+    """Those that only SASS shows."""
     compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not compiled.instructions or divergent_constants(view):
+    if compiled is None or binary is None or not compiled.instructions:
         return
-    differing = lane_dependent(compiled.instructions)
-    loads = [i for i, x in enumerate(compiled.instructions) if x.opcode == "LDC" and i in differing]
-    weight = weights(analyse(compiled.instructions))
-    words = float(view.gpu.limits.warp_size)
-    passes = sum(weight[i] for i in loads) * words * CONSTANT_CLOCKS
-    other = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
-    ratio = bound_ratio(other | {"constants": passes}, other | {"constants": passes * _SHARED_PASSES / words})
-    if not loads or ratio < WORTH:
+    loads = hidden_constants(view, compiled)
+    gain = serial_gain(view, "constants", _SHARED_PASSES / view.gpu.limits.warp_size) if loads else None
+    if gain is None or gain.estimate < WORTH:
         return
     line = hottest_line(compiled, analyse(compiled.instructions), loads, view.model.path, view.kernel)
     yield TOOL.finding(
@@ -127,7 +123,7 @@ def _hidden(view: KernelView) -> Iterator[Finding]:
                 "binary", binary.origin, "constant loads indexed by lane", float(len(loads)), "", 0.0
             ),
         ),
-        gain=make_gain(ratio, 1.0, ratio),
+        gain=gain,
     )
 
 

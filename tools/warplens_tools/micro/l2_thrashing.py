@@ -39,10 +39,10 @@ from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.waiting import standing_floor
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.memory.reuse import Sweep, sweeps
-from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
 from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, ISSUE, L1, L2, judge_by_room
@@ -53,6 +53,10 @@ from warplens_tools.view import KernelView
 
 #: L2 hit rate, per cent, from which the sweeps came from the cache after all.
 L2_HITS = 80.0
+
+
+#: What a sweep that is not repeated saves, the waits for its loads included.
+_SWEPT = ("dram", "l2", "l1 lines", "lsu", "waiting")
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -98,11 +102,9 @@ def _gain(view: KernelView, found: Sequence[Sweep]) -> Gain | None:
         return None
     weight = weights(analyse(compiled.instructions))
     pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
-    before = pipes | dram_floor(compiled, weight, view)
+    before = pipes | standing_floor(view, compiled, weight)
     once = min((s.trips for s in found if s.trips), default=2)
-    after = before | {
-        name: before[name] / once for name in ("dram", "l2", "l1 lines", "lsu") if name in before
-    }
+    after = before | {name: before[name] / once for name in _SWEPT if name in before}
     return make_gain(bound_ratio(before, after), 1.0, float(once))
 
 

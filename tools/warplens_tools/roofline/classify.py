@@ -17,12 +17,13 @@ import msgspec
 
 from warplens_tools.cost.contention import serial_clocks
 from warplens_tools.cost.launch_cost import launch_bound
+from warplens_tools.cost.waiting import waiting_floor
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
 from warplens_tools.launches import block_threads, grid_blocks
 from warplens_tools.memory.conflicts import conflicts, extra_passes
 from warplens_tools.memory.traffic import Traffic, dram_bytes_per_clock, floor_of, global_traffic
-from warplens_tools.roofline.measured import measured_vote
+from warplens_tools.roofline.measured import NEAR_ROOF, measured_vote
 from warplens_tools.roofline.votes import with_measured
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
@@ -34,6 +35,9 @@ from warplens_tools.view import KernelView
 #: 1 both are near their roofs and the class is mixed. Nsight Compute's speed-of-light rule calls units
 #: balanced within 10 percentage points; per-SM rates of the model are less exact than counters.
 CLEAR_LEAD = 1.25
+#: As many times the clocks of the busiest unit as waits need to be called the bound: below 60 % of every roof a launch
+#: is bound by latency (Nsight Compute's speed-of-light rule).
+WAITING_LEAD = 1.0 / NEAR_ROOF
 #: Resident warps per scheduler below which a stall can hardly be hidden: with dependent arithmetic of
 #: four clocks' latency ("CUDA C++ Programming Guide", "Multiprocessor Level") one warp fills a quarter.
 FEW_WARPS_PER_SCHEDULER = 1.0
@@ -130,6 +134,9 @@ def analytic_vote(view: KernelView, compiled: CompiledKernel, demand: Demand) ->
     if idle is not None:
         return idle
     low, high = demand.top(demand.dram_lower), demand.top(demand.dram_upper)
+    waiting = _waits(view, compiled, max(low[1], high[1]))
+    if waiting is not None:
+        return waiting
     low_class, high_class = _class_of(low), _class_of(high)
     seen = _observations(view, demand)
     if low_class == high_class:
@@ -182,6 +189,24 @@ def _too_little_work(view: KernelView, compiled: CompiledKernel) -> Vote | None:
         "source", "tree-sitter", "warps launched", float(warps), "", float(schedulers), "schedulers"
     )
     return Vote("latency", "high", reason, (seen,))
+
+
+def _waits(view: KernelView, compiled: CompiledKernel, busiest: float) -> Vote | None:
+    """Latency, where the resident warps cannot hide what each of them waits for."""
+    floor = waiting_floor(view, compiled)
+    longest = max(floor, key=lambda name: floor[name], default="")
+    if not longest or floor[longest] < WAITING_LEAD * busiest:
+        return None
+    times = f"{floor[longest] / busiest:.1f} times as long as its busiest unit works" if busiest else "all the time"
+    what = (
+        f"blocks of this little work start one after the other: that takes {times}"
+        if longest == "blocks"
+        else f"the warps that an SM holds do not hide what each waits for: results, loads and its start take {times}"
+    )
+    origin = view.evidence.binary.origin if view.evidence.binary is not None else ""
+    ratio = round(floor[longest] / max(busiest, 1.0), 2)
+    seen = Observation("binary", origin, "waits over the busiest unit's clocks", ratio, "", round(WAITING_LEAD, 2))
+    return Vote("latency", "medium", what, (seen,))
 
 
 def _observations(view: KernelView, demand: Demand) -> tuple[Observation, ...]:

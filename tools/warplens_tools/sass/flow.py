@@ -13,6 +13,8 @@ from warplens_tools.evidence import Instruction
 _ENDS = frozenset({"BRA", "BRX", "JMP", "EXIT", "RET", "KILL"})
 #: Opcodes that end a basic block at all; a CALL returns, so it does not.
 _BRANCHES = _ENDS | {"BREAK", "BSYNC"}
+#: Instructions of the compiler's retry loop at most: load, add, swap, compare, branch, and reconvergence.
+_RETRY = 16
 #: A predicate that a branch takes as an operand (`BRA.U !UP0, …` from sm_100 on).
 _TESTED = re.compile(r"!?U?P\d$")
 
@@ -76,13 +78,22 @@ _last: tuple[Sequence[Instruction], Flow] | None = None
 
 def _analyse(instructions: Sequence[Instruction]) -> Flow:
     blocks = _blocks(instructions)
-    loops = _nest(_natural_loops(blocks))
+    loops = _nest({h: b for h, b in _natural_loops(blocks).items() if not _is_retry(instructions, blocks, b)})
     depths = [0] * len(instructions)
     for loop in loops:
         for b in loop.blocks:
             for i in range(blocks[b].first, blocks[b].last + 1):
                 depths[i] = max(depths[i], loop.depth)
     return Flow(tuple(blocks), tuple(loops), tuple(depths))
+
+
+def _is_retry(instructions: Sequence[Instruction], blocks: Sequence[Block], body: set[int]) -> bool:
+    """Whether the loop is the compiler's own around a compare-and-swap of shared memory: it counts no trips.
+
+    That is how `atomicAdd` of a float becomes instructions. A loop that is itself around such a loop has more blocks.
+    """
+    inside = [instructions[i] for b in body for i in range(blocks[b].first, blocks[b].last + 1)]
+    return len(inside) <= _RETRY and any(x.opcode == "ATOMS" and "CAST" in x.modifiers for x in inside)
 
 
 def _blocks(instructions: Sequence[Instruction]) -> list[Block]:

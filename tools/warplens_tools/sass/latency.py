@@ -52,9 +52,12 @@ class Waits(msgspec.Struct, frozen=True):
     blamed: tuple[float, ...]
 
 
-def waits(instructions: Sequence[Instruction], gpu: Gpu, memory: float) -> Waits:
-    """A warp's pass through a stretch that it runs again and again; `memory` clocks for loads of global memory."""
-    warp = _Warp(gpu, memory)
+def waits(instructions: Sequence[Instruction], gpu: Gpu, memory: float | Sequence[float]) -> Waits:
+    """A warp's pass through a stretch that it runs again and again.
+
+    `memory`: clocks for loads of global memory, or for each instruction those if it is one.
+    """
+    warp = _Warp(gpu, [memory] * len(instructions) if isinstance(memory, float) else memory)
     ends = [warp.run(instructions) for _ in range(3)]
     return Waits(ends[-1] - ends[-2], tuple(warp.blamed))
 
@@ -62,7 +65,7 @@ def waits(instructions: Sequence[Instruction], gpu: Gpu, memory: float) -> Waits
 class _Warp:
     """A warp alone on its scheduler, from one issue to the next."""
 
-    def __init__(self, gpu: Gpu, memory: float) -> None:
+    def __init__(self, gpu: Gpu, memory: Sequence[float]) -> None:
         self.gpu, self.memory = gpu, memory
         self.now = 0.0
         self.blamed: list[float] = []
@@ -88,7 +91,7 @@ class _Warp:
         parts = SCHEDULERS if pipe in _PARTITIONED else 1
         self.free[pipe] = start + max(1.0, parts * instruction_cycles(instruction, pipe, self.gpu))
         for name in written:
-            self.ready[name] = (start + latency(instruction, self.memory), index)
+            self.ready[name] = (start + latency(instruction, self.memory[index]), index)
         self.now = start + 1.0
         if instruction.opcode == "BAR":
             self.now += BARRIER_CLOCKS

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.waiting import standing_floor
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.launches import block_extents
@@ -129,8 +130,8 @@ def sector_gain(view: KernelView, found: Iterable[WarpAccess]) -> Gain | None:
         return None
     weight = weights(analyse(compiled.instructions))
     pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
-    before = pipes | dram_floor(compiled, weight, view)
-    ratio = bound_ratio(before, pipes | dram_floor(compiled, weight, view, _spans(found)))
+    before = pipes | standing_floor(view, compiled, weight)
+    ratio = bound_ratio(before, pipes | standing_floor(view, compiled, weight, _spans(found)))
     return make_gain(ratio, 1.0, max(ratio, *(w.overfetch for w in found)))
 
 

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 import msgspec
 
 from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.waiting import standing_floor
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.address_evidence import patterns_of
 from warplens_tools.memory.coalescing import warp_accesses
-from warplens_tools.memory.traffic import dram_bytes_per_clock, dram_floor, l1_overflows, l2_bytes_per_clock
+from warplens_tools.memory.traffic import dram_bytes_per_clock, l1_misses, l2_bytes_per_clock
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.overfetch import REPORTED, WORTH, Cause
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
+from warplens_tools.sass.banks import wavefronts
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.pipes import access_bytes, is_load
 from warplens_tools.sass.throughput import pipe_cycles
@@ -30,6 +32,10 @@ from warplens_tools.view import KernelView
 _RECORD_BYTES = 128
 #: Neighbouring elements that one pass of a loop must read for the thread to walk a stretch of its own.
 _WALKED = 3
+_SECTOR = 32
+#: Passes of the L1 that a walk through stretches of unknown length takes: between the 9 of any length that is no
+#: multiple of 16 words and the 32 of multiples of 32 words (docs/benchmarks/costs.json), the geometric mean.
+_UNKNOWN_PASSES = 17.0
 #: A distance between lanes that only the launch knows: "4*lane*c[0x0][0x22c]".
 _SYMBOLIC = re.compile(r"lane\*(?!\d)|[A-Za-z)\]][\w.()\[\]]*\*lane\b")
 
@@ -44,6 +50,8 @@ class Scattered(msgspec.Struct, frozen=True):
     least: int
     #: Bytes between lanes; None where it is a run-time value, or each lane's own.
     stride: int | None
+    #: Whether the next pass of a loop goes on where a lane stopped.
+    walked: bool = False
 
     @property
     def overfetch(self) -> float:
@@ -107,7 +115,9 @@ def _of_line(
         elif walks and not pattern.form and i in differing:
             groups.setdefault(("chunk", 32, None), []).append(i)
     return [
-        Scattered(cause, line, tuple(found), sectors, access_bytes(compiled.instructions[found[0]]), stride)
+        Scattered(
+            cause, line, tuple(found), sectors, access_bytes(compiled.instructions[found[0]]), stride, walks
+        )
         for (cause, sectors, stride), found in groups.items()
     ]
 
@@ -167,19 +177,33 @@ def scattered_finding(view: KernelView, tool: MicroTool, cause: Cause, guidance:
     )  # fmt: skip
 
 
+def _passes(view: KernelView, found: Scattered) -> float:
+    """Of the L1's banks, where every line is there."""
+    if found.stride is None:
+        return _UNKNOWN_PASSES if found.cause == "chunk" else float(found.sectors)
+    limits = view.gpu.limits
+    return float(wavefronts([n * found.stride for n in range(limits.warp_size)], found.least, limits))
+
+
 def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Scattered]) -> Gain:
     """Bounds with these sectors moved and looked up, over the bounds with the fewest."""
     weight = weights(analyse(compiled.instructions))
-    base = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
-    kept = not l1_overflows(view, compiled)
+    base = pipe_cycles(compiled.instructions, weight, view.gpu) | standing_floor(view, compiled, weight)
+    costs, missing = view.gpu.costs, l1_misses(view, compiled)
     before, after = dict(base), dict(base)
     for s in found:
         times = sum(weight[i] for i in s.indices)
-        through = s.cause == "write" or not (kept and s.cause == "chunk")
-        for clocks, sectors in ((before, s.sectors), (after, s.least)):
-            clocks["l1 lines"] += times * max(1.0, min(32.0, sectors if sectors > s.least else sectors / 4))
-            clocks["l2"] += times * sectors * 32 / l2_bytes_per_clock(view.gpu) if through else 0.0
-            wanted = sectors if s.cause in ("field", "write") else s.least
-            clocks["dram"] += times * wanted * 32 / dram_bytes_per_clock(view.gpu)
+        least = s.least * _SECTOR
+        request = costs.partial_write * _SECTOR if s.cause == "write" else costs.request_bytes
+        lost = missing if s.walked and s.cause != "write" else 1.0
+        wanted = s.sectors * _SECTOR if s.cause in ("field", "write") else least
+        before["l1 lines"] += times * max(1.0, _passes(view, s), s.sectors / costs.lines_at_once)
+        after["l1 lines"] += times * max(1.0, s.least / costs.lines_at_once)
+        before["l2"] += (
+            times * (least * (1.0 - lost) + s.sectors * request * lost) / l2_bytes_per_clock(view.gpu)
+        )
+        after["l2"] += times * least / l2_bytes_per_clock(view.gpu)
+        before["dram"] += times * wanted / dram_bytes_per_clock(view.gpu)
+        after["dram"] += times * least / dram_bytes_per_clock(view.gpu)
     ratio = bound_ratio(before, after)
     return make_gain(ratio, 1.0, max([ratio, *(s.overfetch for s in found)]))
