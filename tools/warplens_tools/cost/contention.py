@@ -339,7 +339,8 @@ def serial_clocks(view: KernelView, compiled: CompiledKernel) -> dict[str, float
     return {
         "global atomics": sum(m.clocks for m in meetings(view, "global")),
         "shared atomics": sum(m.clocks for m in meetings(view, "shared")),
-        "constants": constant_clocks(view, compiled, divergent_constants(view)) + hidden_clocks(view, compiled),
+        "constants": constant_clocks(view, compiled, divergent_constants(view))
+        + hidden_clocks(view, compiled),
     }
 
 

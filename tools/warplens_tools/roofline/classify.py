@@ -197,7 +197,11 @@ def _waits(view: KernelView, compiled: CompiledKernel, busiest: float) -> Vote |
     longest = max(floor, key=lambda name: floor[name], default="")
     if not longest or floor[longest] < WAITING_LEAD * busiest:
         return None
-    times = f"{floor[longest] / busiest:.1f} times as long as its busiest unit works" if busiest else "all the time"
+    times = (
+        f"{floor[longest] / busiest:.1f} times as long as its busiest unit works"
+        if busiest
+        else "all the time"
+    )
     what = (
         f"blocks of this little work start one after the other: that takes {times}"
         if longest == "blocks"
@@ -205,7 +209,9 @@ def _waits(view: KernelView, compiled: CompiledKernel, busiest: float) -> Vote |
     )
     origin = view.evidence.binary.origin if view.evidence.binary is not None else ""
     ratio = round(floor[longest] / max(busiest, 1.0), 2)
-    seen = Observation("binary", origin, "waits over the busiest unit's clocks", ratio, "", round(WAITING_LEAD, 2))
+    seen = Observation(
+        "binary", origin, "waits over the busiest unit's clocks", ratio, "", round(WAITING_LEAD, 2)
+    )
     return Vote("latency", "medium", what, (seen,))
 
 
