@@ -14,6 +14,7 @@ from warplens.cli.main import EXIT_CLEAN, EXIT_FINDINGS
 from warplens.cli.text import print_report
 from warplens.service.profile import check_measured
 from warplens.service.report import FileReport, Report
+from warplens.service.sanitize import with_faults
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.evidence import Tier
 from warplens_tools.finding import SEVERITIES, Severity
@@ -27,6 +28,7 @@ def check(
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
     fail_on: Severity | Literal["never"] = "error",
     fix: Annotated[bool, Parameter(negative="")] = False,
+    sanitize: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Show what bounds each kernel and what to do about it, on the line.
 
@@ -45,9 +47,14 @@ def check(
         Exit with 1 when a finding is of this severity or worse; never to exit with 0.
     fix
         Apply the edits that answer the findings, and print them as a diff. They are unproven.
+    sanitize
+        Build and run each file's program under compute-sanitizer's memcheck, racecheck, initcheck and
+        synccheck too, which takes a GPU. A fault counts as an error.
     """
     service = Service(Path.cwd())
     report = check_measured(service, list(paths) or [Path()], CheckOptions(tier=tier, arch=arch))
+    if sanitize:
+        report = with_faults(service, report, progress=_say)
     if fix:
         apply_fixes(report)
     if format == "json":
@@ -57,12 +64,18 @@ def check(
     return EXIT_FINDINGS if reaches(report, fail_on) else EXIT_CLEAN
 
 
+def _say(message: str, _share: float | None = None) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"warplens: {message} …\n")
+
+
 def reaches(report: Report, fail_on: Severity | Literal["never"]) -> bool:
-    """Whether a finding is of severity `fail_on` or worse."""
+    """Whether a finding is of severity `fail_on` or worse; compute-sanitizer's faults are errors."""
     if fail_on == "never":
         return False
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-    return any(f.severity in failing for file in report.files for f in file.findings)
+    faulty = any(file.faults for file in report.files)
+    return faulty or any(f.severity in failing for file in report.files for f in file.findings)
 
 
 def apply_fixes(report: Report) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from warplens.service.report import FileReport, FindingReport, KernelReport, Report
+from warplens.service.report import FaultReport, FileReport, FindingReport, KernelReport, Report
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import LaunchTiming, Observation
 from warplens_tools.text import SourceText
@@ -42,7 +42,27 @@ def _print_file(console: Console, file: FileReport) -> None:
         for finding in file.findings:
             if finding.kernel == kernel.qualified_name:
                 _print_finding(console, finding, text)
+    for fault in file.faults or ():
+        _print_fault(console, fault, file.path)
+    if file.faults == ():
+        console.print(Text("  compute-sanitizer reports no fault", style="dim"))
     console.print()
+
+
+def _print_fault(console: Console, fault: FaultReport, path: str) -> None:
+    head = Text("  ")
+    if fault.place is not None:
+        elsewhere = "" if fault.place.path == path else f"{fault.place.path}:"
+        head.append(f"{elsewhere}{fault.place.line} ")
+    head.append("error", style=_COLOURS["error"])
+    head.append(f" {fault.tool}: ", style="bold")
+    head.append(fault.message + (f" in {fault.function}" if fault.function else ""))
+    console.print(head)
+    for place in fault.others:
+        console.print(Text(f"      other access  {place.path}:{place.line}", style="dim"))
+    told = "; ".join(filter(None, (fault.detail, f"{fault.count} times" if fault.count > 1 else "")))
+    if told:
+        console.print(Text(f"      {told}", style="dim"))
 
 
 def _print_kernel(console: Console, kernel: KernelReport) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from warplens.measure.sanitize import TOOLS, new_reports
+from warplens.measure.sanitize import new_reports
+from warplens_tools.collect.sanitizer import TOOLS
 from warplens_tools.collect.toolchain import Missing, Tool, Toolchain
 from warplens_tools.run.probe.visit import Command
 
@@ -19,6 +20,8 @@ case "$tool $(basename $program)" in
     "memcheck faulty"|"memcheck old_faulty") ;;
     "initcheck hangs") sleep 60 ;;
     "racecheck crashes") exit 3 ;;
+    "memcheck more_faulty") echo "========= Invalid __shared__ read of size 4 bytes"
+        echo "=========     at k(float *)+0x10" ;;
     *) echo "========= ERROR SUMMARY: 0 errors"; exit 0 ;;
 esac
 echo "========= Invalid __global__ write of size 4 bytes"
@@ -49,6 +52,8 @@ def test_only_faults_that_the_original_has_not_count(toolchain: Toolchain) -> No
     fault, _ = reports(toolchain, "/old", "/faulty")
     assert fault == "compute-sanitizer memcheck: Invalid __global__ write of size 4 bytes"
     assert reports(toolchain, "/old_faulty", "/faulty") == ("", races)
+    fault, _ = reports(toolchain, "/old_faulty", "/more_faulty")
+    assert fault == "compute-sanitizer memcheck: Invalid __shared__ read of size 4 bytes"
 
 
 def test_what_could_not_be_examined_is_named(toolchain: Toolchain) -> None:

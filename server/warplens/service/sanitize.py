@@ -1,0 +1,116 @@
+"""`check --sanitize`: compute-sanitizer's reports of a file's own program, on the file's lines."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from warplens.service.report import FaultReport, FileReport, Report
+from warplens.service.service import Service
+from warplens.service.workloads import require_main, workload_of
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.load import load_gpu
+from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
+from warplens_tools.collect.toolchain import Toolchain
+from warplens_tools.errors import CancelledError, MissingToolError, WarplensError
+from warplens_tools.evidence import SourceLine, Unknown
+from warplens_tools.run.build import build_program, start_command
+from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.run.probe.visit import Command, environment_of
+
+#: A program under the tools takes some ten to a hundred times its own time.
+SLOWER = 20
+
+
+def with_faults(
+    service: Service, report: Report, *, progress: Progress = no_progress, cancel: CancelToken | None = None
+) -> Report:
+    """The report with what compute-sanitizer says of each file's program; what it could not say is unknown.
+
+    Raises:
+        CancelledError: `cancel` was triggered.
+    """
+    files: list[FileReport] = []
+    unknown = list(report.unknown)
+    for file in report.files:
+        try:
+            faults, unseen = _faults(service, file.path, progress, cancel)
+        except CancelledError:
+            raise
+        except WarplensError as error:
+            faults, unseen = None, [Unknown(f"compute-sanitizer on {file.path}", str(error), error.remedy)]
+        files.append(msgspec.structs.replace(file, faults=faults))
+        unknown += unseen
+    return msgspec.structs.replace(report, files=tuple(files), unknown=tuple(dict.fromkeys(unknown)))
+
+
+def _faults(
+    service: Service, name: str, progress: Progress, cancel: CancelToken | None
+) -> tuple[tuple[FaultReport, ...] | None, list[Unknown]]:
+    path = Path(name).absolute()
+    loaded = service.settings_for(path)
+    toolchain = service.toolchain(loaded.settings)
+    toolchain.require("compute-sanitizer")
+    gpu = load_gpu(None)
+    if not gpu.present:
+        raise MissingToolError("there is no GPU here to run the program on", remedy="run `warplens doctor`")
+    unit = service.unit(path, loaded) or path
+    require_main(path, unit, loaded)
+    work = workload_of(path, unit, loaded)
+    with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
+        progress(f"building {path.name}", None)
+        built = build_program(work, toolchain=toolchain, arch=gpu.arch, folder=Path(folder), cancel=cancel)
+        start = start_command(work, built)
+        limit = max(120.0, SLOWER * work.time_limit)
+        found, unknown = _examined(start, gpu, toolchain, limit, progress, cancel)
+    return tuple(_report(fault, name) for fault in found), unknown
+
+
+def _examined(
+    start: Command,
+    gpu: Gpu,
+    toolchain: Toolchain,
+    time_limit: float,
+    progress: Progress,
+    cancel: CancelToken | None,
+) -> tuple[list[Fault], list[Unknown]]:
+    found: list[Fault] = []
+    unknown: list[Unknown] = []
+    for number, tool in enumerate(TOOLS):
+        progress(f"compute-sanitizer: {tool}", number / len(TOOLS))
+        try:
+            with gpu_lock(gpu.uuid, f"running {tool}", progress=progress, cancel=cancel):
+                found += examine(
+                    tool,
+                    start.arguments,
+                    toolchain=toolchain,
+                    cwd=Path(start.directory),
+                    env=environment_of(start),
+                    time_limit=time_limit,
+                    cancel=cancel,
+                ).faults
+        except CancelledError:
+            raise
+        except WarplensError as error:
+            unknown.append(Unknown(f"what {tool} sees", str(error), error.remedy))
+    return found, [*unknown, RACES]
+
+
+def _report(fault: Fault, path: str) -> FaultReport:
+    return FaultReport(
+        tool=fault.tool,
+        message=fault.message,
+        function=fault.function,
+        place=_here(fault.place, path) if fault.place is not None else None,
+        others=tuple(_here(place, path) for place in fault.others),
+        detail=fault.detail,
+        count=fault.count,
+    )
+
+
+def _here(place: SourceLine, path: str) -> SourceLine:
+    """The file itself by the name it was asked for; others as the line table names them."""
+    return SourceLine(path, place.line) if Path(place.path).name == Path(path).name else place
