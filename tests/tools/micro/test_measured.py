@@ -261,7 +261,7 @@ def test_the_busiest_slice_of_l2_decides_contention() -> None:
 
 
 def test_the_path_of_shared_atomics_decides_contention() -> None:
-    crowded = with_units(counted(), L1=98.0, DRAM=15.0)
+    crowded = with_units(counted({"short_scoreboard": 0.7, "wait": 0.3}), L1=98.0, DRAM=15.0)
     finding = judged(shared_atomic_contention.TOOL, view_of("tr", counters=crowded))
     assert finding is not None
     assert finding.gain == Gain(4.0, 1.0, 6.67)

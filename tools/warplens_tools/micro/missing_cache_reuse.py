@@ -52,7 +52,16 @@ from warplens_tools.memory.hidden_reuse import hidden_rereads
 from warplens_tools.memory.reuse import Reread, rereads
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, bounded, share_of
+from warplens_tools.micro.common.room import (
+    ARITHMETIC,
+    DRAM,
+    GLOBAL_STALLS,
+    L1,
+    L2,
+    bounded,
+    busiest,
+    share_of,
+)
 from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.flow import analyse
@@ -198,7 +207,7 @@ def _observations(view: KernelView, worst: Reread) -> tuple[Observation, ...]:
 
 
 def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """How busy the caches and their queues are with the loads: busy, arithmetic is what a tile leaves.
+    """How busy the caches and their queues are with the loads: near L1's roof, arithmetic is what a tile leaves.
 
     DRAM traffic stays only where the caches hit; else it is made of what a tile would keep.
     """
@@ -209,7 +218,8 @@ def judge(view: KernelView, finding: Finding) -> Finding | None:
     hits = [names.value(counters, rate) for rate in (names.L1_HIT_RATE, names.L2_HIT_RATE)]
     hit = any(rate is not None and rate >= MOSTLY_HITS for rate in hits)
     told = bounded(counters, finding, seen, (*ARITHMETIC, *DRAM) if hit else ARITHMETIC)
-    if told is None or told.gain is None or float(seen.value) < NEAR_ROOF:
+    path = busiest(counters, L1)
+    if told is None or told.gain is None or path is None or path[1] < NEAR_ROOF:
         return told
     return msgspec.structs.replace(told, gain=make_gain(told.gain.high, 1.0, told.gain.high))
 

@@ -48,7 +48,7 @@ def judge_global_atomics(view: KernelView, finding: Finding) -> Finding | None:
 
 
 def judge_shared_atomics(view: KernelView, finding: Finding) -> Finding | None:
-    """The busy share of L1's data path, or stalls on it: neither contradicts contention, a busy path confirms it.
+    """The busy share of L1's data path, and stalls on it: neither contradicts contention, both confirm it.
 
     Retries of an addition that compares and swaps take issue slots and arithmetic as well; what remains is global.
     """
@@ -56,14 +56,13 @@ def judge_shared_atomics(view: KernelView, finding: Finding) -> Finding | None:
     path = None if counters is None else busiest(counters, L1)
     if counters is None or path is None:
         return finding
-    share = max(path[1], stalled(counters, SHARED_STALLS) or 0.0)
-    if share < CONTRADICTED:
-        return None
-    seen = observed(counters, f"{path[0]} busy", path[1], NEAR_ROOF)
-    if path[1] < NEAR_ROOF:
-        waits = observed(counters, "stalls on shared memory", share, CONFIRMED)
-        return bounded(counters, finding, waits, (*DRAM, *L2))
-    return _serial(counters, finding, seen, (*DRAM, *L2), confirmed=True)
+    waits = stalled(counters, SHARED_STALLS)
+    if path[1] >= NEAR_ROOF and (waits is None or waits >= CONFIRMED):
+        seen = observed(counters, f"{path[0]} busy", path[1], NEAR_ROOF)
+        return _serial(counters, finding, seen, (*DRAM, *L2), confirmed=True)
+    share = path[1] if waits is None else waits
+    seen = observed(counters, "stalls on shared memory", share, CONFIRMED)
+    return bounded(counters, finding, seen, (*DRAM, *L2))
 
 
 def _serial(
@@ -120,7 +119,7 @@ def judge_occupancy(view: KernelView, finding: Finding) -> Finding | None:
 def judge_waves(view: KernelView, finding: Finding) -> Finding | None:
     """SMs that had work for less time than the one that had it longest: the gain is what they lacked.
 
-    Even SMs whose warp slots stayed full to the end contradict a tail; even SMs alone do not.
+    Even SMs whose warp slots stayed full to the end contradict a tail; even SMs alone bound it by the slots left empty.
     """
     counters = view.evidence.counters
     even = None if counters is None else even_share(counters)
@@ -134,7 +133,8 @@ def judge_waves(view: KernelView, finding: Finding) -> Finding | None:
         )
     achieved = names.value(counters, names.ACHIEVED_OCCUPANCY)
     possible = names.value(counters, names.THEORETICAL_OCCUPANCY)
-    full = None if achieved is None or not possible else achieved / possible
-    if full is not None and full >= 1.0 / WORTH:
+    if not achieved or not possible:
+        return finding
+    if achieved >= possible / WORTH:
         return None
-    return told(finding, (seen,), float("inf"), words=words, confirmed=False)
+    return told(finding, (seen,), possible / achieved, words=words, confirmed=False)
