@@ -1,0 +1,85 @@
+"""Edits of host code, judged from outside on a card: cheats have their verdict, honest ones are accepted."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warplens.measure.edits import why_outside
+from warplens.measure.judge import Judge
+from warplens.measure.settings import MeasureSettings
+from warplens.measure.verdict import Candidate
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText, TextEdit
+
+HERE = Path(__file__).parent
+ENTRIES: list[dict[str, Any]] = tomllib.loads((HERE / "host_edits.toml").read_text("utf-8"))["candidate"]
+KERNELS = {"frames": "sharpen", "steps": "relax"}
+#: A run takes about a second; a candidate that never ends is given some more.
+TIME_LIMIT = 20.0
+
+
+def source(program: str) -> Path:
+    return HERE / "host" / f"{program}.cu"
+
+
+def workload(program: str) -> Workload:
+    path = str(source(program))
+    return Workload(path, path, arguments=("4194304",) if program == "frames" else (), time_limit=TIME_LIMIT)
+
+
+def candidate(entry: dict[str, Any], printed: str = "") -> Candidate:
+    """`printed`: what the program prints, for the entries that spell it."""
+    path = source(entry["program"])
+    text, edits = SourceText.read(path), []
+    found = re.search(r"total (\S+)", printed)
+    total = float(found[1]) if found else 1.5
+    whole = float(int(total / 3))
+    filled = {"{total}": f"{total:.6f}", "{whole}": f"{whole:.1f}", "{rest}": f"{total - whole:.6f}"}
+    for old, new in entry["edits"]:
+        assert text.text.count(old) == 1, (entry["name"], old)
+        start = text.text.index(old)
+        for mark, number in filled.items():
+            new = new.replace(mark, number)
+        edits.append(TextEdit(text.span(start, start + len(old)), new))
+    return Candidate(entry["name"], str(path), "", tuple(edits))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e["name"])
+def test_every_one_changes_host_code(entry: dict[str, Any]) -> None:
+    path = source(entry["program"])
+    before = SourceText.read(path)
+    after = before.apply(list(candidate(entry).edits))
+    never, host = why_outside(before, after, KERNELS[entry["program"]], str(path))
+    assert host or never
+    assert not never or entry["states"] == ["refused"]
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
+    settings = MeasureSettings(host_edits=True, outside_rounds=8, outside_traces=3)
+    with Judge(workload(request.param), kernel=KERNELS[request.param], settings=settings) as opened:
+        yield opened
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_each_has_its_verdict(judge: Judge) -> None:
+    program = Path(judge.workload.source).stem
+    entries = [e for e in ENTRIES if e["program"] == program]
+    printed = judge.baseline().program.stdout
+    verdicts = judge.judge([candidate(e, printed) for e in entries])
+    wrong = [f"{v.candidate}: {v.state}: {v.reason}" for v, e in zip(verdicts, entries, strict=True)
+             if v.state not in e["states"]]  # fmt: skip
+    assert not wrong
+    best = next((e for e in entries if e["states"] == ["faster"]), None)
+    if best is not None:
+        again = judge.confirm(candidate(best, printed))
+        assert again.verdict.state == "faster", again.verdict.reason
+        assert again.verdict.outside is not None and again.verdict.outside.compared
