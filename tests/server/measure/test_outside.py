@@ -264,7 +264,7 @@ def test_what_a_program_tries_beside_its_work_fails(
     if (fopen("/tmp/kept", "w") || fopen("/dev/shm/kept", "w")) return 13;
     if (fopen("{kept}", "r") || fopen("{kept}", "r+")) return 14;
     if (fopen("/proc/self/exe", "r+") || fopen(argv[0], "r+")) return 15;
-    if (socket(AF_INET, SOCK_STREAM, 0) >= 0 || socket(AF_UNIX, SOCK_STREAM, 0) >= 0) return 16;
+    if (socket(AF_INET, SOCK_STREAM, 0) >= 0 || socket(AF_NETLINK, SOCK_RAW, 0) >= 0) return 16;
     if (getenv("THE_API_KEY")) return 17;
     char parent[64];
     snprintf(parent, 64, "/proc/%d/environ", getppid());

@@ -192,13 +192,28 @@ print(tried(lambda: os.kill({os.getpid()}, 0)))
 print(tried(lambda: open("/dev/shm/kept", "w")))
 print(tried(lambda: open("/tmp/kept", "w")))
 print(tried(lambda: socket.socket()))
+mine = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+mine.bind("\\0of-its-own")
+mine.listen()
+print(tried(lambda: socket.socket(socket.AF_UNIX).connect({str(tmp_path / "service")!r})))
+datagram = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+print(tried(lambda: datagram.sendto(b"out", {str(tmp_path / "mailbox")!r})))
+print(tried(lambda: datagram.sendmsg([b"out"], [], 0, {str(tmp_path / "mailbox")!r})))
 print(libc.shmget(4711, 4096, 0o1600), libc.syscall(248, b"user", b"kept", b"1", 1, -3))
 print("THE_KEY" in os.environ, bool(open("/proc/self/maps").read()), open("mine", "w").write("four"))
 """
-    done = as_program(code, own, {"PATH": "/usr/bin"})
+    with (
+        closing(socket.socket(socket.AF_UNIX)) as service,
+        closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as mailbox,
+    ):
+        service.bind(str(tmp_path / "service"))
+        service.listen()
+        mailbox.bind(str(tmp_path / "mailbox"))
+        done = as_program(code, own, {"PATH": "/usr/bin"})
     words = done.stdout.split()
-    assert words[:8] == ["PermissionError"] * 8
-    assert words[8:] == ["-1", "-1", "False", "True", "4"]
+    assert words[:8] == ["PermissionError"] * 8, done
+    assert words[8:11] == ["ConnectionRefusedError"] * 3
+    assert words[11:] == ["-1", "-1", "False", "True", "4"]
 
 
 def test_a_program_begins_when_it_says(tmp_path: Path) -> None:

@@ -32,9 +32,18 @@ _LASTING = {
     "x86_64": (29, 64, 68, 240, 248, 249, 321, 298),
     "aarch64": (194, 190, 186, 180, 217, 218, 280, 241),
 }
-#: Classic BPF: load a word of the call's data, compare, return; refused calls fail with EACCES.
+#: By which a local socket would reach somebody: connect, accept, accept4, sendto, sendmsg, sendmmsg.
+_REACHING = {
+    "x86_64": (42, 43, 288, 44, 46, 307),
+    "aarch64": (203, 202, 242, 206, 211, 269),
+}
+_AF_UNIX = 1
+#: Classic BPF: load a word of the call's data, compare, return; refused calls fail with EACCES, those to reach
+#: somebody with ECONNREFUSED, as where nobody is.
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 13
+_ALLOW, _REFUSE, _NOBODY = 0x7FFF0000, 0x00050000 | 13, 0x00050000 | 111
+#: Where the data of a call holds its architecture, number, and (the low half of) its first argument.
+_ARCHITECTURE, _NUMBER, _FIRST = 4, 0, 16
 _X32 = 0x40000000
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
@@ -64,7 +73,7 @@ def main(words: list[str]) -> None:
     if program:
         give_up_privileges(libc)
     close_files(libc, specification["read"], specification["write"], program=program)
-    close_calls(libc, lasting=program)
+    close_calls(libc, program=program)
     if program:
         # the first line of its errors, before a word of its own: from here on the time is the program's
         os.write(2, f"{time.monotonic_ns()}\n".encode())
@@ -91,19 +100,31 @@ def give_up_privileges(libc: ctypes.CDLL) -> None:
         file.write("1000")
 
 
-def close_calls(libc: ctypes.CDLL, *, lasting: bool = False) -> bool:
-    """Refuse sockets from here on, with `lasting` also what outlives a process; False where the kernel cannot."""
-    if platform.machine() not in _CALLS:
+def close_calls(libc: ctypes.CDLL, *, program: bool = False) -> bool:
+    """Refuse sockets from here on; False where the kernel cannot.
+
+    A program may make local ones, which reach nobody: libcuda binds one and gives up where it cannot. It may
+    leave nothing that outlives it either.
+    """
+    machine = platform.machine()
+    if machine not in _CALLS:
         return False
-    architecture, refused = _CALLS[platform.machine()]
-    calls = (*refused, *(_LASTING[platform.machine()] if lasting else ()))
-    steps = [(_LOAD, 0, 0, 4), (_EQUAL, 0, len(calls) + 3, architecture), (_LOAD, 0, 0, 0)]
-    steps += [(_AT_LEAST, len(calls) + 1, 0, _X32)]
-    steps += [(_EQUAL, len(calls) - index, 0, number) for index, number in enumerate(calls)]
-    steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-    header = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
+    architecture, calls = _CALLS[machine]
+    steps = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _REFUSE)]
+    steps += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _REFUSE)]
+    if program:
+        steps += _answer(_REACHING[machine], _NOBODY) + _answer(_LASTING[machine], _REFUSE)
+        local = [(_LOAD, 0, 0, _FIRST), (_EQUAL, 0, 1, _AF_UNIX), (_RETURN, 0, 0, _ALLOW)]
+        steps += [(_EQUAL, 0, len(local) + 1, calls[0]), *local, (_RETURN, 0, 0, _REFUSE)]
+    steps += [*_answer(calls, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    header = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
     return bool(libc.prctl(_SECCOMP, _FILTER, ctypes.create_string_buffer(header), 0, 0) == 0)
+
+
+def _answer(calls: Sequence[int], answer: int) -> list[tuple[int, int, int, int]]:
+    """Steps that answer these calls at once, and go on with others."""
+    return [step for number in calls for step in ((_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer))]
 
 
 def close_files(
@@ -117,8 +138,10 @@ def close_files(
     if version < 1:
         return False
     rights = _RIGHTS | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    if not program:
-        rights &= ~_READ_DIR if read is not None else ~(_READ_DIR | _READ)
+    if read is None:
+        rights &= ~(_READ_DIR | _READ)
+    elif not program:
+        rights &= ~_READ_DIR
     scopes = _SCOPES if program and version >= 6 else 0
     wanted = struct.pack("QQQ", rights, 0, scopes) if scopes else struct.pack("Q", rights)
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.create_string_buffer(wanted, len(wanted)), len(wanted), 0)
