@@ -62,9 +62,26 @@ def test_every_one_changes_host_code(entry: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module", params=KERNELS)
 def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
-    settings = MeasureSettings(host_edits=True, outside_rounds=8, outside_traces=3)
+    settings = MeasureSettings(host_edits=True, outside_rounds=6, outside_traces=2)
     with Judge(workload(request.param), kernel=KERNELS[request.param], settings=settings) as opened:
         yield opened
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_gpu_is_used_and_traced_within_the_fence(judge: Judge) -> None:
+    """One candidate that is wrong at once: by then the baseline was learned."""
+    program = Path(judge.workload.source).stem
+    text = SourceText.read(source(program))
+    start = text.text.index("int main(") + len("int main(")
+    body = text.text.index("{", start) + 1
+    edit = TextEdit(text.span(body, body), "\n    return 7;")
+    (verdict,) = judge.judge([Candidate("at once", str(source(program)), "", (edit,))])
+    assert verdict.state == "wrong", verdict.reason
+    assert "exits with 7" in verdict.reason
+    assert verdict.outside is not None
+    assert verdict.outside.compared
 
 
 @pytest.mark.gpu

@@ -81,9 +81,9 @@ def _busy_ns(activities: Sequence[TracedActivity]) -> float:
     return float(total)
 
 
-def too_little(work: DeviceWork | None, baseline: DeviceWork, share: float) -> str:
+def too_little(work: DeviceWork | None, baseline: DeviceWork | None, share: float) -> str:
     """Why so little device work is not believed to give the baseline's results; "" if it may."""
-    if work is None:
+    if work is None or baseline is None:
         return "what the device did could not be traced"
     if baseline.kernels and not work.kernels:
         return "it launches no kernel at all, so its results need not have been computed"

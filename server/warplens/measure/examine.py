@@ -101,8 +101,6 @@ def work_like(reference: Reference, name: str, tracer: Tracer, cancel: CancelTok
     Raises:
         Odd: it does otherwise, or so little on the device that its results are not believed to come from there.
     """
-    if reference.work is None:
-        raise Odd("unproven", "what the device does for the original program could not be traced")
     works: list[DeviceWork | None] = []
 
     def traced() -> Doings:

@@ -80,6 +80,7 @@ class OutsideJudge:
         started = examined = time.monotonic()
         rounds: Rounds | None = None
         timings: tuple[Timing, ...] = ()
+        state: State
         name = hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
         try:
             reference = self._learned(cancel)
@@ -88,7 +89,7 @@ class OutsideJudge:
             examined = time.monotonic()
             rounds = time_rounds(reference, name, self._tracer, self._session.settings, cancel)
             timings = timings_of(rounds, self._session.settings)
-            state, reason = self._state(timings)
+            state, reason = overall(timings, self._session.settings)
         except Odd as odd:
             state, reason = odd.state, odd.reason
         finally:
@@ -107,11 +108,6 @@ class OutsideJudge:
                 "time": ended - examined if rounds else 0.0,
             },
         ), rounds
-
-    def _state(self, timings: tuple[Timing, ...]) -> tuple[State, str]:
-        if {t.span for t in timings} != {"process", "device"}:
-            return "unproven", "the device did nothing that could be timed"
-        return overall(timings, self._session.settings)
 
     def _learned(self, cancel: CancelToken | None) -> Reference:
         if self._reference is None:

@@ -78,19 +78,14 @@ def learn(
     traced, work = traced_run(yard, BASELINE, tracer, cancel)
     strange = unlike(runs, traced)
     varied = _varied(yard, runs, cancel)
-    doubts = (
-        *stale,
-        *_doubts(varied),
-        *([f"the traced baseline does otherwise: {strange}"] if strange else []),
-    )
     return Reference(
         yard=yard,
         text=text,
         runs=runs,
-        work=None if strange else work,
+        work=work,
         varied=varied,
-        outside=Outside(compared(runs), left_out(runs), doubts),
-        blind=_blind(yard, runs, cancel),
+        outside=Outside(compared(runs), left_out(runs), (*stale, *_doubts(varied))),
+        blind=_blind(yard, runs, cancel) or _untraced(work, strange),
         unknown=_unknown(yard),
     )
 
@@ -172,6 +167,14 @@ def _blind(yard: Yard, runs: tuple[Doings, ...], cancel: CancelToken | None) -> 
     return ""
 
 
+def _untraced(work: DeviceWork | None, strange: str) -> str:
+    if strange:
+        return f"the original program does otherwise while it is traced: {strange}"
+    if work is None:
+        return "what the device does for the original program could not be traced"
+    return "" if work.busy_ns else "the device does nothing for the original program"
+
+
 def same_without_device(yard: Yard, name: str, runs: tuple[Doings, ...], cancel: CancelToken | None) -> bool:
     """Whether a program does the same where it sees no GPU."""
     try:
@@ -198,6 +201,7 @@ def _varied(yard: Yard, runs: tuple[Doings, ...], cancel: CancelToken | None) ->
 
 def _doubts(varied: tuple[Varied, ...]) -> tuple[str, ...]:
     common = (
+        "a lower precision, or errors, that what is printed and written does not show",
         "a program that knows it is being traced, and tells CUPTI of work that it does not do",
         "faults that the card forgives: compute-sanitizer does not work through a fence",
     )

@@ -14,7 +14,8 @@ from tests.server.agent.doubles import CODE, ComputedJudge, problem
 from warplens.agent.optimize import optimize
 from warplens.agent.result import OptimizeResult
 from warplens.cli.main import run
-from warplens.cli.optimize import print_result
+from warplens.cli.optimize import print_result, proof_lines
+from warplens.measure.verdict import Outside
 from warplens.store.database import open_store
 from warplens.store.rates import HitRate
 from warplens.store.runs import Run
@@ -87,6 +88,26 @@ def test_a_proof_is_shown_with_times_conditions_and_what_was_tried(home: Path) -
     assert "a test double, driver 0, CUDA 0" in text
     assert "95 %" in text and "noise" in text and "control by chance, 24 candidates" in text
     assert text.count("\nc") >= 24
+
+
+def test_a_proof_from_outside_says_so(home: Path) -> None:
+    with open_store(home) as store:
+        result = optimize(problem(), ComputedJudge(SourceText(CODE)), store)
+    assert result.proof is not None
+    (timing, *_) = result.proof.verdict.timings
+    outside = Outside(("exit status 0",), ("standard error",), ("results remembered",))
+    verdict = msgspec.structs.replace(
+        result.proof.verdict, outside=outside, timings=(msgspec.structs.replace(timing, span="process"),)
+    )
+    lines = proof_lines(result, msgspec.structs.replace(result.proof, verdict=verdict))
+    assert lines[:4] == [
+        "judged from outside the program, because host code was edited",
+        "compared: exit status 0",
+        "not compared: standard error",
+        "could not be ruled out: results remembered",
+    ]
+    assert " ms → " in lines[4]
+    assert lines[4].endswith("whole process, on the clock outside")
 
 
 def test_history_lists_runs_and_what_rules_were_worth(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

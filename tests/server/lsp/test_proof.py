@@ -9,7 +9,7 @@ from warplens.agent.result import Change, OptimizeResult, Proof, Spent, Tried
 from warplens.agent.result import Offer as Unproven
 from warplens.lsp.proof import offer_of, offer_of_fix
 from warplens.measure.judge import ProgramGain
-from warplens.measure.verdict import Conditions, Interval, State, Timing, Verdict
+from warplens.measure.verdict import Conditions, Interval, Outside, State, Timing, Verdict
 from warplens.service.report import FixReport
 from warplens_tools.errors import MissingToolError
 from warplens_tools.text import Span, TextEdit
@@ -105,3 +105,22 @@ def test_a_fix_keeps_its_verdict_and_is_never_faster_unconfirmed(verdict: State,
     tried = Tried("c1", "baseline", FIX.title, "rewrite:pad-shared-tile", verdict, "as measured")
     offer = offer_of_fix(msgspec.structs.replace(NOTHING, tried=(tried,)), FIX)
     assert (offer.state, offer.title, offer.edits) == (state, f"Pad the tile: {state}", FIX.edits)
+
+
+def test_a_win_judged_from_outside_says_so_and_what_that_leaves_open() -> None:
+    timing = msgspec.structs.replace(
+        TIMING, baseline_ns=Interval(4e8, 4e8, 4e8), candidate_ns=Interval(3e8, 3e8, 3e8), span="process"
+    )
+    outside = Outside(("exit status 0", "3 lines"), ("standard error",), ("results remembered",))
+    verdict = Verdict("c1", "faster", "", timings=(timing,), outside=outside)
+    proof = Proof(verdict=verdict, program=None, answers=(), rules=(), changes=())
+    offer = offer_of(msgspec.structs.replace(NOTHING, outcome="faster", proof=proof, edits=(EDIT,)))
+    assert offer.title == "transpose's program, judged from outside: 1.40× faster"
+    for words in (
+        "**Judged from outside the program, because host code was edited.**",
+        "- compared: exit status 0; 3 lines",
+        "- not compared: standard error",
+        "- could not be ruled out: results remembered",
+        "400.000 ms before, 300.000 ms after: 1.400× (95 %: 1.390 to 1.410); noise 0.40%, 40 rounds, whole process",
+    ):
+        assert words in offer.proof

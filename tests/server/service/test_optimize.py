@@ -90,6 +90,27 @@ def opened(judge: ComputedJudge) -> OpenJudge:
     return open_it
 
 
+@pytest.mark.parametrize(
+    ("setting", "option", "allowed"),
+    [(False, None, False), (True, None, True), (True, False, False), (False, True, True)],
+)
+def test_host_edits_are_judged_only_where_that_is_asked_for(
+    file: Path, setting: bool, option: bool | None, allowed: bool
+) -> None:
+    asked: list[bool] = []
+
+    def ask(
+        workload: Workload, kernel: str, arch: str, host_edits: bool
+    ) -> AbstractContextManager[JudgeSession]:
+        asked.append(host_edits)
+        return opened(ComputedJudge(SourceText(CODE)))(workload, kernel, arch, False)
+
+    (file.parent / "warplens.toml").write_text(f"[optimize]\nhost-edits = {str(setting).lower()}\n")
+    optimize_file(inputs(file), OptimizeOptions(candidates=1, host_edits=option), judge=ask)
+    prove_fix(inputs(file), "scale", BLOCK_128, judge=ask)
+    assert asked == [allowed, setting]
+
+
 def found(path: Path, **options: object) -> OptimizeResult:
     judge = opened(ComputedJudge(SourceText(path.read_text())))
     chosen = OptimizeOptions(candidates=40, **options)  # type: ignore[arg-type]

@@ -183,11 +183,12 @@ def test_a_program_reaches_no_secret_no_process_and_leaves_nothing_for_its_next_
     secret.parent.mkdir(parents=True)
     secret.write_text("the key")
     code = f"""
-libc = ctypes.CDLL(None)
+import threading
+libc, done = ctypes.CDLL(None), threading.Event()
+print(tried(lambda: open("/proc/sys/kernel/core_pattern", "w")))
 print(tried(lambda: open({str(secret)!r}).read()))
 print(tried(lambda: os.listdir({str(secret.parent)!r})))
 print(tried(lambda: open("/proc/{os.getpid()}/environ").read()))
-print(tried(lambda: open("/proc/{os.getpid()}/cmdline").read()))
 print(tried(lambda: os.kill({os.getpid()}, 0)))
 print(tried(lambda: open("/dev/shm/kept", "w")))
 print(tried(lambda: open("/tmp/kept", "w")))
@@ -201,6 +202,12 @@ print(tried(lambda: datagram.sendto(b"out", {str(tmp_path / "mailbox")!r})))
 print(tried(lambda: datagram.sendmsg([b"out"], [], 0, {str(tmp_path / "mailbox")!r})))
 print(libc.shmget(4711, 4096, 0o1600), libc.syscall(248, b"user", b"kept", b"1", 1, -3))
 print("THE_KEY" in os.environ, bool(open("/proc/self/maps").read()), open("mine", "w").write("four"))
+threading.Thread(target=done.wait, daemon=True).start()
+(thread,) = (name for name in os.listdir("/proc/self/task") if int(name) != os.getpid())
+with open("/proc/self/task/" + thread + "/comm", "w") as comm:
+    comm.write("named")
+print(open("/proc/self/task/" + thread + "/comm").read())
+done.set()
 """
     with (
         closing(socket.socket(socket.AF_UNIX)) as service,
@@ -213,7 +220,7 @@ print("THE_KEY" in os.environ, bool(open("/proc/self/maps").read()), open("mine"
     words = done.stdout.split()
     assert words[:8] == ["PermissionError"] * 8, done
     assert words[8:11] == ["ConnectionRefusedError"] * 3
-    assert words[11:] == ["-1", "-1", "False", "True", "4"]
+    assert words[11:] == ["-1", "-1", "False", "True", "4", "named"]
 
 
 def test_a_program_begins_when_it_says(tmp_path: Path) -> None:

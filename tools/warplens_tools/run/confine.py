@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -115,8 +116,13 @@ def confined(command: Sequence[str | Path], confinement: Confinement) -> tuple[s
 
 
 def _devices() -> list[str]:
-    """The device files of GPUs."""
-    return [str(path) for name in ("nvidia*", "dxg", "nvhost*", "nvmap") for path in Path("/dev").glob(name)]
+    """The device files of GPUs, and where libcuda names its threads; it gives up where it may not.
+
+    Processes that a program starts have folders of their own in /proc. Root, to whom the system's settings
+    there belong, gets that of the program alone.
+    """
+    found = [str(path) for name in ("nvidia*", "dxg", "nvhost*", "nvmap") for path in Path("/dev").glob(name)]
+    return [*found, "/proc" if os.getuid() else "/proc/self"]
 
 
 def readable(tools: Iterable[str | Path], files: Iterable[str | Path]) -> tuple[str, ...]:
