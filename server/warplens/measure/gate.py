@@ -113,6 +113,8 @@ def _evidence(heard: Heard, timings: Sequence[Timing]) -> tuple[Observation, ...
             seen(f"baseline duration, {timing.cache}", timing.baseline_ns.median, "ns"),
             seen(f"candidate duration, {timing.cache}", timing.candidate_ns.median, "ns"),
         ]
+    if heard.opened.graph_nodes:
+        found.append(seen("nodes of its graph run one by one before it", float(heard.opened.graph_nodes)))
     if heard.result.state == "right":
         same = "bitwise" if heard.result.bitwise else "within rounding"
         found.append(seen("results equal", same))

@@ -73,6 +73,14 @@ def test_a_verdict_carries_its_proof() -> None:
     assert "bitwise" in [o.value for o in judged.evidence]
 
 
+def test_a_launch_reached_inside_a_graph_says_so() -> None:
+    metric = "nodes of its graph run one by one before it"
+    slow = heard("affine-visit")["slow"]
+    assert metric not in [o.metric for o in verdict(slow).evidence]
+    inside = verdict(change(slow, opened__graph_nodes=3))
+    assert [o.value for o in inside.evidence if o.metric == metric] == [3.0]
+
+
 def change(one: Heard, **changes: object) -> Heard:
     parts = {name: getattr(one, name) for name in ("result", "baseline", "opened")}
     for name, value in changes.items():

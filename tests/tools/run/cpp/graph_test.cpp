@@ -126,8 +126,11 @@ void order() {
     p.add(graph, p.second, {&narrow});         // beside it
     fake::Node& one = p.add(graph, p.first, {&wide, &half});
     graph.edges.emplace_back(&one, &last);
-    expect("what comes before runs once, in order, and nothing else", before(read_graph(graph.handle(), from_module), "third"),
+    const Nodes nodes = read_graph(graph.handle(), from_module);
+    expect("what comes before runs once, in order, and nothing else", before(nodes, "third"),
            "memset32 1 = 16909060 5x3/64; memset8 2 = 4 5; memset16 3 = 772 5; first(100, 1)");
+    expect("and is counted", std::to_string(replay_before(nodes, place_of(nodes, "third"), nullptr, 60)), "4");
+    fake::done();
     graph.edges_have_data = true;
     expect("edges with data are read", std::to_string(read_graph(graph.handle(), from_module).size()), "7");
 }

@@ -117,7 +117,7 @@ void on_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
     kernel.launch.stream = stream;
     open_visit();
     visit(probe->job, kernel.launch, true, probe->allocations, probe->results,
-          [&] { replay_before(nodes, place, stream, probe->job.option("baseline_limit")); });
+          [&] { return replay_before(nodes, place, stream, probe->job.option("baseline_limit")); });
 }
 
 void on_graph_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {

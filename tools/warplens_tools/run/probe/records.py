@@ -103,6 +103,8 @@ class Opened(_Record, frozen=True, tag="opened"):
     #: The driver's CUDA version, e.g. 13000.
     cuda: int
     seconds: float
+    #: Nodes of the launch's graph that were run one by one before it.
+    graph_nodes: int = 0
 
 
 class Stage(_Record, frozen=True, tag="stage"):

@@ -71,18 +71,22 @@ std::vector<std::size_t> nodes_before(const Nodes& nodes, std::size_t target) {
     return places;
 }
 
-void replay_before(const Nodes& nodes, std::size_t target, CUstream stream, double seconds) {
+std::size_t replay_before(const Nodes& nodes, std::size_t target, CUstream stream, double seconds) {
+    std::size_t run = 0;
     for (std::size_t place : nodes_before(nodes, target)) {
         const Node& node = nodes[place];
         if (!node.enabled) continue;
+        ++run;
         try {
             std::visit(Runner{stream}, node.work);
-            // a copy from pageable memory reads it at the call, so what comes before must be done
+            // a copy from pageable memory reads it at the call, so what comes before must be done; the driver itself
+            // reads it before a graph's first node runs, which tells only where a node before it writes there
             wait(stream, seconds);
         } catch (const std::exception& error) {
             throw std::runtime_error("before it in its graph, " + name_of(node.work) + ": " + error.what());
         }
     }
+    return run;
 }
 
 }  // namespace warplens

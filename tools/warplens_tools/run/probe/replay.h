@@ -11,8 +11,8 @@ namespace warplens {
 
 // Places of the nodes that the node at `target` waits for, in an order in which they may run.
 std::vector<std::size_t> nodes_before(const Nodes& nodes, std::size_t target);
-// Runs what comes before the node, each when the one before it is done, for up to `seconds` each. Throws
-// std::runtime_error with the node that failed.
-void replay_before(const Nodes& nodes, std::size_t target, CUstream stream, double seconds);
+// Runs what comes before the node, each when the one before it is done, for up to `seconds` each; returns how many
+// nodes that were. Throws std::runtime_error with the node that failed.
+std::size_t replay_before(const Nodes& nodes, std::size_t target, CUstream stream, double seconds);
 
 }  // namespace warplens

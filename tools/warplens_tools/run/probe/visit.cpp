@@ -13,12 +13,13 @@ namespace {
 
 enum Exit { done = 0, unusable = 3, stopped = 4 };
 
-Record opening(const Launch& launch, const Memory& memory, const Allocations& allocations) {
+Record opening(const Launch& launch, const Memory& memory, const Allocations& allocations, std::size_t nodes) {
     Record record("opened");
     record.extent("grid", launch.grid[0], launch.grid[1], launch.grid[2]);
     record.extent("block", launch.block[0], launch.block[1], launch.block[2]);
     record.add("shared", std::uint64_t{launch.shared}).add("cooperative", launch.cooperative);
     record.add("allocations", std::uint64_t{memory.blocks.size()}).add("bytes", std::uint64_t{memory.bytes()});
+    record.add("graph_nodes", std::uint64_t{nodes});
     std::string opaque;
     for (const char* kind : allocations.opaque()) opaque += (opaque.empty() ? "" : ",") + quoted(kind);
     record.raw("opaque", "[" + opaque + "]");
@@ -70,12 +71,12 @@ void add_difference(Record& record, const Outcome& outcome, bool compared) {
 
 class Visit {
    public:
-    Visit(const Job& job, const Launch& baseline, const Allocations& allocations, Results& results)
+    Visit(const Job& job, const Launch& baseline, const Allocations& allocations, Results& results, std::size_t nodes)
         : job_(job), baseline_(baseline), results_(results), helpers_(job.helpers) {
         check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
         const double started = now();
         memory_ = std::make_unique<Memory>(blocks_of(job, baseline, allocations), helpers_, stream_, job.seed * 2 + 1);
-        results_.write(opening(baseline, *memory_, allocations).add("seconds", now() - started));
+        results_.write(opening(baseline, *memory_, allocations, nodes).add("seconds", now() - started));
     }
 
     void learn() {
@@ -197,15 +198,15 @@ class Visit {
 }  // namespace
 
 void visit(const Job& job, Launch launch, bool from_module, const Allocations& allocations, Results& results,
-           const std::function<void()>& approach) {
+           const std::function<std::size_t()>& approach) {
     try {
         // another stream of this thread may be in capture without forbidding others their calls
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
         cuThreadExchangeStreamCaptureMode(&mode);
         check(cuCtxSynchronize(), "the program's own work before the launch");
-        approach();
+        const std::size_t nodes = approach ? approach() : 0;
         launch.function = loaded(launch.function, from_module);
-        Visit here(job, launch, allocations, results);
+        Visit here(job, launch, allocations, results, nodes);
         here.learn();
         for (const Candidate& candidate : job.candidates) here.judge(candidate);
         results.write(Record("closed"));

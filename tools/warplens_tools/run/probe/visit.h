@@ -11,8 +11,8 @@
 namespace warplens {
 
 // Ends the process: what the program would do next is of no interest, and after a fault it could not.
-// `approach` does what the program would have done before the launch.
+// `approach` runs what comes before the launch in its graph and returns how many nodes that were.
 [[noreturn]] void visit(const Job& job, Launch launch, bool from_module, const Allocations& allocations,
-                        Results& results, const std::function<void()>& approach = [] {});
+                        Results& results, const std::function<std::size_t()>& approach = nullptr);
 
 }  // namespace warplens
