@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_sectors
+from warplens_tools.micro.common.measured import judge_by_stored_sectors
 from warplens_tools.micro.common.overfetch import lane_words, sector_finding, uncoalesced
 from warplens_tools.micro.common.scattered import scattered_finding
 from warplens_tools.view import KernelView
@@ -82,5 +82,5 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
-    judge=judge_by_sectors,
+    judge=judge_by_stored_sectors,
 )

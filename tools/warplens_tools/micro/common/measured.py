@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -60,6 +61,15 @@ def judge_by_sectors(view: KernelView, finding: Finding) -> Finding | None:
 
     The launch keeps its arithmetic, and of its DRAM traffic what the wanted sectors amount to.
     """
+    return _judge_sectors(view, finding, by_ratio=True)
+
+
+def judge_by_stored_sectors(view: KernelView, finding: Finding) -> Finding | None:
+    """As `judge_by_sectors`, for stores: L2 merges partial sectors at a cost that their number does not bound."""
+    return _judge_sectors(view, finding, by_ratio=False)
+
+
+def _judge_sectors(view: KernelView, finding: Finding, *, by_ratio: bool) -> Finding | None:
     counters = view.evidence.counters
     if counters is None:
         return finding
@@ -68,7 +78,7 @@ def judge_by_sectors(view: KernelView, finding: Finding) -> Finding | None:
         return finding if wasted else None
     left = busiest(counters, (*ARITHMETIC, *ISSUE)) or ("", 0.0)
     kept = max(left, ("DRAM, for what is wanted,", _wanted_dram(counters)), key=lambda unit: unit[1])
-    return _spared(counters, finding, wasted, kept, stalled(counters, GLOBAL_STALLS))
+    return _spared(counters, finding, wasted, kept, stalled(counters, GLOBAL_STALLS), by_ratio=by_ratio)
 
 
 def judge_by_wavefronts(view: KernelView, finding: Finding) -> Finding | None:
@@ -122,19 +132,32 @@ def _wanted_dram(counters: CounterEvidence) -> float:
 
 
 def _spared(
-    counters: CounterEvidence, finding: Finding, wasted: _Waste, kept: tuple[str, float], share: float | None
+    counters: CounterEvidence,
+    finding: Finding,
+    wasted: _Waste,
+    kept: tuple[str, float],
+    share: float | None,
+    *,
+    by_ratio: bool = True,
 ) -> Finding:
-    """The gain where the waste is gone, of the share of time that it concerns, above what the launch keeps."""
-    estimate = finding.gain.estimate if finding.gain is not None else wasted.alone
-    estimate = min(max(estimate, wasted.alone), wasted.whole)
-    most = wasted.whole
-    evidence = [wasted.seen]
+    """The gain above what the launch keeps, of the share of the time that the waste concerns.
+
+    With `by_ratio` the waste bounds it too: expected is then the mean (of logarithms) of the finding's own model
+    and of that share without its waste.
+    """
+    evidence, most = [wasted.seen], float("inf")
     if share is not None:
-        most = min(most, 1.0 / (1.0 - share * (1.0 - 1.0 / most)))
+        most = 1.0 / max(1.0 - share, 0.01)
         evidence.insert(0, observed(counters, "share of the time it concerns", share, CONFIRMED))
     if kept[1] > 0.0:
         most = min(most, 1.0 / kept[1])
         evidence.insert(0, observed(counters, f"{kept[0]} busy, repaired or not", kept[1], 1.0 / WORTH))
+    estimate = None
+    if by_ratio:
+        spared = 1.0 / (1.0 - (1.0 if share is None else share) * (1.0 - 1.0 / wasted.whole))
+        own = wasted.alone if finding.gain is None else finding.gain.estimate
+        own = min(max(own, 1.0), most)
+        estimate, most = math.sqrt(own * min(spared, most)), min(most, wasted.whole)
     sure = share is None or share >= CONFIRMED
     words = f"{wasted.here:.3g} {wasted.seen.metric}"
     return told(finding, evidence, most, words=words, confirmed=sure, proven=sure, estimate=estimate)

@@ -1,7 +1,7 @@
 """What was measured of atomics, which are done one after the other, and of launches that leave SMs or warps idle.
 
-Where such a resource bounds a launch, what a repair leaves sets the time: the busiest other unit, taken to come as near
-to its roof as Nsight Compute calls near, and never less than the shortest launch.
+Where such a resource bounds a launch, what a repair leaves sets the time: the busiest other unit, taken to come to a
+quarter of its roof at least, and never less than the shortest launch.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from warplens_tools.micro.common.room import (
 )
 from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.view import KernelView
+
+#: Share of the roof of its busiest unit that a repaired kernel is taken to reach at least.
+LEAST_REACHED = 0.25
 
 
 def judge_global_atomics(view: KernelView, finding: Finding) -> Finding | None:
@@ -72,7 +75,8 @@ def _serial(
     duration = names.value(counters, names.DURATION)
     least = max(left[1], LEAST_NS / duration if duration else 0.0, 1e-4)
     evidence = (observed(counters, f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH), seen)
-    estimate = max(NEAR_ROOF / least, 1.0) if confirmed else None
+    expected = finding.gain.estimate if finding.gain is not None else 1.0
+    estimate = max(expected, LEAST_REACHED / least, 1.0) if confirmed else None
     words = f"{seen.metric} {float(seen.value):.0%}"
     return told(
         finding, evidence, 1.0 / least, words=words, confirmed=confirmed, proven=confirmed, estimate=estimate
