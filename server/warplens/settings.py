@@ -59,9 +59,13 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
         ),
     ] = ""
     command: Annotated[
-        str, Meta(description="Start command with {program} and {root}; the built program itself if empty.")
+        str,
+        Meta(
+            description="Start command with {output} (what was built; also {program}), {folder} and {root}; it may be "
+            "another program that loads what was built. The built program itself if empty."
+        ),
     ] = ""
-    arguments: Annotated[tuple[str, ...], Meta(description="Arguments of a run.")] = ()
+    arguments: Annotated[tuple[str, ...], Meta(description="Arguments of a run, with the same names.")] = ()
     directory: Annotated[
         str,
         Meta(
@@ -69,7 +73,9 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
             "the source's folder if empty."
         ),
     ] = ""
-    environment: Annotated[dict[str, str], Meta(description="Variables added to a run's environment.")] = {}
+    environment: Annotated[
+        dict[str, str], Meta(description="Variables added to a run's environment, with the same names.")
+    ] = {}
     wrapper: Annotated[
         tuple[str, ...], Meta(description='Put before every run, for example ["srun", "-n1"].')
     ] = ()

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.service.workloads import workload_of
+from warplens.settings import load
 from warplens_tools.run.workload import Workload
 
 HERE = Path(__file__).parent
@@ -15,7 +17,7 @@ BESIDE = {"driver_api"}
 
 
 class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One program of `programs.toml`."""
+    """One program of `programs.toml`: `programs/NAME.cu`, or a folder with a `warplens.toml` of its own."""
 
     name: str
     field: str
@@ -25,6 +27,9 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kernel: str = ""
     arguments: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    #: In the program's folder: the unit that is compiled, and the file that is edited where it is another.
+    unit: str = ""
+    source: str = ""
     #: Part of the reason for a refusal.
     said: str = ""
     #: What makes it hard to measure in place; "" for an ordinary one.
@@ -37,8 +42,14 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def workload(self) -> Workload:
         """How it is built and run."""
-        path = str(PROGRAMS / f"{self.name}.cu")
-        return Workload(path, path, flags=self.flags, arguments=self.arguments)
+        if not self.unit:
+            path = str(PROGRAMS / f"{self.name}.cu")
+            return Workload(path, path, flags=self.flags, arguments=self.arguments)
+        folder = PROGRAMS / self.name
+        found = workload_of(
+            folder / (self.source or self.unit), folder / self.unit, load(folder, root=folder)
+        )
+        return msgspec.structs.replace(found, arguments=self.arguments)
 
 
 class _Catalogue(msgspec.Struct, frozen=True):

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.gpu.catalogue import BESIDE, PROGRAMS, Program, catalogue
 
-from warplens.measure.builds import Builder
 from warplens.measure.judge import Judge
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.verdict import Candidate
@@ -31,7 +30,10 @@ def toolchain() -> Toolchain:
 
 
 def test_every_program_is_listed_and_they_are_many() -> None:
-    assert {program.name for program in ALL} == {path.stem for path in PROGRAMS.glob("*.cu")} - BESIDE
+    folders = {path.name for path in PROGRAMS.iterdir() if path.is_dir()}
+    assert {program.name for program in ALL} == {
+        path.stem for path in PROGRAMS.glob("*.cu")
+    } - BESIDE | folders
     assert len(BUILDS) >= 30
     assert len({program.name for program in ALL if program.hostile}) >= 8
     assert len({program.field for program in ALL}) >= 20
@@ -40,10 +42,11 @@ def test_every_program_is_listed_and_they_are_many() -> None:
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.title)
 def test_its_kernel_is_seen_in_the_source(program: Program) -> None:
-    path = PROGRAMS / f"{program.name}.cu"
-    model = parse(SourceText.read(path), str(path))
+    work = program.workload()
+    model = parse(SourceText.read(Path(work.source)), work.source)
     kernels = {kernel.qualified_name for kernel in model.kernels}
-    assert model.has_main and kernels
+    unit = parse(SourceText.read(Path(work.unit)), work.unit)
+    assert kernels and (unit.has_main or work.build)
     assert program.kernel in {*kernels, "", "other"}
 
 
@@ -53,16 +56,6 @@ def test_its_kernel_is_seen_in_the_source(program: Program) -> None:
 def test_it_builds(program: Program, toolchain: Toolchain, tmp_path: Path) -> None:
     built = build_program(program.workload(), toolchain=toolchain, arch="sm_90", folder=tmp_path)
     assert built.read_bytes().startswith(b"\x7fELF")
-
-
-@pytest.mark.compiler
-def test_a_unit_that_cannot_be_loaded_alone_is_refused_by_name(toolchain: Toolchain, tmp_path: Path) -> None:
-    (program,) = (p for p in ALL if p.name == "child_kernels")
-    builder = Builder(
-        program.workload(), toolchain=toolchain, arch="sm_90", folder=tmp_path, settings=MeasureSettings()
-    )
-    with pytest.raises(InputError, match=program.said):
-        builder.baseline()
 
 
 @pytest.mark.gpu

@@ -14,10 +14,21 @@ import msgspec
 
 from warplens.measure.edits import why_not_allowed
 from warplens.measure.fence import Fence
+from warplens.measure.linking import (
+    Linked,
+    calls_runtime,
+    changed_companion,
+    companions,
+    live_variables,
+    loadable,
+    relocatable,
+    same_code,
+    with_report,
+)
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.collect.compile import compile_unit
-from warplens_tools.collect.flags import CompileFlags
+from warplens_tools.collect.link import carried_units, carries_relocatable, device_link
 from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import (
     CompileError,
@@ -26,10 +37,10 @@ from warplens_tools.errors import (
     TimeLimitError,
     ToolFailedError,
 )
-from warplens_tools.evidence import BinaryEvidence, CompiledKernel
+from warplens_tools.evidence import BinaryEvidence, CompiledKernel, Unknown
 from warplens_tools.run.build import Overlay, flags_of, place
 from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.cubin import code_digest, live_names, unit_free_name, variables
+from warplens_tools.run.cubin import code_digest, live_names, symbols, unit_free_name, variables
 from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.job import JobCandidate, JobVariable
 from warplens_tools.run.workload import Workload
@@ -45,8 +56,18 @@ class Unit(msgspec.Struct, frozen=True):
     """The workload's unit, compiled by itself as candidates are."""
 
     evidence: BinaryEvidence
+    #: What can be loaded.
     cubin: bytes
     digest: str
+    #: The unit by itself: the same, or what was linked with other units' code.
+    own: bytes
+    linked: Linked | None = None
+
+    def live(self, program: bytes) -> dict[str, str]:
+        """Its variables' names, and for each its name in the running program; "" for none."""
+        if self.linked is not None:
+            return live_variables(self.linked, self.own)
+        return live_names(tuple(v.name for v in variables(self.cubin)), program)
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -74,7 +95,9 @@ class Builder:
     ) -> None:
         self.workload = workload
         self._toolchain, self._arch, self._folder, self._settings = toolchain, arch, folder, settings
-        self._flags = _loadable(flags_of(workload))
+        self._flags = loadable(flags_of(workload))
+        self._linked: Linked | None = None
+        self._unlike = False
         self.fence = Fence(toolchain, self._flags, settings)
         self.text = self.read(workload)
 
@@ -87,24 +110,64 @@ class Builder:
         """
         return SourceText.read(Path(workload.source))
 
-    def baseline(self, cancel: CancelToken | None = None) -> Unit:
-        """The unit as it is.
+    def baseline(self, cancel: CancelToken | None = None, *, program: Path | None = None) -> Unit:
+        """The unit as it is, linked with other units' device code as the built `program` is.
 
         Raises:
-            InputError: its device code calls that of other units, or launches kernels.
-            CompileError, MissingToolError, TimeLimitError, CancelledError: as named.
+            InputError: its device code needs that of other units, and the program does not carry it.
+            CompileError, ToolFailedError, MissingToolError, TimeLimitError, CancelledError: as named.
         """
+        data = program.read_bytes() if program is not None else b""
+        folder = self._folder / "baseline"
         try:
-            unit = self._compile(None, self._folder / "baseline", guarded, cancel)
+            unit = self._linked_baseline(data, folder, cancel) if carries_relocatable(data) else None
+            unit = unit or self._compile(None, folder, guarded, cancel)
         except CompileError as error:
             if not _NEEDS_LINKING.search(error.output):
                 raise
             raise InputError(
-                f"{self.workload.unit} needs relocatable device code, which cannot be loaded by itself",
-                remedy="have the kernel's unit hold all device code that the kernel calls, and launch from the host",
+                f"{self.workload.unit} needs relocatable device code that the built program does not carry",
+                remedy="build the program with -rdc=true from all units whose device code the kernel calls",
             ) from error
-        self.fence.learn(unit.evidence)
+        self.fence.learn(unit.evidence, self._linked.others if self._linked is not None else ())
         return unit
+
+    def _linked_baseline(self, program: bytes, folder: Path, cancel: CancelToken | None) -> Unit | None:
+        """The unit linked with what the program carries; None where it is whole by itself there."""
+        carried = self._carried(program, self._folder, cancel)
+        whole, self._linked = self._flags, None
+        self._flags = relocatable(flags_of(self.workload))
+        unit = self._compile(None, folder, guarded, cancel)
+        self._linked = companions(unit.own, [k.mangled for k in unit.evidence.kernels], carried)
+        if self._linked is None:
+            self._flags = whole
+            return None
+        own = Path(self._linked.own).read_bytes()
+        self._unlike = not same_code(own, unit.own)
+        return self._link(unit, folder, guarded, cancel)
+
+    def unknown(self) -> tuple[Unknown, ...]:
+        """What cannot be said of candidates' builds, by name."""
+        unlike = Unknown(
+            "the flags that the program is built with",
+            "the unit, compiled by itself, is not the code that the program carries",
+            "say them in compile_commands.json, or as `flags` in warplens.toml",
+        )
+        return (*self.fence.unknown(), *([unlike] if self._unlike else []))
+
+    def differs(self, rebuilt: Path, cancel: CancelToken | None = None) -> str:
+        """How other units' code in a rebuilt program is not what its candidate was linked with; "" if it is.
+
+        Raises:
+            as `carried_units`.
+        """
+        if self._linked is None:
+            return ""
+        return changed_companion(self._linked, self._carried(rebuilt.read_bytes(), rebuilt.parent, cancel))
+
+    def _carried(self, program: bytes, folder: Path, cancel: CancelToken | None) -> tuple[Path, ...]:
+        place = folder / "carried"
+        return carried_units(program, toolchain=self._toolchain, arch=self._arch, folder=place, cancel=cancel)
 
     def edited(self, candidate: Candidate) -> SourceText:
         """The candidate's text.
@@ -163,7 +226,10 @@ class Builder:
         strange = _foreign(unit.evidence, baseline.evidence, self._toolchain)
         if strange:
             return Verdict(candidate.id, "refused", f"the edit makes the compiler read {strange}")
-        kept = _kept_state(unit.cubin, baseline.cubin)
+        if unit.linked is not None and not unit.linked.launches and calls_runtime(symbols(unit.own)):
+            why = "the edit launches kernels, or copies, from the device, which the program does not"
+            return Verdict(candidate.id, "refused", why)
+        kept = _kept_state(unit.own, baseline.own)
         if kept:
             why = f"the edit adds the device variable {kept}, which carries results from launch to launch"
             return Verdict(candidate.id, "refused", f"{why}; constants belong in __constant__ memory")
@@ -221,7 +287,26 @@ class Builder:
             through=through,
         )
         cubin = Path(evidence.cubin_path).read_bytes()
-        return Unit(evidence, cubin, code_digest(cubin))
+        alone = Unit(evidence, cubin, code_digest(cubin), cubin)
+        return alone if self._linked is None else self._link(alone, folder, through, cancel)
+
+    def _link(self, unit: Unit, folder: Path, through: Through, cancel: CancelToken | None) -> Unit:
+        if self._linked is None:
+            return unit
+        report = device_link(
+            self._linked.inputs(unit.evidence.cubin_path),
+            toolchain=self._toolchain,
+            arch=self._arch,
+            folder=folder,
+            through=through,
+            timeout=self._settings.compile_seconds,
+            cancel=cancel,
+        )
+        linked = folder / "linked.cubin"
+        kernels = with_report(unit.evidence.kernels, report)
+        evidence = msgspec.structs.replace(unit.evidence, kernels=kernels, cubin_path=str(linked))
+        cubin = linked.read_bytes()
+        return Unit(evidence, cubin, code_digest(cubin), unit.own, self._linked)
 
 
 def _blames_the_text(error: Exception) -> bool:
@@ -244,13 +329,6 @@ def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> C
     same = [k for k in kernels if unit_free_name(k.mangled) == twin]
     family = same or [k for k in kernels if k.qualified_name == target.qualified_name]
     return family[0] if len(family) == 1 or same else None
-
-
-def _loadable(flags: CompileFlags) -> CompileFlags:
-    """Without relocatable device code, whose cubin could not be loaded by itself."""
-    relocatable = ("-rdc=true", "--relocatable-device-code=true", "-dc")
-    arguments = tuple(word for word in flags.arguments if word not in relocatable)
-    return msgspec.structs.replace(flags, arguments=arguments)
 
 
 def _same_geometry(candidate: Candidate) -> bool:
@@ -279,8 +357,13 @@ def _foreign(after: BinaryEvidence, before: BinaryEvidence, toolchain: Toolchain
 def _job(
     candidate: Candidate, compiled: CompiledKernel, unit: Unit, baseline: Unit, program: bytes
 ) -> JobCandidate:
-    old = {unit_free_name(v.name): v.name for v in variables(baseline.cubin)}
-    live = live_names(tuple(old.values()), program)
+    live = baseline.live(program)
+    old = {unit_free_name(v.name): live.get(v.name, "") for v in variables(baseline.own)}
+    names = {v.name: old.get(unit_free_name(v.name), "") for v in variables(unit.own)}
+    if unit.linked is not None:
+        # other units' variables have the same names in every link; those of the device runtime are its own
+        elsewhere = {v.name for v in variables(unit.cubin)} - set(names)
+        names |= {name: live[name] for name in sorted(elsewhere) if name in live}
     return JobCandidate(
         id=candidate.id,
         cubin=unit.evidence.cubin_path,
@@ -288,8 +371,5 @@ def _job(
         grid=candidate.grid,
         block=candidate.block,
         shared=candidate.dynamic_shared_bytes,
-        variables=tuple(
-            JobVariable(v.name, live.get(old.get(unit_free_name(v.name), ""), ""))
-            for v in variables(unit.cubin)
-        ),
+        variables=tuple(JobVariable(name, twin) for name, twin in names.items()),
     )

@@ -57,6 +57,8 @@ def confirm(
         rebuilt = session.build(folder, Overlay(session.workload.source, text), cancel)
     except CompileError as error:
         return _failed(built, opened, "not_built", str(error))
+    if strange := opened.builder.differs(rebuilt, cancel):
+        return _failed(built, opened, "unproven", strange)
     progress("comparing other launches", None)
     elsewhere = _elsewhere(built, opened.place, session.settings, folder, cancel)
     if elsewhere is not None:

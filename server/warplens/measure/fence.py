@@ -42,10 +42,10 @@ class Fence:
         self._doubted = False
         self._lock = threading.Lock()
 
-    def learn(self, baseline: BinaryEvidence) -> None:
-        """From here on only what this compilation read may be read, and the toolkit and CUTLASS."""
+    def learn(self, baseline: BinaryEvidence, linked: Sequence[str] = ()) -> None:
+        """From here on only what this compilation read may be read, what it is linked with, the toolkit, CUTLASS."""
         libraries = [folder for folder in self._includes if any((folder / n).is_dir() for n in _LIBRARIES)]
-        self._read = readable(self._tools, [*baseline.dependencies, *libraries])
+        self._read = readable(self._tools, [*baseline.dependencies, *linked, *libraries])
 
     def around(self, folder: Path) -> Callable[[Sequence[str | Path]], Sequence[str | Path]]:
         """What puts the fence around a command that may write in `folder`."""

@@ -24,7 +24,6 @@ from warplens_tools.collect.toolchain import Toolchain, tool_version
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
 from warplens_tools.run.build import Overlay, build_program, start_command
 from warplens_tools.run.cancel import CancelToken, Progress
-from warplens_tools.run.cubin import live_names, variables
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.library import helper_kernels, probe_library
@@ -109,7 +108,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
         work, toolchain=session.toolchain, arch=session.arch, folder=session.folder, settings=settings
     )
     program = session.build(session.folder / "program", None, cancel)
-    unit = builder.baseline(cancel)
+    unit = builder.baseline(cancel, program=program)
     library = probe_library(session.toolchain, cancel=cancel)
     command = start_command(work, program)
     model = parse(builder.text, work.source)
@@ -122,7 +121,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
     kernels = shares(surveyed, {k.qualified_name for k in model.kernels})
     target = choose(surveyed, kernels, unit.evidence.kernels, kernel)
     defined = model.kernel(target.compiled.qualified_name)
-    names = live_names(tuple(v.name for v in variables(unit.cubin)), program.read_bytes())
+    names = unit.live(program.read_bytes())
     place = Place(
         command=command,
         target=target,
@@ -132,6 +131,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
         helpers=helper_kernels(session.toolchain, session.gpu.arch, cancel=cancel),
         time_limit=work.time_limit,
         launch=settings.launch,
+        from_events=unit.linked is not None and unit.linked.launches,
     )
     return Opened(
         session=session,
@@ -141,7 +141,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
         visits=Visits(place, settings, session.folder),
         program=program,
         place=place,
-        baseline=_baseline(target, kernels, alone, conditions, settings, builder.fence.unknown()),
+        baseline=_baseline(target, kernels, alone, conditions, settings, builder.unknown()),
         geometries=Geometries(
             work,
             toolchain=session.toolchain,

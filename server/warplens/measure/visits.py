@@ -59,6 +59,8 @@ class Place(msgspec.Struct, frozen=True):
     launch: int
     #: Whether candidates are timed, or only compared.
     timed: bool = True
+    #: Timed by events around a launch: a kernel that launches others has not ended when its own threads have.
+    from_events: bool = False
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -179,6 +181,7 @@ class Visits:
                 "fill": self._fill,
                 "perturb": self._moves,
                 "time": place.timed,
+                "events": place.from_events,
             },
         )
 

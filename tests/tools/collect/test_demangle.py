@@ -31,6 +31,15 @@ def test_full_demangling_keeps_arguments() -> None:
 
 def test_static_kernel_of_a_relocatable_unit() -> None:
     assert qualified_name("__nv_static_48__b5cb5ba6_5_st_cu_60b126a1__Z4statPi") == "stat"
+    anonymous = "__nv_static_22__cf201c12_5_nr_cu_main__ZN33_GLOBAL__N__cf201c12_5_nr_cu_main1kEPf"
+    assert qualified_name(anonymous) == "(anonymous namespace)::k"
+
+
+def test_static_variable_of_a_relocatable_unit() -> None:
+    # the unit's mark may end in the mangled name of its first function
+    assert demangle("__nv_static_24__45bf8a00_4_a_cu__Z3zzzv_own_scale") == "own_scale"
+    assert demangle("__nv_static_25__1925b8fe_4_a_cu_51c5c571_own_scale") == "own_scale"
+    assert demangle("__nv_static_9__short") == "__nv_static_9__short"
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,34 @@ def test_a_build_that_fails_says_how(tree: Path, tmp_path: Path, build: tuple[st
         )
 
 
+def test_another_program_may_load_what_was_built(tree: Path) -> None:
+    unit, built = str(tree / "main.cu"), tree / "build/program"
+    workload = Workload(
+        unit,
+        unit,
+        command=("python3", "drive.py", "{output}"),
+        arguments=('--settings={"folder": 1}', "{program}"),
+        environment={"PYTHONPATH": "{folder}:/lib"},
+    )
+    start = start_command(workload, built)
+    assert start.arguments == ("python3", "drive.py", str(built), '--settings={"folder": 1}', str(built))
+    assert start.environment == {"PYTHONPATH": f"{tree}/build:/lib"}
+
+
+@pytest.mark.compiler
+def test_a_program_of_several_units_is_told_what_to_configure(tmp_path: Path) -> None:
+    unit = tmp_path / "main.cu"
+    unit.write_text("void elsewhere();\nint main() { elsewhere(); }\n")
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None:
+        pytest.skip("no nvcc")
+    with pytest.raises(CompileError) as caught:
+        build_program(
+            Workload(str(unit), str(unit)), toolchain=toolchain, arch="sm_90", folder=tmp_path / "x"
+        )
+    assert "[[program]]" in caught.value.remedy
+
+
 def test_a_working_directory_must_exist(tree: Path) -> None:
     unit = str(tree / "main.cu")
     with pytest.raises(InputError, match="does not exist"):

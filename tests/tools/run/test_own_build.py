@@ -152,6 +152,22 @@ def test_a_build_that_would_not_see_an_edit_is_refused(project: Path, tmp_path: 
         )
 
 
+@pytest.mark.compiler
+def test_an_edited_source_still_finds_what_lies_beside_it(project: Path, tmp_path: Path, nvcc: str) -> None:
+    unit = project / "src/whole.cu"
+    unit.write_text('#include "../include/kernels.cuh"\nint main() { return value(); }\n' + DEVICE)
+    work = Workload(
+        str(unit),
+        str(unit),
+        build=(nvcc, "-rdc=true", "-DVALUE=1", "-arch={arch}", "{source}", "-o", "{output}"),
+    )
+    overlay = Overlay(str(unit), unit.read_text().replace("value()", "value() - 1"))
+    built = build_program(
+        work, toolchain=resolve_toolchain(), arch="sm_90", folder=tmp_path / "x", overlay=overlay
+    )
+    assert subprocess.run([built], check=False).returncode == 0
+
+
 def test_a_build_learns_no_credentials(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

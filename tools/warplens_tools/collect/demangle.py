@@ -11,8 +11,8 @@ import functools
 import re
 
 _ANONYMOUS = "(anonymous namespace)"
-#: nvcc renames a static kernel of a relocatable unit: __nv_static_<n>__<hash>_<file>__<mangled>.
-_STATIC = re.compile(r"^__nv_static_\d+__.*?_(_Z.*)$")
+#: nvcc renames what is static in a relocatable unit: __nv_static_<length>_<id of that length>_<name>.
+_STATIC = re.compile(r"__nv_static_(\d+)_")
 
 
 @functools.cache
@@ -32,13 +32,25 @@ def _library() -> tuple[ctypes.CDLL, ctypes.CDLL] | None:
     return cxx, c
 
 
+def without_static(name: str) -> str:
+    """The name that nvcc put its mark of a static function or variable before; others as they are."""
+    match = _STATIC.match(name)
+    if match is None:
+        return name
+    rest = name[match.end() + int(match[1]) :]
+    if rest.startswith("_") and len(rest) > 1:
+        return rest[1:]
+    # a mark of another make: what looks like a mangled name is one
+    at = name.find("__Z", match.end())
+    return name[at + 1 :] if at >= 0 else name
+
+
 @functools.lru_cache(maxsize=4096)
 def demangle(name: str) -> str:
     """The name as written in C++ with template arguments and parameters; `name` itself if not mangled."""
-    static = _STATIC.match(name)
-    mangled = static[1] if static else name
+    mangled = without_static(name)
     if not mangled.startswith("_Z"):
-        return name
+        return mangled
     library = _library()
     if library is None:
         return parse_qualified(mangled) or name

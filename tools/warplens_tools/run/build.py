@@ -24,6 +24,9 @@ from warplens_tools.run.workload import Workload
 _OPERATORS = {"&&", "||", ";", "|"}
 #: Names of variables that hold credentials.
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|AUTH|COOKIE", re.IGNORECASE)
+_SEVERAL_UNITS = (
+    "where the program has several units, say in warplens.toml how all are built: [[program]] source, build"
+)
 
 
 class Overlay(msgspec.Struct, frozen=True):
@@ -125,7 +128,11 @@ def build_program(
     flags = flags_of(workload)
     if workload.build:
         command = _own(workload, overlay, flags, arch, folder)
-        environment = {**without_secrets(os.environ), "TMPDIR": str(folder), **workload.environment}
+        environment = {
+            **_environment(workload, overlay),
+            "TMPDIR": str(folder),
+            **_variables(workload, output),
+        }
         directory = folder
     else:
         placed = place(overlay, Path(workload.unit), flags.arguments, folder / "source")
@@ -141,6 +148,16 @@ def build_program(
             remedy="write the program to {output} in the build command",
         )
     return output
+
+
+def _environment(workload: Workload, overlay: Overlay | None) -> dict[str, str]:
+    kept = without_secrets(os.environ)
+    if overlay is None or any("{root}" in word for word in workload.build):
+        return kept
+    # an edited {source} lies elsewhere; what it includes from its own folder is still found there
+    homes = dict.fromkeys([Path(workload.unit).parent, Path(overlay.path).parent])
+    options = " ".join(f'-Xcompiler=-iquote,"{home}"' for home in homes)
+    return {**kept, "NVCC_APPEND_FLAGS": f"{kept.get('NVCC_APPEND_FLAGS', '')} {options}".strip()}
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
@@ -217,20 +234,37 @@ def _failed(done: Completed, directory: Path, root: str, folder: Path) -> Compil
     messages = parse_messages(output, directory=directory)
     first = next((m for m in messages if m.severity == "error"), None)
     said = first.text if first is not None else next(iter(output.strip().splitlines()[-1:]), "no output")
+    elsewhere = re.search(r"undefined reference to|Undefined reference to|Unresolved extern", output)
     return CompileError(
-        f"the program does not build: {said}", status=done.status, output=output, messages=tuple(messages)
+        f"the program does not build: {said}",
+        remedy=_SEVERAL_UNITS if elsewhere else "",
+        status=done.status,
+        output=output,
+        messages=tuple(messages),
     )
 
 
 def start_command(workload: Workload, program: Path) -> Command:
-    """How the built program is started; `{program}` in the workload's command names it.
+    """How the built program is started: in its command, arguments and environment `{program}` (as in the build
+    command: `{output}`) names what was built, `{folder}` the folder it lies in.
 
     Raises:
         InputError: the working directory does not exist.
     """
-    words = [word.replace("{program}", str(program)) for word in workload.command] or [str(program)]
+    words = [_named(word, program) for word in workload.command] or [str(program)]
     directory = workload.directory or str(Path(workload.source).parent)
     if not Path(directory).is_dir():
         raise InputError(f"the working directory {directory} does not exist")
-    arguments = (*workload.wrapper, *words, *workload.arguments)
-    return Command(arguments, directory, dict(workload.environment))
+    arguments = (*workload.wrapper, *words, *(_named(word, program) for word in workload.arguments))
+    return Command(arguments, directory, _variables(workload, program))
+
+
+def _variables(workload: Workload, program: Path) -> dict[str, str]:
+    return {name: _named(value, program) for name, value in workload.environment.items()}
+
+
+def _named(word: str, program: Path) -> str:
+    # other braces are the user's own, as in JSON
+    for name, path in (("{program}", program), ("{output}", program), ("{folder}", program.parent)):
+        word = word.replace(name, str(path))
+    return word

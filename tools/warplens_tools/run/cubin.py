@@ -8,13 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+from collections.abc import Iterator
 
 import msgspec
 
 from warplens_tools.collect.demangle import demangle
 from warplens_tools.errors import InputError
 
-_OBJECT = 1
+_OBJECT, _FUNCTION = 1, 2
+#: NVIDIA's own symbol type for the variables of a relocatable cubin.
+_RELOCATABLE_OBJECT = 13
 _SYMBOLS, _NO_BITS = 2, 8
 #: nvcc marks names local to a unit with a hash of the unit: 8 hexadecimal digits.
 _UNIT_HASH = re.compile(r"((?:_GLOBAL__N__|_INTERNAL_|__nv_static_\d+__))[0-9a-f]{8}_")
@@ -22,7 +25,8 @@ _UNIT_SCOPE = re.compile(r"_INTERNAL_[0-9a-f]{8}\w*::")
 _CONSTANT = ".nv.constant3"
 _DATA = (".nv.global", _CONSTANT)
 #: Debug and note sections name files and tool versions; the code is the same without them.
-_CODE = (".text.", ".nv.constant", ".nv.global", ".nv.info.", ".nv.shared.")
+_ATTRIBUTES = ".nv.info."
+_CODE = (".text.", ".nv.constant", ".nv.global", _ATTRIBUTES, ".nv.shared.")
 
 
 class Variable(msgspec.Struct, frozen=True):
@@ -34,6 +38,14 @@ class Variable(msgspec.Struct, frozen=True):
     constant: bool = False
 
 
+class Symbols(msgspec.Struct, frozen=True):
+    """The functions and variables of a cubin, by mangled name."""
+
+    defined: frozenset[str]
+    #: Functions that another unit must define.
+    called: frozenset[str]
+
+
 class _Section(msgspec.Struct, frozen=True):
     name: str
     kind: int
@@ -42,24 +54,52 @@ class _Section(msgspec.Struct, frozen=True):
     link: int
 
 
+class _Symbol(msgspec.Struct, frozen=True):
+    name: str
+    kind: int
+    #: None for one that is defined elsewhere.
+    section: str | None
+    size: int
+
+
 def variables(cubin: bytes) -> tuple[Variable, ...]:
     """The variables a cubin defines.
 
     Raises:
         InputError: it is no 64-bit ELF file.
     """
-    sections = _sections(cubin)
     found = []
+    for symbol in _symbols(cubin):
+        if symbol.kind not in (_OBJECT, _RELOCATABLE_OBJECT) or not symbol.size:
+            continue
+        if symbol.section is not None and symbol.section.startswith(_DATA):
+            constant = symbol.section.startswith(_CONSTANT)
+            found.append(Variable(symbol.name, symbol.size, constant))
+    return tuple(found)
+
+
+def symbols(cubin: bytes) -> Symbols:
+    """What a cubin, relocatable or not, defines and what it calls of others.
+
+    Raises:
+        InputError: it is no 64-bit ELF file.
+    """
+    kinds = (_OBJECT, _RELOCATABLE_OBJECT, _FUNCTION)
+    found = [symbol for symbol in _symbols(cubin) if symbol.kind in kinds]
+    return Symbols(
+        defined=frozenset(s.name for s in found if s.section is not None),
+        called=frozenset(s.name for s in found if s.section is None and s.kind == _FUNCTION),
+    )
+
+
+def _symbols(cubin: bytes) -> Iterator[_Symbol]:
+    sections = _sections(cubin)
     for table in (s for s in sections if s.kind == _SYMBOLS):
         names = sections[table.link]
         for at in range(table.offset, table.offset + table.size, 24):
             name, info, _, section, _, size = struct.unpack_from("<IBBHQQ", cubin, at)
-            if info & 15 != _OBJECT or not 0 < section < len(sections) or not size:
-                continue
-            if sections[section].name.startswith(_DATA):
-                constant = sections[section].name.startswith(_CONSTANT)
-                found.append(Variable(_string(cubin, names.offset + name), size, constant))
-    return tuple(found)
+            where = sections[section].name if 0 < section < len(sections) else None
+            yield _Symbol(_string(cubin, names.offset + name), info & 15, where, size)
 
 
 def unit_free_name(mangled: str) -> str:
@@ -83,11 +123,15 @@ def live_names(names: tuple[str, ...], program: bytes) -> dict[str, str]:
     return live
 
 
-def code_digest(cubin: bytes) -> str:
-    """A digest of everything in a cubin that runs; equal digests are equal machine code and data."""
+def code_digest(cubin: bytes, *, attributes: bool = True) -> str:
+    """A digest of everything in a cubin that runs; equal digests are equal machine code and data.
+
+    Without `attributes` what ptxas notes of each kernel does not count, which in a relocatable cubin differs with
+    line tables.
+    """
     digest = hashlib.sha256()
     for section in _sections(cubin):
-        if not section.name.startswith(_CODE):
+        if not section.name.startswith(_CODE) or (section.name.startswith(_ATTRIBUTES) and not attributes):
             continue
         name = _UNIT_HASH.sub(r"\g<1>00000000_", section.name)
         digest.update(f"{name} {section.size}\0".encode())

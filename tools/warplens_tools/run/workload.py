@@ -21,7 +21,8 @@ class Workload(msgspec.Struct, frozen=True):
     build: tuple[str, ...] = ()
     #: Compile flags of the unit, without -o, -c and the source itself.
     flags: tuple[str, ...] = ()
-    #: Start command; empty means the built program itself.
+    #: Start command, which may be another program that loads what was built; empty means the built program itself.
+    #: See `build.start_command` for what it may name.
     command: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     #: Put before every run, e.g. ("srun", "-n1").

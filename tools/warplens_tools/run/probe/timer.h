@@ -25,7 +25,8 @@ std::vector<Activity> take();  // what was delivered since the last call, in ord
 
 class Timer {
    public:
-    explicit Timer(CUstream stream);
+    // Events span what a kernel launches; its own activity ends with its own threads.
+    Timer(CUstream stream, bool from_events);
 
     // Runs `launch`, which puts exactly one kernel on the stream.
     void time(const std::function<void()>& launch);

@@ -9,7 +9,8 @@
 namespace warplens {
 
 Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, CUstream stream)
-    : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), stream_(stream), timer_(stream),
+    : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), stream_(stream),
+      timer_(stream, job.option("events") != 0),
       random_(job.seed ^ 0x2545f4914f6cdd1dull) {
     CUdevice device;
     int l2 = 0;

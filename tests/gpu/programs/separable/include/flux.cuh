@@ -1,0 +1,3 @@
+#pragma once
+
+__device__ float flux(float here, float there);

@@ -1,0 +1,3 @@
+#pragma once
+
+void run_smooth(const float* in, float* out, int n);
