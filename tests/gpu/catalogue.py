@@ -30,6 +30,8 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: In the program's folder: the unit that is compiled, and the file that is edited where it is another.
     unit: str = ""
     source: str = ""
+    #: A Python module that its build needs.
+    needs: str = ""
     #: Part of the reason for a refusal.
     said: str = ""
     #: What makes it hard to measure in place; "" for an ordinary one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,14 @@ def test_its_kernel_is_seen_in_the_source(program: Program) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("program", BUILDS, ids=lambda p: p.name)
 def test_it_builds(program: Program, toolchain: Toolchain, tmp_path: Path) -> None:
+    _require(program)
     built = build_program(program.workload(), toolchain=toolchain, arch="sm_90", folder=tmp_path)
     assert built.read_bytes().startswith(b"\x7fELF")
+
+
+def _require(program: Program) -> None:
+    if program.needs and importlib.util.find_spec(program.needs) is None:
+        pytest.skip(f"no {program.needs}")
 
 
 @pytest.mark.gpu
@@ -63,6 +70,7 @@ def test_it_builds(program: Program, toolchain: Toolchain, tmp_path: Path) -> No
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.title)
 def test_it_is_measured_or_refused(program: Program) -> None:
+    _require(program)
     settings = MeasureSettings(measure_identical=True)
     try:
         with Judge(program.workload(), kernel=program.kernel, settings=settings) as judge:
