@@ -54,8 +54,9 @@ def test_a_kernel_that_calls_other_units_is_won_and_lost() -> None:
         assert {name: state for name, (state, _) in states.items()} == {
             "hoisted": "faster",
             "softer": "wrong",
-            "counts twice": "wrong",
-            "does not count": "wrong",
+            # an integer that no parameter types is, for all that is known, a tiny float
+            "counts twice": "unproven",
+            "does not count": "unproven",
             "without softness": "wrong",
             "twice": "wrong",
         }, states
@@ -67,7 +68,9 @@ def test_a_kernel_that_calls_other_units_is_won_and_lost() -> None:
 
 def test_what_a_kernel_launches_is_compared_and_timed() -> None:
     work = workload("child_kernels")
-    slower = "for (int k = 0; k < 200; ++k) if (x[i] == -7e30f * (k + 1)) x[i] = k;\n    if (i < n) x[i] = sqrtf"
+    slower = (
+        "for (int k = 0; k < 200; ++k) if (x[i] == -7e30f * (k + 1)) x[i] = k;\n    if (i < n) x[i] = sqrtf"
+    )
     candidates = [
         candidate(work, "slower child", ("if (i < n) x[i] = sqrtf", slower)),
         candidate(work, "wrong child", ("sqrtf(x[i] + i)", "sqrtf(x[i] + i + 1)")),

@@ -19,6 +19,10 @@ from warplens_tools.run.process import run
 
 SOURCES = Path(__file__).parent
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
+#: The C++ library inside is the probe's own and stays its own: in a program without one, as Python's, the symbols
+#: it exported would be mixed with those that the driver and CUPTI bring along.
+_EXPORTS = "{ global: InitializeInjection; local: *; };\n"
+_LINK = ("-shared", "-pthread", "-static-libstdc++", "-static-libgcc", "-Wl,--version-script=exports")
 #: Seconds one compiler call may take.
 _TIME_LIMIT = 300.0
 
@@ -46,6 +50,8 @@ def probe_library(toolchain: Toolchain, *, cancel: CancelToken | None = None) ->
         compiler,
         str(cupti),
         *includes,
+        *_LINK,
+        _EXPORTS,
         tool_version(toolchain.require("cupti_headers")),
     )
 
@@ -58,7 +64,8 @@ def probe_library(toolchain: Toolchain, *, cancel: CancelToken | None = None) ->
             folder,
             cancel,
         )
-        link = ["-shared", "-pthread", "-static-libstdc++", "-static-libgcc", *objects, str(cupti)]
+        (folder / "exports").write_text(_EXPORTS)
+        link = [*_LINK, *objects, str(cupti)]
         needs = [f"-Wl,-rpath,{cupti.parent}", "-L.", "-Wl,--no-as-needed", "-lcuda"]
         _compile([compiler, *link, *needs, "-o", "probe.so"], folder, cancel)
 
