@@ -112,8 +112,8 @@ void on_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
 
 [[noreturn]] void visit_node(const Nodes& nodes, std::size_t place, CUstream stream) {
     KernelNode kernel = std::get<KernelNode>(nodes[place].work);
-    const std::vector<void*> pointers = kernel.arguments.pointers();
-    kernel.launch.parameters = const_cast<void**>(pointers.data());
+    std::vector<void*> pointers = kernel.arguments.pointers();
+    kernel.launch.parameters = pointers.data();
     kernel.launch.stream = stream;
     open_visit();
     visit(probe->job, kernel.launch, true, probe->allocations, probe->results,
