@@ -60,7 +60,7 @@ def prove(
     if again.verdict.state != "faster":
         reason = f"{candidate.title}: measured again it is {_said(again.verdict)}"
         return msgspec.structs.replace(result, reason=reason)
-    win = Win(candidate, candidate.title, caveat, (candidate.origin.removeprefix("rewrite:"),))
+    win = Win(candidate, candidate.title, caveat, _rules(candidate))
     return proven_by(result, text, win, again, baseline, limits)
 
 
@@ -69,9 +69,16 @@ def _said(verdict: Verdict) -> str:
     return f"{state}, {verdict.reason}" if verdict.reason else state
 
 
+def _rules(candidate: Candidate) -> tuple[str, ...]:
+    """What the candidate counts for; a version that somebody wrote counts for no rule."""
+    return () if candidate.origin == "user" else (candidate.origin.removeprefix("rewrite:"),)
+
+
 def _trials(candidate: Candidate, verdict: Verdict, arch: str) -> list[Trial]:
-    rule = candidate.origin.removeprefix("rewrite:")
-    subjects: list[tuple[SubjectKind, str]] = [("rule", rule), *(("tool", c) for c in candidate.answers)]
+    subjects: list[tuple[SubjectKind, str]] = [
+        *(("rule", rule) for rule in _rules(candidate)),
+        *(("tool", c) for c in candidate.answers),
+    ]
     measured = speedup_of(verdict) if verdict.state in WORKING else None
     hit = verdict.state == "faster"
     return [Trial(kind, subject, verdict.state, None, measured, hit, arch) for kind, subject in subjects]

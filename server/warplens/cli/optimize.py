@@ -14,6 +14,7 @@ from rich.text import Text
 
 from warplens.agent.result import OptimizeResult, Proof
 from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
+from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.service import Service
 from warplens_tools.run.cancel import Progress, no_progress
@@ -32,6 +33,7 @@ def optimize(
     control: Annotated[bool, Switch] = False,
     seed: int = 0,
     arch: str = "",
+    edited: Path | None = None,
     host_edits: Annotated[bool | None, Parameter(negative="--no-host-edits")] = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
@@ -59,6 +61,8 @@ def optimize(
         Seed of the search.
     arch
         Architecture to compile for, such as sm_90; the card's own if left out.
+    edited
+        Judge this version of the file instead of searching for one.
     host_edits
         Judge edits of host code too, from outside the program. They run host code that you did not write;
         the setting if left out.
@@ -75,7 +79,11 @@ def optimize(
         resume=resume,
         control=control,
     )
-    result = optimize_path(Service(Path.cwd()), file, options, progress=_progress())
+    service, progress = Service(Path.cwd()), _progress()
+    if edited is not None:
+        result = prove_edited(service, file, edited, options, progress=progress)
+    else:
+        result = optimize_path(service, file, options, progress=progress)
     if format == "json":
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
         sys.stdout.buffer.flush()

@@ -206,7 +206,11 @@ def left_out(runs: Sequence[Doings]) -> tuple[str, ...]:
         lines.append("times and rates that it prints of itself")
     names = sorted({name for d in runs for name in d.files})
     files = [name for name in names if not _repeats(name, runs)]
-    return (*lines, *([f"what varies in {_few(files)}"] if files else []), "standard error")
+    return (
+        *lines,
+        *([f"what varies in {_few(files)}"] if files else []),
+        "standard error and files outside the folder",
+    )
 
 
 def _repeats(name: str, runs: Sequence[Doings]) -> bool:

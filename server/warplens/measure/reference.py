@@ -121,8 +121,9 @@ def _settled(
         if not strange:
             return yard, runs
     said = runs[0].run.stderr.strip().splitlines()
+    how = strange.replace("the rebuilt program", "outside it").replace("the original", "inside")
     raise InputError(
-        f"the program does not do the same inside a fence: {strange}{f' ({said[-1]})' if said else ''}",
+        f"the program does not do the same inside a fence: {how}{f' ({said[-1]})' if said else ''}",
         remedy="name the files it reads in its arguments or its environment setting, and have it write in its folder",
     )
 

@@ -103,8 +103,11 @@ def open_yard(session: Session, folder: Path, *, wide: bool = False, read: Seque
     directory = Path(work.directory or Path(work.source).parent).resolve()
     root = Path(work.root).resolve() if work.root else directory
     copied = root if wide and directory.is_relative_to(root) else directory
-    if folder.resolve().is_relative_to(copied):
-        raise InputError(f"{copied} holds the folder for builds, so it cannot be copied")
+    if folder.resolve().is_relative_to(copied) or holds_home(copied):
+        raise InputError(
+            f"{copied} holds more than the program's files, so no run gets a copy of it",
+            remedy="give the program a working directory of its own, as a setting",
+        )
     project = [str(root)] if wide and not holds_home(root) else []
     return Yard(session, folder, copied, (*project, *_tools(session), *read))
 

@@ -109,7 +109,7 @@ def optimize_file(
     kernels = _kernels(model, options.kernel, inputs.path)
     progress(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    host_edits = _host_edits(options, inputs.loaded)
+    host_edits = host_edits_of(options, inputs.loaded)
     report = inputs.report()
     causes = causes_of(report)
     with open_store(data_folder(os.environ)) as store:
@@ -130,7 +130,7 @@ def optimize_file(
         problem = Problem(
             text=text,
             path=str(inputs.path),
-            name=_shown(inputs),
+            name=shown_name(inputs),
             space=space,
             workload=msgspec.json.encode((workload, host_edits) if host_edits else workload).decode(),
             budget=_budget(options, inputs.loaded),
@@ -235,7 +235,7 @@ def prove_fix(
             candidate,
             session,
             store,
-            name=_shown(inputs),
+            name=shown_name(inputs),
             caveat=fix.caveat,
             limits=inputs.gpu.limits,
             progress=progress,
@@ -293,7 +293,8 @@ def causes_of(report: FileReport) -> tuple[Cause, ...]:
     )
 
 
-def _shown(inputs: FileInputs) -> str:
+def shown_name(inputs: FileInputs) -> str:
+    """The file as diffs name it."""
     path, root = inputs.path, inputs.loaded.root
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
@@ -310,7 +311,8 @@ def _kernels(model: SourceModel, name: str, path: Path) -> list[str]:
     return [kernel.qualified_name]
 
 
-def _host_edits(options: OptimizeOptions, loaded: Loaded) -> bool:
+def host_edits_of(options: OptimizeOptions, loaded: Loaded) -> bool:
+    """Whether edits of host code are judged."""
     return loaded.settings.optimize.host_edits if options.host_edits is None else options.host_edits
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu
 
 from warplens.agent.optimize import JudgeSession
 from warplens.agent.result import OptimizeResult
+from warplens.service.edited import edits_between, prove_edited
 from warplens.service.optimize import (
     FileInputs,
     OpenJudge,
@@ -269,3 +272,25 @@ def test_a_header_that_nothing_includes_is_refused(file: Path) -> None:
     header.write_text(CODE)
     with pytest.raises(InputError, match=r"no .cu file .* includes alone.cuh"):
         inputs_of(Service(file.parent), header)
+
+
+def test_a_version_that_somebody_wrote_is_judged_and_counts_for_no_rule(file: Path) -> None:
+    edited = file.parent / "mine.txt"
+    service, judge = Service(file.parent), ComputedJudge(SourceText(CODE))
+    edited.write_text(CODE)
+    with pytest.raises(InputError, match="the same as"):
+        prove_edited(service, file, edited, OptimizeOptions(), judge=opened(judge))
+    edited.write_text(CODE.replace("BLOCK 256", "BLOCK 128"))
+    result = prove_edited(service, file, edited, OptimizeOptions(), judge=opened(judge))
+    assert result.outcome == "faster" and result.proof is not None
+    assert SourceText(CODE).apply(list(result.edits)).text == edited.read_text()
+    assert result.proof.rules == ()
+    with open_store(data_folder({"WARPLENS_HOME": str(file.parents[1] / "home")})) as store:
+        assert not hit_rates(store)
+    assert "mine.txt" in result.reason
+
+
+@given(st.text("ab\n"), st.text("ab\n"))
+def test_edits_between_two_texts_make_one_of_the_other(before: str, after: str) -> None:
+    edits = edits_between(SourceText(before), SourceText(after))
+    assert SourceText(before).apply(list(edits)).text == after
