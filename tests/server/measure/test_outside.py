@@ -340,7 +340,7 @@ def test_a_program_that_needs_more_than_the_fence_lets_it_is_said(tmp_path: Path
     )
     reason = unproven(tmp_path / "needs", needs).reason
     assert (
-        "does not do the same inside a fence: the rebuilt program exits with 0, the original with 9" in reason
+        "does not do the same inside a fence: outside it exits with 0, inside with 9" in reason
     )
     named = Bench(tmp_path / "named", needs, "100000", str(data))
     assert named.verdict((GONE, "    return 1;\n")).state == "wrong"
