@@ -155,13 +155,16 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 @pytest.mark.slow
-def test_a_true_gain_is_found_confirmed_and_said_to_be_judged_from_outside(bench: Bench) -> None:
+def test_a_true_gain_is_found_confirmed_and_said_to_be_judged_from_outside(tmp_path: Path) -> None:
+    """Far more than any other load of the machine makes of it: it waits, and the candidate does not."""
+    gone = GONE.replace("60000", "300000")
+    bench = Bench(tmp_path, PROGRAM.replace(GONE, gone))
     before = (bench.root / "result.bin").stat().st_mtime_ns
-    verdict = bench.verdict((GONE, ""))
+    verdict = bench.verdict((gone, ""))
     assert verdict.state == "faster", verdict.reason
     assert [t.span for t in verdict.timings] == ["process", "device"]
     process = verdict.timings[0]
-    assert process.baseline_ns.median > 6e7
+    assert process.baseline_ns.median > 3e8
     assert verdict.reason.startswith("judged from outside the program: ")
     assert verdict.outside is not None
     assert verdict.outside.compared == (
@@ -173,17 +176,16 @@ def test_a_true_gain_is_found_confirmed_and_said_to_be_judged_from_outside(bench
     # both the argument and the input file were varied
     assert not any("remembered" in doubt for doubt in verdict.outside.not_ruled_out)
     assert any("CUPTI" in doubt for doubt in verdict.outside.not_ruled_out)
-    again = bench.judge.confirm(bench.candidate((GONE, "")))
+    again = bench.judge.confirm(bench.candidate((gone, "")))
     assert again.verdict.state == "faster"
     assert again.verdict.timings != verdict.timings
     assert again.program is not None
-    assert again.program.baseline_seconds.median > 0.06
+    assert again.program.baseline_seconds.median > 0.3
     # nothing was written where the user's files are
     assert (bench.root / "result.bin").stat().st_mtime_ns == before
     assert sorted(p.name for p in bench.root.iterdir()) == ["input.bin", "program.cpp", "result.bin"]
 
 
-REMEMBERED = "    double sum = 12.25;\n"
 CHEATS = {
     "leaves early": ((GONE, "    return 0;\n"), "wrong", "prints 0 lines"),
     "another result": ((SUM, SUM.replace(";", " * 1.001;")), "wrong", "prints 'sum"),
@@ -339,9 +341,7 @@ def test_a_program_that_needs_more_than_the_fence_lets_it_is_said(tmp_path: Path
         "    if (!present()", f'    if (!fopen("{data}", "r")) return 9;\n    if (!present()'
     )
     reason = unproven(tmp_path / "needs", needs).reason
-    assert (
-        "does not do the same inside a fence: outside it exits with 0, inside with 9" in reason
-    )
+    assert "does not do the same inside a fence: outside it exits with 0, inside with 9" in reason
     named = Bench(tmp_path / "named", needs, "100000", str(data))
     assert named.verdict((GONE, "    return 1;\n")).state == "wrong"
 
