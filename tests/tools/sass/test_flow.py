@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from warplens_tools.evidence import Instruction
+from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 
 
@@ -90,3 +92,37 @@ def test_any_control_flow_is_analysed_and_every_loop_is_reachable_from_its_heade
                     work.append(s)
         assert reached == loop.blocks
         assert any(loop.header in flow.blocks[b].successors for b in loop.blocks)
+
+
+def test_the_reduction_of_a_huge_angle_is_rare_and_its_loop_counts_no_trips() -> None:
+    code = program(
+        "FMUL",
+        "FSETP",
+        ("BRA", 8, "@!P1"),
+        "UMOV",
+        "LDG",
+        "STL",
+        ("BRA", 4, "@P2"),
+        "DMUL",
+        "FFMA",
+        ("BRA", 0),
+        "EXIT",
+    )
+    code[1] = msgspec.structs.replace(
+        code[1], modifiers=("GE", "AND"), operands=("P1", "PT", "|R4|", "105615", "PT")
+    )
+    flow = analyse(tuple(code))
+    assert flow.rare == {3, 4, 5, 6, 7}
+    assert [loop.depth for loop in flow.loops] == [1]
+    assert flow.depths == (1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0)
+    assert flow.instructions_of(flow.loops[0]) == [0, 1, 2, 8, 9]
+    assert weights(flow)[0] == 32.0
+    assert weights(flow)[4] < 1.0
+
+
+def test_any_other_comparison_hides_nothing() -> None:
+    code = program("FSETP", ("BRA", 3, "@!P1"), "DMUL", "EXIT")
+    code[0] = msgspec.structs.replace(
+        code[0], modifiers=("GE", "AND"), operands=("P1", "PT", "|R4|", "7", "PT")
+    )
+    assert analyse(tuple(code)).rare == frozenset()

@@ -287,3 +287,8 @@ def test_errors_name_the_broken_place_only() -> None:
     parsed = model(text)
     assert [k.broken for k in parsed.kernels] == [False, True]
     assert {e.line for e in parsed.errors} == {3}
+
+
+def test_a_main_whose_body_is_a_try_block_is_a_main() -> None:
+    parsed = parse(SourceText("int main() try {\n  return 0;\n} catch (...) {\n  return 1;\n}\n"), "a.cu")
+    assert parsed.has_main

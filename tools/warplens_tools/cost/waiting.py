@@ -65,4 +65,5 @@ def stretches(flow: Flow) -> list[tuple[int, list[int]]]:
         own = [i for i in flow.instructions_of(loop) if i not in taken]
         taken.update(own)
         found.append((loop.depth, own))
-    return [(0, [i for i in range(len(flow.depths)) if i not in taken]), *found]
+    rest = [i for i in range(len(flow.depths)) if i not in taken and i not in flow.rare]
+    return [(0, rest), *found]

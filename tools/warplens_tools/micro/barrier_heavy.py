@@ -49,8 +49,9 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.place import hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room
-from warplens_tools.sass.attribution import hottest_line, weights
+from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
 from warplens_tools.sass.pipes import space_of
@@ -92,10 +93,10 @@ def check(view: KernelView) -> Iterator[Finding]:
     if gain.estimate < REPORTED:
         return
     most = sum(len(s.indices) for s in steps) / len(steps)
-    line = hottest_line(compiled, flow, [s.barrier for s in steps], view.model.path, view.kernel)
+    place = hottest_place(view, compiled, flow, [s.barrier for s in steps])
     yield TOOL.finding(
         view,
-        span=view.line_span(line),
+        span=view.line_span(place.line),
         severity="warning",
         confidence="medium",
         message=(
@@ -112,6 +113,7 @@ def check(view: KernelView) -> Iterator[Finding]:
                         float(FEWEST)),
         ),
         gain=gain,
+        related=place.related,
         index_query="warp shuffle reduction",
     )  # fmt: skip
 

@@ -22,9 +22,10 @@ float s2 = 1.0f / r2;
 **Evidence.** In the source, double literals and functions in expressions of float operands; in SASS,
 `DADD`/`DMUL`/`DFMA`/`DSETP`, `MUFU.RCP64H` and conversions to and from `F64`, with the loops they stand in.
 
-**Threshold.** Any double arithmetic in a kernel that takes, keeps and stores no `double`. With SASS at
-hand, literals that the compiler folded away are not reported. Counters that show the FP64 pipe below
-5 % of its peak withdraw it.
+**Threshold.** Any double arithmetic in a kernel that takes, keeps and stores no `double`; information where it hides
+behind memory, below a gain of 1.05 in the bounded model. With SASS at hand, literals that the compiler folded away
+are not reported, nor is double arithmetic of which nothing is rounded to float or compared, nor what the math
+library does for huge angles. Counters that show the FP64 pipe below 5 % of its peak withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Arithmetic Instructions" (throughput table); CUDA C++ Best
 Practices Guide, "Math Libraries" and "Other Arithmetic Instructions".
@@ -43,10 +44,11 @@ from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
+from warplens_tools.micro.common.place import Place, hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.float_literals import REWRITE
-from warplens_tools.sass.attribution import hottest_line, weights
+from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.source.literals import DoubleUse, double_uses
 from warplens_tools.source.tree import parse_tree
@@ -56,6 +58,8 @@ from warplens_tools.view import KernelView
 _FLOAT_OPCODES = {"DADD": "FADD", "DMUL": "FMUL", "DFMA": "FFMA", "DSETP": "FSETP", "DMNMX": "FMNMX"}
 #: Use of the FP64 pipe, per cent of its peak, below which double precision cost the launch nothing that shows.
 FP64_USED = 5.0
+#: Speedup in the bounded model from which it is more than information: what hides behind memory costs no time.
+REPORTED = 1.05
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -69,7 +73,7 @@ def check(view: KernelView) -> Iterator[Finding]:
             yield _from_source(view, uses)
         return
     doubles = double_indices(compiled)
-    if not doubles:
+    if not doubles or not _is_rounded(compiled, doubles):
         return
     yield _from_binary(view, compiled, doubles, uses)
 
@@ -83,8 +87,9 @@ def uses_double_data(view: KernelView) -> bool:
 
 
 def double_indices(compiled: CompiledKernel) -> list[int]:
-    """Indices of double arithmetic and of conversions to and from it."""
-    return [i for i, x in enumerate(compiled.instructions) if is_double(x)]
+    """Indices of double arithmetic and of conversions to and from it, but for what the math library does by itself."""
+    rare = analyse(compiled.instructions).rare
+    return [i for i, x in enumerate(compiled.instructions) if is_double(x) and i not in rare]
 
 
 def is_double(instruction: Instruction) -> bool:
@@ -96,11 +101,19 @@ def is_double(instruction: Instruction) -> bool:
     return instruction.opcode == "MUFU" and any(m.endswith("64H") for m in instruction.modifiers)
 
 
+def _is_rounded(compiled: CompiledKernel, doubles: Sequence[int]) -> bool:
+    """Whether any of it ends as a float, an integer or a comparison: what stays double until it is stored is wanted."""
+    code = [compiled.instructions[i] for i in doubles]
+    return any(x.opcode in ("DSETP", "F2I") or (x.opcode == "F2F" and "F32" in x.modifiers[:1]) for x in code)
+
+
 def _from_source(view: KernelView, uses: Sequence[DoubleUse]) -> Finding:
     """nvcc computes the simplest cases in float by itself, so the text alone is no proof."""
     first = uses[0]
     seen = Observation("source", "tree-sitter", "double operand in float arithmetic", first.text)
-    return _finding(view, uses, first.span.line, (seen,), "medium" if first.kind == "call" else "low", "")
+    return _finding(
+        view, uses, Place(first.span.line), (seen,), "medium" if first.kind == "call" else "low", ""
+    )
 
 
 def _from_binary(
@@ -118,28 +131,29 @@ def _from_binary(
         Observation("binary", origin, "double instructions in loops", float(in_loop)),
         Observation("binary", view.gpu.arch, "rate of double against float", round(ratio, 4)),
     )
-    line = hottest_line(compiled, flow, doubles, view.model.path, view.kernel)
+    place = hottest_place(view, compiled, flow, doubles)
     detail = f": {len(doubles)} double instructions" + (f", {in_loop} of them in loops" if in_loop else "")
-    found = _finding(view, uses, line, seen, "high", detail)
+    found = _finding(view, uses, place, seen, "high", detail)
     weight = weights(flow)
     floor = dram_floor(compiled, weight, view)
     gain = replacement_gain(compiled.instructions, weight, _as_float, view.gpu, floor)
-    return msgspec.structs.replace(found, gain=gain)
+    severity = found.severity if gain.estimate >= REPORTED else "information"
+    return msgspec.structs.replace(found, gain=gain, severity=severity)
 
 
 def _finding(
     view: KernelView,
     uses: Sequence[DoubleUse],
-    line: int | None,
+    place: Place,
     seen: tuple[Observation, ...],
     confidence: Confidence,
     detail: str,
 ) -> Finding:
-    here = [use for use in uses if use.span.line == line]
+    here = [use for use in uses if use.span.line == place.line]
     named = ", ".join(dict.fromkeys(use.text for use in here)) or "an expression"
     return TOOL.finding(
         view,
-        span=here[0].span if len(here) == 1 else view.line_span(line),
+        span=here[0].span if len(here) == 1 else view.line_span(place.line),
         severity="warning" if confidence != "low" else "information",
         confidence=confidence,
         message=f"{view.kernel.name} handles float data but {named} makes it compute in double{detail}.",
@@ -149,8 +163,9 @@ def _finding(
         ),
         evidence=seen,
         fixes=_fixes(view),
-        related=tuple(
-            RelatedSpan(use.span, f"{use.text} is double") for use in uses if use.span.line != line
+        related=place.related
+        + tuple(
+            RelatedSpan(use.span, f"{use.text} is double") for use in uses if use.span.line != place.line
         )[:8],
     )
 

@@ -98,8 +98,8 @@ def check(view: KernelView) -> Iterator[Finding]:
 
 
 def dynamic_indices(compiled: CompiledKernel) -> list[int]:
-    """Indices of local accesses that are not spills: an array without registers of its own."""
-    spills = set(spill_indices(compiled))
+    """Indices of local accesses that are neither spills nor the math library's: an array without registers."""
+    spills = {*spill_indices(compiled), *analyse(compiled.instructions).rare}
     return [i for i, x in enumerate(compiled.instructions) if x.opcode in {"LDL", "STL"} and i not in spills]
 
 

@@ -39,9 +39,12 @@ from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import BinaryEvidence, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.place import hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
-from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
+from warplens_tools.sass.attribution import weights, written_line
 from warplens_tools.sass.flow import analyse
+from warplens_tools.source.callees import called_code
+from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Speedup in the bounded model from which pairs are reported.
@@ -59,7 +62,7 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     flagged = is_flagged(binary)
     code = compiled.instructions
-    lines = [kernel_line(x, view.model.path, view.kernel) for x in code]
+    lines = [written_line(x, view.model.path) for x in code]
     pairs = [i for i in unfused(code) if flagged or _is_apart(view, lines[i])]
     if not pairs:
         return
@@ -68,11 +71,11 @@ def check(view: KernelView) -> Iterator[Finding]:
     gain = removal_gain(code, weight, pairs, view.gpu, cautious_floor(view, compiled, weight))
     if gain is None or gain.estimate < REPORTED:
         return
-    line = hottest_line(compiled, flow, pairs, view.model.path, view.kernel)
+    place = hottest_place(view, compiled, flow, pairs)
     why = "-fmad=false" if flagged else "the rounding intrinsics"
     yield TOOL.finding(
         view,
-        span=view.line_span(line),
+        span=view.line_span(place.line),
         severity="warning",
         confidence="high",
         message=(
@@ -91,6 +94,7 @@ def check(view: KernelView) -> Iterator[Finding]:
             Observation("binary", binary.origin, "kept apart by", why),
         ),
         gain=gain,
+        related=place.related,
     )
 
 
@@ -116,11 +120,16 @@ def unfused(instructions: Sequence[Instruction]) -> list[int]:
 
 
 def _is_apart(view: KernelView, line: int | None) -> bool:
-    """Whether the statement on the line spells rounding intrinsics; a formatter may have broken it."""
+    """Whether the statement on the line spells rounding intrinsics, or calls a function that does.
+
+    A formatter may have broken the statement, and what was inlined does not always keep its own line.
+    """
     if line is None:
         return False
-    near = range(max(view.kernel.body.line, line - 1), min(view.kernel.body.end_line, line + 1) + 1)
-    return any(_APART.search(view.text.line_text(n)) for n in near)
+    near = range(max(line - 1, 1), min(line + 1, view.text.line_count) + 1)
+    if any(_APART.search(view.text.line_text(n)) for n in near):
+        return True
+    return bool(_APART.search(called_code(parse_tree(view.text), view.text.line_text(line))))
 
 
 TOOL = MicroTool(

@@ -46,10 +46,11 @@ from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
+from warplens_tools.micro.common.place import hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, L1, L2, judge_by_room
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
-from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
+from warplens_tools.sass.attribution import weights, written_line
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.throughput import pipe_cycles
@@ -78,7 +79,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     every = sum(w for x, w in zip(compiled.instructions, weight, strict=True) if pipe_of(x) == "sfu")
     if not indices or clocks.get("sfu", 0.0) * share / every < LEAD * rest:
         return
-    line = hottest_line(compiled, flow, indices, view.model.path, view.kernel)
+    place = hottest_place(view, compiled, flow, indices)
+    line = place.line
     named = ", ".join(dict.fromkeys(_CALL.findall(view.text.line_text(line)))) if line else ""
     yield TOOL.finding(
         view,
@@ -102,18 +104,18 @@ def check(view: KernelView) -> Iterator[Finding]:
             ),
         ),
         gain=removal_gain(compiled.instructions, weight, indices, view.gpu, floor),
+        related=place.related,
     )  # fmt: skip
 
 
 def special_indices(view: KernelView, compiled: CompiledKernel) -> list[int]:
     """Instructions of the special-function unit that belong to no integer division and to no double arithmetic."""
-    lines = {kernel_line(x, view.model.path, view.kernel) for x in compiled.instructions if is_reciprocal(x)}
+    path = view.model.path
+    lines = {written_line(x, path) for x in compiled.instructions if is_reciprocal(x)}
     return [
         i
         for i, x in enumerate(compiled.instructions)
-        if pipe_of(x) == "sfu"
-        and not is_double(x)
-        and kernel_line(x, view.model.path, view.kernel) not in lines
+        if pipe_of(x) == "sfu" and not is_double(x) and written_line(x, path) not in lines
     ]
 
 

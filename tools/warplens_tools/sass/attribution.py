@@ -13,6 +13,8 @@ from warplens_tools.source.model import Kernel
 #: Executions assumed per nesting level where trip counts are unknown. Only ratios between instructions
 #: of one kernel are formed from it: deep loops must dominate, and no figure shown to a user rests on it.
 TRIPS_PER_LEVEL = 32.0
+#: Executions of the compiler's own slow paths: so few that nothing is blamed on them, and not none, as they are there.
+RARE_WEIGHT = 1.0 / 1024.0
 
 
 def kernel_line(instruction: Instruction, path: str, kernel: Kernel) -> int | None:
@@ -24,14 +26,23 @@ def kernel_line(instruction: Instruction, path: str, kernel: Kernel) -> int | No
     return None
 
 
+def written_line(instruction: Instruction, path: str) -> int | None:
+    """The 1-based line of the kernel's file on which the instruction is written: the kernel's own, or that of a device
+    function which the kernel calls; None where the code is another file's."""
+    return next((place.line for place in instruction.lines if _same_name(place.path, path)), None)
+
+
 @functools.lru_cache(maxsize=256)
 def _same_name(one: str, other: str) -> bool:
     return Path(one).name == Path(other).name
 
 
 def weights(flow: Flow) -> list[float]:
-    """Relative executions of each instruction: `TRIPS_PER_LEVEL` to the power of its loop depth."""
-    return [TRIPS_PER_LEVEL**depth for depth in flow.depths]
+    """Relative executions of each instruction: `TRIPS_PER_LEVEL` to the power of its depth; the rare hardly any."""
+    found = [TRIPS_PER_LEVEL**depth for depth in flow.depths]
+    for i in flow.rare:
+        found[i] = RARE_WEIGHT
+    return found
 
 
 def hottest_line(

@@ -15,6 +15,8 @@ _ENDS = frozenset({"BRA", "BRX", "JMP", "EXIT", "RET", "KILL"})
 _BRANCHES = _ENDS | {"BREAK", "BSYNC"}
 #: Instructions of the compiler's retry loop at most: load, add, swap, compare, branch, and reconvergence.
 _RETRY = 16
+#: Operand from which on sinf, cosf and tanf reduce their angle exactly (CUDA math library).
+_HUGE_ANGLE = "105615"
 #: A predicate that a branch takes as an operand (`BRA.U !UP0, …` from sm_100 on).
 _TESTED = re.compile(r"!?U?P\d$")
 
@@ -36,18 +38,23 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """Control flow of one kernel. `depths[i]` is the number of loops instruction i stands in."""
+    """Control flow of one kernel. `depths[i]` is the number of loops instruction i stands in, 0 for the rare."""
 
     blocks: tuple[Block, ...]
     loops: tuple[Loop, ...]
     depths: tuple[int, ...]
+    #: Instructions of the compiler's own slow paths, which ordinary operands never take (`_slow_starts`).
+    rare: frozenset[int] = frozenset()
+    #: The loops inside them.
+    rare_loops: tuple[Loop, ...] = ()
 
     def instructions_of(self, loop: Loop) -> list[int]:
-        """Indices of the loop's instructions, ascending."""
+        """Indices of the loop's instructions without the rare, ascending."""
         return [
             i
             for b in sorted(loop.blocks)
             for i in range(self.blocks[b].first, self.blocks[b].last + 1)
+            if i not in self.rare
         ]  # fmt: skip
 
     def innermost(self, index: int) -> Loop | None:
@@ -78,13 +85,43 @@ _last: tuple[Sequence[Instruction], Flow] | None = None
 
 def _analyse(instructions: Sequence[Instruction]) -> Flow:
     blocks = _blocks(instructions)
-    loops = _nest({h: b for h, b in _natural_loops(blocks).items() if not _is_retry(instructions, blocks, b)})
+    dominators = _dominators(blocks)
+    starts = _slow_starts(instructions, blocks)
+    slow = {b for b in range(len(blocks)) if any(_dominates(dominators, s, b) for s in starts)}
+    found = {
+        h: b for h, b in _natural_loops(blocks, dominators).items() if not _is_retry(instructions, blocks, b)
+    }
+    loops = _nest({h: b for h, b in found.items() if not b <= slow})
+    rare_loops = _nest({h: b for h, b in found.items() if b <= slow})
+    rare = frozenset(i for b in slow for i in range(blocks[b].first, blocks[b].last + 1))
     depths = [0] * len(instructions)
     for loop in loops:
-        for b in loop.blocks:
+        for b in loop.blocks - slow:
             for i in range(blocks[b].first, blocks[b].last + 1):
                 depths[i] = max(depths[i], loop.depth)
-    return Flow(tuple(blocks), tuple(loops), tuple(depths))
+    return Flow(tuple(blocks), tuple(loops), tuple(depths), rare, tuple(rare_loops))
+
+
+def _slow_starts(instructions: Sequence[Instruction], blocks: Sequence[Block]) -> list[int]:
+    """Blocks in which the exact reduction of a huge angle begins: entered only behind the test for one."""
+    entered = [s for block in blocks for s in block.successors]
+    starts = []
+    for b, block in enumerate(blocks):
+        branch = instructions[block.last]
+        tests = [x for x in instructions[block.first : block.last] if _is_angle_test(x)]
+        tested = next((x for x in reversed(tests) if x.operands[0] == branch.predicate.strip("@!")), None)
+        if tested is None or branch.opcode != "BRA" or len(block.successors) != 2:
+            continue
+        huge = {"GE", "GEU", "GT", "GTU"} & set(tested.modifiers)
+        taken, passed = block.successors
+        start = passed if bool(huge) == branch.predicate.startswith("@!") else taken
+        if entered.count(start) == 1 and start != b:
+            starts.append(start)
+    return starts
+
+
+def _is_angle_test(instruction: Instruction) -> bool:
+    return instruction.opcode == "FSETP" and _HUGE_ANGLE in instruction.operands
 
 
 def _is_retry(instructions: Sequence[Instruction], blocks: Sequence[Block], body: set[int]) -> bool:
@@ -130,9 +167,8 @@ def _is_conditional(branch: Instruction) -> bool:
     )
 
 
-def _natural_loops(blocks: Sequence[Block]) -> dict[int, set[int]]:
+def _natural_loops(blocks: Sequence[Block], dominators: Sequence[int | None]) -> dict[int, set[int]]:
     """Header to blocks, loops of one header merged: a back edge goes to a block that dominates it."""
-    dominators = _dominators(blocks)
     # What no path reaches (the padding after a kernel is a branch to itself) is in no loop.
     reached = [b for b, dominator in enumerate(dominators) if dominator is not None]
     predecessors: list[list[int]] = [[] for _ in blocks]

@@ -104,7 +104,7 @@ def paths_of(instructions: Sequence[Instruction]) -> Paths | str:
         if x.opcode == "WARPSYNC" and x.target is not None and x.target != after:
             return "lanes that wait for each other go on elsewhere"
     flow = analyse(instructions)
-    paths = Paths(instructions, flow.blocks, flow.loops)
+    paths = Paths(instructions, flow.blocks, (*flow.loops, *flow.rare_loops))
     return paths if paths.reducible else "the kernel enters a loop at several places"
 
 

@@ -48,6 +48,8 @@ def read_function(tree: SourceTree, node: Node) -> Function | None:
         declarator = declarator.child_by_field_name("declarator") or next(
             (c for c in declarator.named_children if c.type.endswith("declarator")), None
         )
+    if body is not None and body.type == "try_statement":  # int main() try { … } catch (…) { … }
+        body = body.child_by_field_name("body")
     if declarator is None or body is None or body.type != "compound_statement":
         return None
     name = declarator.child_by_field_name("declarator")
