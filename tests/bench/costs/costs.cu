@@ -211,6 +211,84 @@ __global__ void transposed(float *at, size_t rows, int passes)
     for (int p = 0; p < passes; ++p) at[size_t(threadIdx.x) * rows + size_t(p) * gridDim.x + blockIdx.x] = 1.0f;
 }
 
+// Every pass writes the same stretch again: it stays in the L2.
+__global__ void rewrite(char *at, size_t stride, int passes)
+{
+    size_t mine = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    for (int p = 0; p < passes; ++p) *reinterpret_cast<volatile float *>(at + mine * stride) = float(p);
+}
+
+// A record of `kFields` floats for each thread, its first `fields` written one by one.
+template <int kFields> __global__ void records(float *at, int fields, int passes)
+{
+    size_t mine = size_t(blockIdx.x) * blockDim.x + threadIdx.x, count = size_t(gridDim.x) * blockDim.x;
+    for (int p = 0; p < passes; ++p)
+#pragma unroll
+        for (int f = 0; f < kFields; ++f)
+            if (f < fields) reinterpret_cast<volatile float *>(at)[(mine + p * count) * kFields + f] = 1.0f;
+}
+
+template <int kFields> __global__ void update(float *at, int passes)
+{
+    size_t mine = size_t(blockIdx.x) * blockDim.x + threadIdx.x, count = size_t(gridDim.x) * blockDim.x;
+    for (int p = 0; p < passes; ++p) at[(mine + p * count) * kFields] += 1.0f;
+}
+
+template <int kFields> void written_records(int fields)
+{
+    int blocks = sms * 8, passes = 16;
+    double per = clock_hz * sms / (double(blocks) * kThreads / 32 * passes);
+    report(std::to_string(fields) + " stores into records of " + std::to_string(kFields * 4) + " B",
+           seconds([&] { records<kFields><<<blocks, kThreads>>>((float *)memory, fields, passes); }) * per, "clocks of an SM per warp");
+}
+
+template <int kFields> void updated_records()
+{
+    int blocks = sms * 8, passes = 16;
+    double per = clock_hz * sms / (double(blocks) * kThreads / 32 * passes);
+    report("updates of 4 B each " + std::to_string(kFields * 4) + " B",
+           seconds([&] { update<kFields><<<blocks, kThreads>>>((float *)memory, passes); }) * per, "clocks of an SM per warp");
+}
+
+void record_rulers()
+{
+    for (size_t stride : {4, 32, 128}) {
+        int blocks = sms, passes = 256;
+        double per = clock_hz * sms / (double(blocks) * kThreads / 32 * passes);
+        report("stores of 4 B each " + std::to_string(stride) + " B, the same again", seconds([&] { rewrite<<<blocks, kThreads>>>(memory, stride, passes); }) * per, "clocks of an SM per warp");
+        report("stores of 4 B each " + std::to_string(stride) + " B, the same again, 8 blocks an SM", seconds([&] { rewrite<<<blocks * 8, kThreads>>>(memory, stride, passes); }) * per / 8, "clocks of an SM per warp");
+    }
+    written_records<1>(1), written_records<2>(2), written_records<4>(4), written_records<8>(8), written_records<16>(16);
+    written_records<4>(1), written_records<8>(1), written_records<12>(3), written_records<12>(12);
+    updated_records<1>(), updated_records<4>(), updated_records<8>(), updated_records<12>(), updated_records<32>();
+}
+
+// --------------------------------------------------------------------------------------------------- constants
+
+__constant__ float table[16384];
+
+__global__ void constants(float *out, const unsigned *__restrict__ index, unsigned mask, int passes)
+{
+    unsigned at = index[threadIdx.x + blockIdx.x * blockDim.x];
+    float sum = 0;
+    for (int p = 0; p < passes; ++p) {
+        sum += table[at & mask];
+        at = at * 1664525u + 1013904223u;
+        at ^= at >> 15;
+    }
+    out[threadIdx.x + blockIdx.x * blockDim.x] = sum;
+}
+
+void constant_rulers()
+{
+    int blocks = sms * 8, passes = 256;
+    fill_places(1u << 31, 1, size_t(blocks) * kThreads);
+    for (unsigned words : {1u, 2u, 32u, 256u, 512u, 1024u, 4096u, 16384u}) {
+        double took = seconds([&] { constants<<<blocks, kThreads>>>((float *)memory, places, words - 1, passes); });
+        report("constants, " + std::to_string(words * 4) + " B of table", took * clock_hz * sms / (double(blocks) * kThreads / 32 * passes), "clocks of an SM per warp");
+    }
+}
+
 void scattered_rulers()
 {
     for (size_t stride : {32, 128, 1024, 4096}) scattered<float>(stride, false);
@@ -269,12 +347,14 @@ void latency_rulers()
     for (size_t bytes : {size_t(64) << 10, size_t(4) << 20, size_t(16) << 20, size_t(2) << 30}) {
         size_t lines = bytes / 128;
         std::vector<unsigned> host(lines * 32);
-        size_t step = lines / 2 + 12345 | 1;
+        size_t step = (lines / 7 * 3 + 12345) | 1;
         for (size_t l = 0; l < lines; ++l) host[l * 32] = unsigned((l + step) % lines * 32);
         CHECK(cudaMemcpy(memory, host.data(), bytes, cudaMemcpyHostToDevice));
-        int hops = int(std::min<size_t>(lines, 32768));
+        int hops = int(std::min<size_t>(lines, bytes > (size_t(1) << 30) ? 4096 : 32768));
         long long took[2];
-        for (int run = 0; run < 2; ++run) chase<<<1, 1>>>((unsigned *)memory, 0, hops, (long long *)places);
+        // What does not fit a cache must not lie there from its own start.
+        chase<<<1, 1>>>((unsigned *)memory, 0, hops, (long long *)places);
+        if (bytes > (size_t(1) << 30)) chase<<<1, 1>>>((unsigned *)memory, unsigned(lines / 3 * 32), hops, (long long *)places);
         CHECK(cudaMemcpy(took, places, sizeof took, cudaMemcpyDeviceToHost));
         report("latency, " + std::to_string(bytes >> 10) + " KB", double(took[0]) / hops, "clocks per load");
     }
@@ -363,6 +443,8 @@ int main()
     CHECK(cudaMemset(memory, 0, kBytes));
     shared_rulers();
     scattered_rulers();
+    record_rulers();
+    constant_rulers();
     CHECK(cudaMemset(memory, 0, kBytes));
     line_rulers();
     block_rulers();
