@@ -59,14 +59,15 @@ class Costs(msgspec.Struct, frozen=True):
     shared_swap: float
     #: The compare-and-swap takes (warps that share the word) to this power times as long.
     shared_swap_growth: float
-    #: L2 time of a sector that is written in part, over that of a whole one.
+    #: L2 time of a sector of which one word is written, and of each request besides, over that of a whole sector.
     partial_write: float
+    partial_request: float
     #: Bytes that an L2 request for a single sector takes the time of.
     request_bytes: float
-    #: Bytes that come from device memory for one missing sector, and whose time a sector takes that a store leaves
-    #: partly unwritten: it is read, joined and written back, turn and turn about.
+    #: Bytes that come from device memory for one missing sector, and whose time a line takes that stores leave partly
+    #: unwritten: it is read, joined and written back, turn and turn about.
     fetch_bytes: int
-    partial_write_bytes: float
+    partial_line_bytes: float
     #: Cache lines that the L1 looks up at once.
     lines_at_once: float
     #: From a load to its value where many are on their way to device memory, and where the L2 has it.

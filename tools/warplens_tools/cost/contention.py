@@ -39,10 +39,10 @@ from warplens_tools.source.varying import lane_names, mentions_lanes
 from warplens_tools.text import Span
 from warplens_tools.view import KernelView
 
-#: Clocks of one pass of the constant cache, and of one that misses it: an H200 took 1.2 a word of planted film_tone's
-#: 1 KB table, 2.8 of codon_scores' 2.3 KB. Its size: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
-#: Microbenchmarking"; no later architecture is known to have more.
-CONSTANT_CLOCKS, CONSTANT_MISS_CLOCKS, CONSTANT_CACHE_BYTES = 1.2, 14.0, 2048
+#: Clocks of one pass of the constant cache, and of one that misses it: an H200 took 2.0 a word at random places of up
+#: to 2 KB, 10 of 4 KB, 28 of 16 KB (docs/benchmarks/costs.json), 1.2 where lanes read neighbouring words (planted
+#: film_tone). Its size: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking".
+CONSTANT_CLOCKS, CONSTANT_MISS_CLOCKS, CONSTANT_CACHE_BYTES = 1.5, 20.0, 2048
 #: Bytes an L2 slice gives per clock (A100 whitepaper: 5120 of 80 slices).
 _SLICE_BYTES_PER_CLOCK = 64
 _WORD = 4

@@ -8,7 +8,6 @@ warp uses it while the sector is still in a cache: `rest` says which.
 
 from __future__ import annotations
 
-import collections
 import itertools
 import math
 import re
@@ -62,6 +61,9 @@ class WarpAccess(msgspec.Struct, frozen=True):
     least: int
     #: Of the sectors, those of which every byte is wanted.
     whole: int
+    #: Share of the sectors that a store and its like leave partly unwritten, and whether an access reads them before.
+    left: float
+    read_too: bool
     #: Share of the sectors that no other warp of the block touches too, each such counted once.
     apart: float
     lines: int
@@ -144,6 +146,8 @@ def _from_sass(view: KernelView, access: ArrayAccess, told: WarpAccess | None) -
         sectors=sectors,
         least=least,
         whole=0 if sectors > least else least,
+        left=1.0 if sectors > least else 0.0,
+        read_too=access.reads,
         apart=1.0,
         lines=pattern.lines,
         passes=_passes(view.gpu.limits, pattern),
@@ -239,13 +243,14 @@ class _Lanes:
         least = max(1, math.ceil(shape.wanted / self.limits.sector_bytes))
         used = sum(size for _, size in place.ranges)
         rest: Rest = "nobody"
-        apart = 1.0
+        apart, left, read_too = 1.0, 0.0, False
         dram = float(len(shape.sectors))
         if len(shape.sectors) > least:
             siblings = self._siblings(place, every)
             union = _merged(p.ranges for p in siblings) if len(siblings) > 1 else place.ranges
             rest = self._rest(place, shape, siblings)
-            apart = self._apart(place)
+            apart, left = self._apart(place), self._left(siblings)
+            read_too = any(p.access.reads for p in siblings)
             if rest in ("nobody", "fields"):
                 dram = self._shared_sectors(siblings)
             else:
@@ -257,6 +262,8 @@ class _Lanes:
             sectors=len(shape.sectors),
             least=least,
             whole=shape.whole,
+            left=left,
+            read_too=read_too,
             apart=apart,
             passes=wavefronts(shape.starts, min(r[1] for r in place.ranges), self.limits),
             lines=len({s * self.limits.sector_bytes // self.limits.cache_line_bytes for s in shape.sectors}),
@@ -320,6 +327,16 @@ class _Lanes:
             return False
         other = _shape(starts, place.ranges, self.limits)
         return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
+
+    def _left(self, siblings: Sequence[_Place]) -> float:
+        """Share of the sectors that the siblings write of which they leave bytes."""
+        spans: set[tuple[int, int]] = set()
+        for sibling in siblings:
+            shape = self._shape(sibling, _PROBES[0]) if sibling.access.writes else None
+            if shape is not None:
+                spans |= {(s + at, s + at + size) for s in shape.starts for at, size in sibling.ranges}
+        filled = _filled(spans, self.limits.sector_bytes)
+        return sum(part < self.limits.sector_bytes for part in filled.values()) / max(1, len(filled))
 
     def _apart(self, place: _Place) -> float:
         """Sectors that the block touches over those that its warps touch, each for itself."""
@@ -393,12 +410,17 @@ def _shape(starts: Sequence[int], ranges: Sequence[tuple[int, int]], limits: Lim
         end = max(end, high)
     first = min(low for low, _ in spans)
     width = sum(size for _, size in ranges)
-    parts = collections.Counter[int]()
-    for low, high in spans:
-        for n in range(low // sector, (high - 1) // sector + 1):
-            parts[n] += min(high, (n + 1) * sector) - max(low, n * sector)
-    whole = sum(1 for n, filled in parts.items() if filled >= sector)
+    whole = sum(part >= sector for part in _filled(spans, sector).values())
     return _Shape(tuple(starts), tuple(sorted(sectors)), wanted, first, width, whole)
+
+
+def _filled(spans: Iterable[tuple[int, int]], size: int) -> dict[int, int]:
+    """Bytes of each sector that the ranges have."""
+    filled: dict[int, int] = {}
+    for low, high in spans:
+        for n in range(low // size, (high - 1) // size + 1):
+            filled[n] = filled.get(n, 0) + min(high, (n + 1) * size) - max(low, n * size)
+    return filled
 
 
 def _stride(starts: Sequence[int]) -> int | None:

@@ -158,17 +158,40 @@ def _moved(
     part = min(1.0, size / warp.wanted)
     lines = max(plain.lines, float(warp.passes), warp.lines / costs.lines_at_once)
     if store:
-        left = warp.rest == "nobody"
-        dram = warp.dram_sectors * (costs.partial_write_bytes if left else sector) * part
-        # A sector that a neighbouring warp completes at once costs no more than another request.
-        each = 1.0 if warp.rest == "block" else costs.partial_write
-        written = warp.whole + (warp.sectors - warp.whole) * each
-        return _Request(max(dram, wanted), written * sector, lines)
+        return _Request(max(_written_back(warp, view) * part, wanted), _written(warp, view), lines)
     dram = max(warp.dram_sectors * sector * part, wanted)
     # A read's leftover is served by L1 unless later or other warps need it too late.
-    through = max(wanted, max(warp.sectors * sector, warp.lines * costs.request_bytes) * warp.apart)
+    # Accesses of the same elements find in L1 what the first of them brought.
+    share = (
+        warp.apart * min(1.0, warp.dram_sectors / warp.sectors)
+        if warp.rest in ("nobody", "fields")
+        else warp.apart
+    )
+    through = max(wanted, max(warp.sectors * sector, warp.lines * costs.request_bytes) * share)
     kept = 1.0 - missing if warp.rest == "loop" else 0.0
     return _Request(dram, wanted * kept + through * (1.0 - kept), lines)
+
+
+def _written(warp: WarpAccess, view: KernelView) -> float:
+    """Bytes of whole sectors that take the L2 as long as a store's, of which some are written in part."""
+    sector, costs = view.gpu.limits.sector_bytes, view.gpu.costs
+    if warp.rest == "block":
+        # A sector that a neighbouring warp completes at once costs no more than another request.
+        return float(warp.sectors * sector)
+    words = max(1.0, warp.wanted / warp.sectors / view.gpu.limits.shared_bank_bytes)
+    each = max(1.0, costs.partial_write / words)
+    return (warp.whole + (warp.sectors - warp.whole) * each + warp.lines * costs.partial_request) * sector
+
+
+def _written_back(warp: WarpAccess, view: KernelView) -> float:
+    """Bytes of device memory that take as long as what a store sends there: this access's share of its sectors."""
+    sector, costs = view.gpu.limits.sector_bytes, view.gpu.costs
+    whole = warp.dram_sectors * sector
+    if warp.rest not in ("nobody", "fields"):
+        return whole
+    # What an access of the same elements reads is there to be joined.
+    line = costs.partial_line_bytes - (warp.sectors / warp.lines * sector if warp.read_too else 0.0)
+    return max(whole, warp.lines * line * warp.left * warp.dram_sectors / warp.sectors)
 
 
 def l1_misses(view: KernelView, compiled: CompiledKernel) -> float:

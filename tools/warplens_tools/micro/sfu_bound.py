@@ -37,13 +37,13 @@ Guide, "Math Libraries".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import removal_gain
+from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
 from warplens_tools.micro.common.place import hottest_place
@@ -51,14 +51,18 @@ from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, L1, L2, ju
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
 from warplens_tools.sass.attribution import weights, written_line
+from warplens_tools.sass.feeders import feeders
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.sass.registers import registers_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.view import KernelView
 
 #: Clocks of the special-function unit over those of the next resource: the margin that Nsight Compute asks
 #: of a leading unit (10 %).
 LEAD = 1.1
+#: What takes a special function's place: a step of a recurrence, or of a polynomial.
+_MULTIPLICATION = Instruction(0, "FMUL", (), ())
 _CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
 #: Use of the XU pipe, per cent of its peak, below which special functions are not what bounds a launch.
 XU_BUSY = 30.0
@@ -103,9 +107,41 @@ def check(view: KernelView) -> Iterator[Finding]:
                 round(clocks["sfu"] / rest, 2), "", LEAD, "a leading unit",
             ),
         ),
-        gain=removal_gain(compiled.instructions, weight, indices, view.gpu, floor),
+        gain=_gain(view, compiled, weight, indices, floor),
         related=place.related,
     )  # fmt: skip
+
+
+def _gain(
+    view: KernelView,
+    compiled: CompiledKernel,
+    weight: Sequence[float],
+    indices: Sequence[int],
+    floor: Mapping[str, float],
+) -> Gain:
+    """A multiplication in place of each special function, and nothing of what only prepares their arguments."""
+    code, special = compiled.instructions, frozenset(indices)
+    scaled = _scalings(code, special)
+    gone = feeders(code, special | scaled) | scaled
+    after = [(_MULTIPLICATION if i in special else x, w)
+             for i, (x, w) in enumerate(zip(code, weight, strict=True)) if i not in gone]  # fmt: skip
+    before = pipe_cycles(code, weight, view.gpu) | dict(floor)
+    later = pipe_cycles([x for x, _ in after], [w for _, w in after], view.gpu) | dict(floor)
+    ratio = bound_ratio(before, later)
+    return make_gain(ratio, 1.0, ratio)
+
+
+def _scalings(code: Sequence[Instruction], special: Collection[int]) -> frozenset[int]:
+    """Guarded multiplications of a special function's result by itself or a constant, in place: how the compiler keeps
+    arguments in the range that the unit takes."""
+    results = {name for i in special for name in registers_of(code[i])[0]}
+    found = set()
+    for i, x in enumerate(code):
+        written, read = registers_of(x)
+        values = {name for name in read if "P" not in name}
+        if x.predicate and pipe_of(x) == "fp32" and written and written == values and written <= results:
+            found.add(i)
+    return frozenset(found)
 
 
 def special_indices(view: KernelView, compiled: CompiledKernel) -> list[int]:

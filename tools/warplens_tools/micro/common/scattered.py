@@ -194,7 +194,8 @@ def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Scattered]
     for s in found:
         times = sum(weight[i] for i in s.indices)
         least = s.least * _SECTOR
-        request = costs.partial_write * _SECTOR if s.cause == "write" else costs.request_bytes
+        partly = (costs.partial_write + costs.partial_request) * _SECTOR
+        request = partly if s.cause == "write" else costs.request_bytes
         lost = missing if s.walked and s.cause != "write" else 1.0
         wanted = s.sectors * _SECTOR if s.cause in ("field", "write") else least
         before["l1 lines"] += times * max(1.0, _passes(view, s), s.sectors / costs.lines_at_once)
