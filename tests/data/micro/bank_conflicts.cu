@@ -74,7 +74,7 @@ void launch(float *out, const float *in, double *dout, const double *din, int n,
     padded_tile<<<grid, block, 0, stream>>>(out, in, n);
     swizzled<<<grid, block, 0, stream>>>(out, in, n);
     column_of_doubles<<<n / 32, 32>>>(dout, din);
-    row_sums_in_order<<<n / 32, 32>>>(out, in);
+    row_sums_in_order<<<n / 32, 32>>>(out, in);  // expect: occupancy-block-size
     everyone_reads_the_same_word<<<n / 256, 256>>>(out, in);
     a_block_of_sixteen_by_sixteen<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(out, in, n);
 }

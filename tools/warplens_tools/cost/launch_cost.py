@@ -18,13 +18,13 @@ from warplens_tools.source.transfers import idle_waits
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
-#: Nanoseconds of the host per asynchronous launch, and from a launch to its first instruction when nothing
-#: precedes it. Published microbenchmarks of CUDA 10 to 12 put both between 2 and 5 microseconds.
-LAUNCH_NS = 2_500.0
+#: Nanoseconds from one asynchronous launch of the host to the next ("launch_period" of docs/benchmarks/calibrate.json).
+LAUNCH_NS = 3_300.0
 #: Nanoseconds the device idles per wait of the host: the wait's return plus the next launch's latency.
 WAIT_NS = 8_000.0
-#: Start and end of a kernel on the device, nanoseconds, however little it does.
-LEAST_NS = 1_500.0
+#: Start and end of a kernel on the device, nanoseconds, however little it does: an H200 took 1.2 us for each node of
+#: the graph of planted ring_automaton's twin.
+LEAST_NS = 1_200.0
 #: Nanoseconds by which Nsight Compute's duration of a short launch exceeds CUPTI's, as its caches are cold. On H200,
 #: kernels of 3.6 and 5.0 us took 5.1 and 7.0 us.
 PROFILED_NS = 1_500.0

@@ -54,7 +54,7 @@ from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
-from warplens_tools.sass.pipes import space_of
+from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import ISSUE_PER_CLOCK, pipe_cycles
 from warplens_tools.source.barriers import excess_barriers
 from warplens_tools.source.tree import parse_tree
@@ -154,7 +154,15 @@ def _is_light(compiled: CompiledKernel, indices: list[int]) -> bool:
 def _gain(view: KernelView, compiled: CompiledKernel, flow: Flow, steps: list[Step], held: Residency) -> Gain:
     """The rest at the pace of its busiest pipe and the steps as they are, over the rest and shuffles."""
     weight = list(weights(flow))
+    costs = view.gpu.costs
+    # What stays however the steps are done: loads, and starting the blocks.
+    starts = costs.block_start * view.gpu.multiprocessors * held.blocks
     floor = max(dram_floor(compiled, weight, view).values()) * held.warps
+    floor = max(
+        floor,
+        starts,
+        0.0 if any(flow.depths[i] for i in _loads(compiled)) else costs.memory_wait + costs.block_life,
+    )
     now = later = 0.0
     for step in steps:
         inside = [compiled.instructions[i] for i in step.indices]
@@ -168,6 +176,10 @@ def _gain(view: KernelView, compiled: CompiledKernel, flow: Flow, steps: list[St
     rest = max(pipe_cycles(compiled.instructions, weight, view.gpu).values()) * held.warps
     ratio = max(rest + now, floor) / max(rest + later, floor)
     return make_gain(ratio, 1.0, max(ratio, (rest + now) / max(rest, floor, 1.0)))
+
+
+def _loads(compiled: CompiledKernel) -> list[int]:
+    return [i for i, x in enumerate(compiled.instructions) if space_of(x) == "global" and is_load(x)]
 
 
 TOOL = MicroTool(

@@ -25,7 +25,7 @@ the occupancy that registers, shared memory and the block allow; whether the lan
 how busy L1 was, what warps stalled on, and the share of device memory's roof: they confirm the finding, bound
 its gain, or withdraw it.
 
-**Threshold.** Half of what Little's law asks, with the latency of an unloaded miss and this card's roof; a
+**Threshold.** Half of what Little's law asks, with the wait of a load among many and this card's roof; a
 kernel with enough bytes in flight stays silent, however narrow its loads.
 
 **References.** V. Volkov, "Better Performance at Lower Occupancy", GTC 2010; J. Luitjens, "CUDA Pro Tip: Increase
@@ -37,7 +37,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.parallelism import LOW_OCCUPANCY, MEMORY_LATENCY_CLOCKS, loads_in_flight
+from warplens_tools.cost.geometry import geometry
+from warplens_tools.cost.parallelism import LOW_OCCUPANCY, loads_in_flight
+from warplens_tools.cost.waiting import waiting_floor
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import theoretical_occupancy
@@ -53,6 +55,8 @@ from warplens_tools.view import KernelView
 
 #: Share of the bytes that Little's law asks for, below which it is said; latency is known to a factor.
 SHORT = 0.5
+#: Expected gain below which a finding would only distract.
+WORTH = 1.1
 _NARROW, _WIDE = 4, 16
 
 
@@ -63,16 +67,20 @@ def check(view: KernelView) -> Iterator[Finding]:
     if compiled is None or binary is None or not compiled.instructions:
         return
     found = theoretical_occupancy(view.kernel, view.model, compiled, view.gpu)
+    shape = geometry(view)
+    if shape is not None and shape.blocks < view.gpu.multiprocessors:
+        return
     if found is None or found.occupancy <= LOW_OCCUPANCY:
         return
     per_thread = loads_in_flight(compiled, analyse(compiled.instructions))
     in_flight = float(per_thread * found.warps * view.gpu.limits.warp_size)
-    needed = MEMORY_LATENCY_CLOCKS * dram_bytes_per_clock(view.gpu)
+    needed = view.gpu.costs.memory_wait * dram_bytes_per_clock(view.gpu)
     narrow = _narrowest(view, compiled)
-    if not in_flight or in_flight >= SHORT * needed or narrow is None or not _is_memory(view, compiled):
+    if not in_flight or in_flight >= SHORT * needed or narrow is None:
         return
-    access = narrow.access
-    most = min(needed / in_flight, _WIDE * 1.0 / per_thread if per_thread < _WIDE else 1.0)
+    access, most = narrow.access, _gain(view, compiled, _WIDE / max(narrow.element, min(per_thread, _WIDE)))
+    if most < WORTH:
+        return
     yield TOOL.finding(
         view,
         span=access.span,
@@ -114,10 +122,13 @@ def _is_narrow(view: KernelView, compiled: CompiledKernel, warp: WarpAccess) -> 
     return any(is_load(x) and access_bytes(x) <= _NARROW for x in loads)
 
 
-def _is_memory(view: KernelView, compiled: CompiledKernel) -> bool:
-    """Whether device memory would be the roof if enough were in flight: then the shortage shows."""
+def _gain(view: KernelView, compiled: CompiledKernel, wider: float) -> float:
+    """Bounds as they are over those of threads that handle `wider` times as much: fewer warps, each as long."""
     demand = demand_of(view, compiled)
-    return demand.dram_lower * 2 > max(demand.pipes.values(), default=0.0)
+    floor = max(waiting_floor(view, compiled).values(), default=0.0)
+    busy, moved = max(demand.pipes.values(), default=0.0), max(demand.dram_lower, demand.pipes.get("l2", 0.0))
+    # Where a unit is busier than warps wait, wider loads would not show.
+    return max(floor, moved) / max(moved, floor / wider) if floor > busy else 1.0
 
 
 TOOL = MicroTool(

@@ -123,7 +123,7 @@ def is_compiled(view: KernelView, warp: WarpAccess) -> bool:
     return any(global_indices_on(view, compiled, line) for line in warp.lines_used)
 
 
-def sector_gain(view: KernelView, found: Iterable[WarpAccess]) -> Gain | None:
+def sector_gain(view: KernelView, found: Sequence[WarpAccess]) -> Gain | None:
     """Throughput bounds as the accesses are, over the bounds if they were coalesced."""
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
@@ -131,8 +131,28 @@ def sector_gain(view: KernelView, found: Iterable[WarpAccess]) -> Gain | None:
     weight = weights(analyse(compiled.instructions))
     pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
     before = pipes | standing_floor(view, compiled, weight)
-    ratio = bound_ratio(before, pipes | standing_floor(view, compiled, weight, _spans(found)))
-    return make_gain(ratio, 1.0, max(ratio, *(w.overfetch for w in found)))
+    together = [*found, *_alike(view, found)]
+    ratio = bound_ratio(before, pipes | standing_floor(view, compiled, weight, _spans(together)))
+    return make_gain(ratio, 1.0, max(ratio, *(w.overfetch for w in together)))
+
+
+def _alike(view: KernelView, found: Sequence[WarpAccess]) -> list[WarpAccess]:
+    """Others that lie as far apart along the lanes as one of `found`, in as many loops: what deals the elements anew to
+    the threads repairs them too."""
+    places = {(growth, len(w.access.loops)) for w in found if (growth := growth_along_lanes(w)) is not None}
+    spans = _spans(found)
+    return [
+        w
+        for w in warp_accesses(view)
+        if w.access.span not in spans
+        and w.overfetch >= REPORTED
+        and (growth_along_lanes(w), len(w.access.loops)) in places
+    ]
+
+
+def growth_along_lanes(warp: WarpAccess) -> Form | None:
+    """How far apart neighbouring lanes are, in elements as the source spells it; None where it is not told."""
+    return warp.access.index.growth("threadIdx.x") if warp.access.index is not None else None
 
 
 def _is_near(view: KernelView, worst: WarpAccess) -> bool:
@@ -213,8 +233,7 @@ def lane_words(warp: WarpAccess) -> str:
     """How far apart neighbouring lanes are, in words."""
     if warp.stride is None:
         return "neighbouring lanes are not side by side"
-    index = warp.access.index
-    growth = index.growth("threadIdx.x") if index is not None else None
+    growth = growth_along_lanes(warp)
     if growth is None:
         return "neighbouring lanes are not side by side"
     if growth.value is None:
