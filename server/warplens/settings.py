@@ -45,6 +45,13 @@ class Optimize(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
             "the system can hold them to it; the verdict says what could not be compared or ruled out."
         ),
     ] = False
+    lower_precision: Annotated[
+        bool,
+        Meta(
+            description="Let a kernel win whose results are less precise than yours, as half precision, bfloat16 or "
+            "TF32 leave them; the verdict says so, with their relative error."
+        ),
+    ] = False
 
 
 class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):

@@ -35,6 +35,7 @@ def optimize(
     arch: str = "",
     edited: Path | None = None,
     host_edits: Annotated[bool | None, Parameter(negative="--no-host-edits")] = None,
+    lower_precision: Annotated[bool | None, Parameter(negative="--no-lower-precision")] = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
     """Search for a faster version of a kernel, and prove it right and faster on this machine's GPU.
@@ -66,6 +67,9 @@ def optimize(
     host_edits
         Judge edits of host code too, from outside the program. They run host code that you did not write;
         the setting if left out.
+    lower_precision
+        Let a kernel win whose results are less precise, as half precision, bfloat16 or TF32 leave them;
+        the setting if left out.
     format
         Text for people, or one JSON object.
     """
@@ -75,6 +79,7 @@ def optimize(
         seconds=seconds,
         arch=arch,
         host_edits=host_edits,
+        lower_precision=lower_precision,
         seed=seed,
         resume=resume,
         control=control,

@@ -11,7 +11,7 @@ import msgspec
 from warplens.measure.builds import Built
 from warplens.measure.conditions import Watch
 from warplens.measure.gate import pooled, verdict_of
-from warplens.measure.program import ProgramRun, difference, run_program
+from warplens.measure.program import LOWERED, ROUNDING, ProgramRun, difference, run_program
 from warplens.measure.sanitize import new_reports
 from warplens.measure.session import Opened
 from warplens.measure.settings import MeasureSettings
@@ -70,8 +70,9 @@ def confirm(
         return Confirmation(verdict)
     progress("running the rebuilt program", None)
     new = start_command(session.workload, rebuilt)
-    exact = all(h.result.bitwise for h in heards)
-    whole = _whole(built, opened, new, folder, exact, cancel)
+    rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
+    rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
+    whole = _whole(built, opened, new, folder, rounding, cancel)
     if not isinstance(whole, ProgramGain):
         return _failed(built, opened, *whole)
     progress("looking for faults with compute-sanitizer", None)
@@ -101,7 +102,7 @@ def _failed(built: Built, opened: Opened, state: State, reason: str) -> Confirma
 
 
 def _whole(
-    built: Built, opened: Opened, new: Command, folder: Path, exact: bool, cancel: CancelToken | None
+    built: Built, opened: Opened, new: Command, folder: Path, rounding: float, cancel: CancelToken | None
 ) -> ProgramGain | tuple[State, str]:
     """The whole program's gain, or how the rebuilt one does not do the same."""
     work, settings = opened.session.workload, opened.session.settings
@@ -110,7 +111,7 @@ def _whole(
         before, after = _alternating(old, new, work.time_limit, settings.program_runs, cancel)
     except TimeLimitError:
         return "hung", f"the rebuilt program did not end within {work.time_limit:g} s"
-    strange = difference(before, after, exact=exact)
+    strange = difference(before, after, rounding=rounding)
     if strange:
         return "wrong", strange
     strange = _geometry(new, opened.place.library, folder, built, opened.target, cancel)

@@ -15,12 +15,17 @@ from typing import Literal
 
 import msgspec
 
-from warplens.measure.program import ProgramRun, difference, numbers_in, steady_lines, unlike_text
+from warplens.measure.program import (
+    ROUNDING,
+    ProgramRun,
+    difference,
+    numbers_in,
+    steady_lines,
+    unlike_text,
+)
 
 #: Files up to this size are kept, and compared within rounding; larger ones by their digest.
 KEPT_BYTES = 64 << 20
-#: Relative difference that rounding may leave in a stored result; `program.py` says the same of printed ones.
-_ROUNDING = 1e-4
 #: Times and rates that a program prints of itself: a faster one prints others.
 _OF_TIME = re.compile(
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?=\s*(?:(?:[nuµm]?s|sec|seconds?|milliseconds?|microseconds?)\b"
@@ -109,7 +114,7 @@ def unlike(before: Sequence[Doings], after: Doings) -> str:
 
     What the baseline's own runs do otherwise each time is not compared.
     """
-    strange = difference([_untimed(d.run) for d in before], [_untimed(after.run)], exact=False)
+    strange = difference([_untimed(d.run) for d in before], [_untimed(after.run)], rounding=ROUNDING)
     if strange:
         return strange
     names = {name for d in before for name in d.files}
@@ -138,7 +143,7 @@ def _unlike_file(name: str, known: Sequence[Written], new: Written) -> str:
     texts = [_text(k) for k in known]
     text = _text(new)
     if text is not None and all(t is not None for t in texts):
-        said = unlike_text([t for t in texts if t is not None], text, exact=False)
+        said = unlike_text([t for t in texts if t is not None], text, rounding=ROUNDING)
         return f"in {name} the rebuilt program writes {said[0]}, the original {said[1]}" if said else ""
     if len({k.digest for k in known}) > 1:
         return ""
@@ -168,7 +173,7 @@ def _near(kind: str, before: bytes, after: bytes) -> bool:
     old.frombytes(before)
     new.frombytes(after)
     return all(map(_plausible, old)) and all(
-        a == b or (_plausible(b) and math.isclose(a, b, rel_tol=_ROUNDING))
+        a == b or (_plausible(b) and math.isclose(a, b, rel_tol=ROUNDING))
         for a, b in zip(old, new, strict=True)
     )
 

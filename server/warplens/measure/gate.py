@@ -16,6 +16,7 @@ from warplens_tools.run.probe.records import TimingRecord
 #: averaged over a long sum (2^-15) to that of one rounding to bfloat16 (2^-9).
 _LOWER_PRECISION = (2.0**-15, 2.0**-8)
 
+_SETTING = "optimize.lower-precision"
 #: What the probe says of results within their bounds that are less precise than the baseline's.
 _COARSE = "rounded more coarsely"
 
@@ -55,7 +56,7 @@ def verdict_of(
 def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, str, tuple[Timing, ...]]:
     result = heard.result
     if result.state != "right":
-        return result.state, _with_precision(heard), ()
+        return result.state, _with_precision(heard, settings), ()
     timings = tuple(timing_of(t, settings) for t in result.timings if len(t.candidate) >= 2)
     if not timings:
         return "unproven", "no launch of it could be timed", ()
@@ -72,7 +73,7 @@ def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, s
         text = f"{fastest:.0f} ns for writing {heard.baseline.changed_bytes} bytes, which take {bound:.0f} ns"
         return "impossible", f"faster than the L2 cache takes its results: {text}", timings
     state, words = overall(timings, settings)
-    return state, words, timings
+    return state, f"{words}{_lowered(heard)}", timings
 
 
 def least_ns(changed_bytes: int, gpu: Gpu) -> float:
@@ -84,17 +85,24 @@ def least_ns(changed_bytes: int, gpu: Gpu) -> float:
     return 0.0 if ceiling is None else 0.5e9 * changed_bytes / ceiling.value
 
 
-def _with_precision(heard: Heard) -> str:
+def _with_precision(heard: Heard, settings: MeasureSettings) -> str:
     result = heard.result
     relative = result.relative_error
     if result.state != "wrong" or relative is None or result.nan or result.stray:
         return result.reason
+    cure = "" if settings.lower_precision else f", which {_SETTING} would allow"
     if _COARSE in result.reason:
-        return f"{result.reason}: a lower precision (relative error {relative:.1e})"
+        return f"{result.reason}: a lower precision (relative error {relative:.1e}){cure}"
     low, high = _LOWER_PRECISION
     return f"{result.reason}; the relative error of {relative:.1e} " + (
-        "is as a lower precision leaves it" if low < relative < high else "is no rounding"
+        f"is as a lower precision leaves it{cure}" if low < relative < high else "is no rounding"
     )
+
+
+def _lowered(heard: Heard) -> str:
+    if not heard.result.lowered:
+        return ""
+    return f"; of a lower precision, which is allowed here (relative error {heard.result.relative_error or 0:.1e})"
 
 
 def _error_ratio(heard: Heard) -> float | None:
@@ -116,7 +124,8 @@ def _evidence(heard: Heard, timings: Sequence[Timing]) -> tuple[Observation, ...
     if heard.opened.graph_nodes:
         found.append(seen("nodes of its graph run one by one before it", float(heard.opened.graph_nodes)))
     if heard.result.state == "right":
-        same = "bitwise" if heard.result.bitwise else "within rounding"
+        lowered = "within a lower precision" if heard.result.lowered else "within rounding"
+        same = "bitwise" if heard.result.bitwise else lowered
         found.append(seen("results equal", same))
         found.append(seen("input sets compared", ", ".join(heard.baseline.cases)))
         found.append(seen("timed launches compared", float(sum(t.checked for t in heard.result.timings))))

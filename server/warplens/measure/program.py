@@ -16,8 +16,9 @@ from warplens_tools.run.probe.visit import Command, environment_of
 from warplens_tools.run.process import run
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-#: Relative difference of a printed number that a rounding of the results may leave in sums over them.
-_ROUNDING = 1e-4
+#: Relative difference of a printed number that a rounding of the results may leave in sums over them, and that a
+#: lower precision of them may.
+ROUNDING, LOWERED = 1e-4, 2.0**-6
 
 
 class ProgramRun(msgspec.Struct, frozen=True):
@@ -71,24 +72,24 @@ def require_success(result: ProgramRun) -> None:
     )
 
 
-def difference(before: Sequence[ProgramRun], after: Sequence[ProgramRun], *, exact: bool) -> str:
+def difference(before: Sequence[ProgramRun], after: Sequence[ProgramRun], *, rounding: float) -> str:
     """How the rebuilt program's exit and output differ from the original's; "" if they do not.
 
-    What differs among the original's own runs is not compared. `exact`: results are bitwise the same, so
-    that printed numbers must be; otherwise they may differ by rounding.
+    What differs among the original's own runs is not compared. `rounding`: relative difference that printed
+    numbers may have; 0 where results are bitwise the same, so that they must be.
     """
     statuses = {r.status for r in before}
     for result in after:
         if result.status not in statuses:
             return f"the rebuilt program exits with {result.status}, the original with {before[0].status}"
     for result in after:
-        unlike = unlike_text([r.stdout for r in before], result.stdout, exact=exact)
+        unlike = unlike_text([r.stdout for r in before], result.stdout, rounding=rounding)
         if unlike is not None:
             return f"the rebuilt program prints {unlike[0]}, the original {unlike[1]}"
     return ""
 
 
-def unlike_text(before: Sequence[str], after: str, *, exact: bool) -> tuple[str, str] | None:
+def unlike_text(before: Sequence[str], after: str, *, rounding: float) -> tuple[str, str] | None:
     """What of a text is not as before, and how it was; None if nothing is, by the rules of `difference`."""
     texts = [text.splitlines() for text in before]
     if len({len(text) for text in texts}) != 1:
@@ -100,7 +101,7 @@ def unlike_text(before: Sequence[str], after: str, *, exact: bool) -> tuple[str,
         known = {text[number] for text in texts}
         if line in known or (_varies(known) and _shape(line) in {_shape(k) for k in known}):
             continue
-        if exact or not any(_close(line, k) for k in known):
+        if not any(_close(line, k, rounding) for k in known):
             return repr(line.strip()), repr(texts[0][number].strip())
     return None
 
@@ -108,7 +109,7 @@ def unlike_text(before: Sequence[str], after: str, *, exact: bool) -> tuple[str,
 def _varies(known: set[str]) -> bool:
     """Whether a line changes by more than rounding from run to run: a time that was taken, say."""
     first = next(iter(known))
-    return any(not _close(line, first) for line in known)
+    return any(not _close(line, first, ROUNDING) for line in known)
 
 
 def steady_lines(texts: Sequence[str]) -> list[str]:
@@ -128,13 +129,12 @@ def _shape(line: str) -> str:
     return re.sub(r"\s+", " ", _NUMBER.sub("#", line))
 
 
-def _close(line: str, known: str) -> bool:
+def _close(line: str, known: str, rounding: float) -> bool:
     """The same words, and numbers with a fraction that differ by rounding."""
     if _shape(line) != _shape(known):
         return False
     pairs = zip(_NUMBER.findall(line), _NUMBER.findall(known), strict=True)
-    return all(a == b or ("." in a + b and _near(float(a), float(b))) for a, b in pairs)
-
-
-def _near(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=_ROUNDING)
+    return all(
+        a == b or (rounding and "." in a + b and math.isclose(float(a), float(b), rel_tol=rounding))
+        for a, b in pairs
+    )

@@ -5,6 +5,15 @@ from __future__ import annotations
 import msgspec
 
 
+class Allowed(msgspec.Struct, frozen=True):
+    """What a user lets candidates do."""
+
+    #: Change host code; they are judged from outside then.
+    host_edits: bool = False
+    #: Win with results of a lower precision than the baseline's.
+    lower_precision: bool = False
+
+
 class MeasureSettings(msgspec.Struct, frozen=True):
     """How long to look, how sure to be. Seconds, unless the name says otherwise."""
 
@@ -40,6 +49,11 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Bound of a floating-point result in units of its rounding error estimate (see `compare.h`):
     #: about six standard deviations of a random walk of roundings.
     tolerance_factor: float = 8.0
+    #: Whether results of a lower precision than the baseline's may win; the verdict says so.
+    lower_precision: bool = False
+    #: Relative error of each term of a result that is put down to a lower precision: that of rounding two factors
+    #: to bfloat16 (2^-9 each).
+    lowered_error: float = 2.0**-8
     #: Bootstrap resamples: the 95 % interval's ends then repeat to about 5 % of its width.
     resamples: int = 400
     #: Fresh processes in which a winner is measured again.

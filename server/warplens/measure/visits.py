@@ -39,6 +39,8 @@ VARIANTS = (
     Variant("scaled by 3", 3.0),
     Variant("scaled by 0.01", 0.01),
 )
+#: Inputs that a lower precision holds exactly: what is off on them was not the precision.
+SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
 
@@ -77,6 +79,8 @@ class Visits:
     def __init__(self, place: Place, settings: MeasureSettings, folder: Path) -> None:
         self._place, self._settings, self._folder = place, settings, folder
         self._variants = list(VARIANTS) if settings.perturb_inputs else []
+        if settings.lower_precision:
+            self._variants.insert(0, SHORTENED)
         self._poison = True
         self._fill = True
         self._launch = place.launch
@@ -167,6 +171,7 @@ class Visits:
             options={
                 "repeats": s.repeats,
                 "tolerance_factor": s.tolerance_factor,
+                "lowered": s.lowered_error if s.lower_precision else 0.0,
                 "baseline_limit": place.time_limit,
                 "hang_factor": s.hang_factor,
                 "hang_seconds": s.hang_seconds,

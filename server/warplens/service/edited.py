@@ -13,7 +13,7 @@ from warplens.measure.verdict import Candidate
 from warplens.service.optimize import (
     OpenJudge,
     OptimizeOptions,
-    host_edits_of,
+    allowed_by,
     inputs_of,
     open_judge,
     shown_name,
@@ -60,10 +60,10 @@ def prove_edited(
         text_hash=text_hash(after),
     )
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    host_edits = host_edits_of(options, inputs.loaded)
+    allowed = allowed_by(options, inputs.loaded)
     with (
         open_store(data_folder(os.environ)) as store,
-        judge(workload, options.kernel, options.arch, host_edits) as session,
+        judge(workload, options.kernel, options.arch, allowed) as session,
     ):
         return prove(
             text,

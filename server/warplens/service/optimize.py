@@ -19,7 +19,7 @@ from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
 from warplens.agent.settings import Budget
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.settings import Allowed, MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens.service.measured import busy_of, headroom_of, report_of
 from warplens.service.report import FileReport, FixReport
@@ -41,7 +41,7 @@ from warplens_tools.text import SourceText
 
 #: Opens a judge for a workload, a kernel ("" for the hottest), an architecture ("" for the card's own), and whether
 #: edits of host code are judged too.
-OpenJudge = Callable[[Workload, str, str, bool], AbstractContextManager[JudgeSession]]
+OpenJudge = Callable[[Workload, str, str, Allowed], AbstractContextManager[JudgeSession]]
 
 
 class OptimizeOptions(msgspec.Struct, frozen=True):
@@ -54,6 +54,8 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     arch: str = ""
     #: Judge edits of host code too, which runs them; None means the setting.
     host_edits: bool | None = None
+    #: Results of a lower precision may win; None means the setting.
+    lower_precision: bool | None = None
     seed: int = 0
     #: Go on with the last run of the same text, workload, card and seed.
     resume: bool = False
@@ -82,10 +84,11 @@ class FileInputs(msgspec.Struct, frozen=True):
 
 
 def open_judge(
-    workload: Workload, kernel: str, arch: str, host_edits: bool
+    workload: Workload, kernel: str, arch: str, allowed: Allowed
 ) -> AbstractContextManager[JudgeSession]:
     """The judge of this machine's GPU."""
-    return Judge(workload, kernel=kernel, arch=arch, settings=MeasureSettings(host_edits=host_edits))
+    settings = MeasureSettings(host_edits=allowed.host_edits, lower_precision=allowed.lower_precision)
+    return Judge(workload, kernel=kernel, arch=arch, settings=settings)
 
 
 def optimize_file(
@@ -109,7 +112,7 @@ def optimize_file(
     kernels = _kernels(model, options.kernel, inputs.path)
     progress(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    host_edits = host_edits_of(options, inputs.loaded)
+    allowed = allowed_by(options, inputs.loaded)
     report = inputs.report()
     causes = causes_of(report)
     with open_store(data_folder(os.environ)) as store:
@@ -132,7 +135,7 @@ def optimize_file(
             path=str(inputs.path),
             name=shown_name(inputs),
             space=space,
-            workload=msgspec.json.encode((workload, host_edits) if host_edits else workload).decode(),
+            workload=msgspec.json.encode((workload, allowed) if allowed != Allowed() else workload).decode(),
             budget=_budget(options, inputs.loaded),
             seed=options.seed,
             resume=options.resume,
@@ -142,7 +145,7 @@ def optimize_file(
         try:
             require_main(inputs.path, inputs.unit, inputs.loaded)
             named = kernels[0] if options.kernel else ""
-            with judge(workload, named, options.arch, host_edits) as session:
+            with judge(workload, named, options.arch, allowed) as session:
                 return optimize(problem, session, store, progress=progress, cancel=cancel)
         except MissingToolError as error:
             return unproven(problem, kernels, error)
@@ -228,8 +231,8 @@ def prove_fix(
         answers=tuple(dict.fromkeys(codes)),
     )
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    host_edits = inputs.loaded.settings.optimize.host_edits
-    with open_store(data_folder(os.environ)) as store, judge(workload, name, "", host_edits) as session:
+    allowed = allowed_by(OptimizeOptions(), inputs.loaded)
+    with open_store(data_folder(os.environ)) as store, judge(workload, name, "", allowed) as session:
         return prove(
             text,
             candidate,
@@ -311,9 +314,12 @@ def _kernels(model: SourceModel, name: str, path: Path) -> list[str]:
     return [kernel.qualified_name]
 
 
-def host_edits_of(options: OptimizeOptions, loaded: Loaded) -> bool:
-    """Whether edits of host code are judged."""
-    return loaded.settings.optimize.host_edits if options.host_edits is None else options.host_edits
+def allowed_by(options: OptimizeOptions, loaded: Loaded) -> Allowed:
+    """What candidates may do, by the options or else the settings."""
+    configured = loaded.settings.optimize
+    host = configured.host_edits if options.host_edits is None else options.host_edits
+    lower = configured.lower_precision if options.lower_precision is None else options.lower_precision
+    return Allowed(host, lower)
 
 
 def _budget(options: OptimizeOptions, loaded: Loaded) -> Budget:

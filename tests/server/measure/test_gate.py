@@ -123,7 +123,18 @@ def test_results_that_are_only_less_precise_are_said_to_be_so() -> None:
     wrong = heard("affine-visit")["skip"]
     words = "results are rounded more coarsely than the kernel's own in the memory of parameter 0 at byte 0"
     said = verdict(change(wrong, result__relative_error=3e-6, result__reason=words)).reason
-    assert said == f"{words}: a lower precision (relative error 3.0e-06)"
+    allowed = "which optimize.lower-precision would allow"
+    assert said == f"{words}: a lower precision (relative error 3.0e-06), {allowed}"
+
+
+def test_an_allowed_lower_precision_is_named_in_the_verdict() -> None:
+    right = heard("affine-visit")["geometry"]
+    lowered = verdict(
+        change(right, result__lowered=True, result__bitwise=False, result__relative_error=1.5e-3)
+    )
+    assert lowered.state == verdict(right).state
+    assert "of a lower precision, which is allowed here (relative error 1.5e-03)" in lowered.reason
+    assert "within a lower precision" in {e.value for e in lowered.evidence}
 
 
 def test_pooling_joins_rounds_by_cache_state() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warplens.measure.program import ProgramRun, difference, require_success, run_program
+from warplens.measure.program import ROUNDING, ProgramRun, difference, require_success, run_program
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.run.probe.visit import Command
 
@@ -21,7 +21,7 @@ def ran(stdout: str, status: int = 0) -> ProgramRun:
 @given(st.lists(st.text(st.characters(codec="ascii", exclude_characters="\r\x0b\x0c\x1c\x1d\x1e"))))
 def test_the_same_output_never_differs(lines: list[str]) -> None:
     text = "\n".join(lines)
-    assert difference([ran(text)], [ran(text)], exact=True) == ""
+    assert difference([ran(text)], [ran(text)], rounding=0.0) == ""
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_the_same_output_never_differs(lines: list[str]) -> None:
     ],
 )
 def test_differences(before: list[str], after: str, exact: bool, said: str) -> None:
-    found = difference([ran(text) for text in before], [ran(after)], exact=exact)
+    found = difference([ran(text) for text in before], [ran(after)], rounding=0.0 if exact else ROUNDING)
     assert said in found
     assert bool(said) == bool(found)
 
 
 def test_an_exit_status_differs() -> None:
-    assert "exits with 1" in difference([ran("")], [ran("", 1)], exact=False)
+    assert "exits with 1" in difference([ran("")], [ran("", 1)], rounding=ROUNDING)
 
 
 def test_a_failing_program_is_refused_with_its_last_words() -> None:

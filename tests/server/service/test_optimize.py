@@ -15,6 +15,7 @@ from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu
 
 from warplens.agent.optimize import JudgeSession
 from warplens.agent.result import OptimizeResult
+from warplens.measure.settings import Allowed
 from warplens.service.edited import edits_between, prove_edited
 from warplens.service.optimize import (
     FileInputs,
@@ -85,9 +86,9 @@ def opened(judge: ComputedJudge) -> OpenJudge:
         yield judge
 
     def open_it(
-        workload: Workload, kernel: str, arch: str, host_edits: bool
+        workload: Workload, kernel: str, arch: str, allowed: Allowed
     ) -> AbstractContextManager[JudgeSession]:
-        assert not host_edits
+        assert allowed == Allowed()
         return session(workload, kernel, arch)
 
     return open_it
@@ -97,21 +98,23 @@ def opened(judge: ComputedJudge) -> OpenJudge:
     ("setting", "option", "allowed"),
     [(False, None, False), (True, None, True), (True, False, False), (False, True, True)],
 )
-def test_host_edits_are_judged_only_where_that_is_asked_for(
+def test_host_edits_and_lower_precision_are_judged_only_where_that_is_asked_for(
     file: Path, setting: bool, option: bool | None, allowed: bool
 ) -> None:
-    asked: list[bool] = []
+    asked: list[Allowed] = []
 
     def ask(
-        workload: Workload, kernel: str, arch: str, host_edits: bool
+        workload: Workload, kernel: str, arch: str, permitted: Allowed
     ) -> AbstractContextManager[JudgeSession]:
-        asked.append(host_edits)
-        return opened(ComputedJudge(SourceText(CODE)))(workload, kernel, arch, False)
+        asked.append(permitted)
+        return opened(ComputedJudge(SourceText(CODE)))(workload, kernel, arch, Allowed())
 
-    (file.parent / "warplens.toml").write_text(f"[optimize]\nhost-edits = {str(setting).lower()}\n")
-    optimize_file(inputs(file), OptimizeOptions(candidates=1, host_edits=option), judge=ask)
+    said = str(setting).lower()
+    (file.parent / "warplens.toml").write_text(f"[optimize]\nhost-edits = {said}\nlower-precision = {said}\n")
+    options = OptimizeOptions(candidates=1, host_edits=option, lower_precision=option)
+    optimize_file(inputs(file), options, judge=ask)
     prove_fix(inputs(file), "scale", BLOCK_128, judge=ask)
-    assert asked == [allowed, setting]
+    assert asked == [Allowed(allowed, allowed), Allowed(setting, setting)]
 
 
 def found(path: Path, **options: object) -> OptimizeResult:

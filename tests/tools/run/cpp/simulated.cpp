@@ -489,6 +489,14 @@ double rounded(Element element, double value) {
     }
 }
 
+double shortened(double value) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &value, 8);
+    bits &= ~0xffffffffffffull;
+    std::memcpy(&value, &bits, 8);
+    return value;
+}
+
 double filled(Element element, double value) {
     if (element == Element::f32) {
         const auto single = static_cast<float>(value);

@@ -32,6 +32,8 @@ struct Program {
 std::vector<Program> programs(std::uint64_t seed);
 // The value with low bits that a lower precision loses, as `kernels.cu` fills them.
 double filled(warplens::Element element, double value);
+// The value to the five bits that every precision holds.
+double shortened(double value);
 double rounded(warplens::Element element, double value);
 
 }  // namespace simulated

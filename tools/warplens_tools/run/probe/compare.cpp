@@ -108,6 +108,10 @@ void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance
     part.coarse += off > bound.coarse;
     if (ratio <= 1) {
         d.ratio = std::max(d.ratio, ratio);
+    } else if (off <= bound.lowered) {
+        d.ratio = std::max(d.ratio, ratio);
+        ++d.wrong;
+        d.first = std::min(d.first, at);
     } else if (off <= bound.jump) {
         ++part.jumps[pool_of(right)];
         part.jump_ratio = std::max(part.jump_ratio, ratio);
@@ -115,6 +119,7 @@ void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance
     } else {
         d.ratio = std::max(d.ratio, ratio);
         ++d.wrong;
+        ++d.beyond;
         d.first = std::min(d.first, at);
     }
 }
@@ -132,6 +137,7 @@ Part compare_range(const Expected& e, const std::uint8_t* got, const Tolerance& 
         for (std::size_t j = i; j < stop; ++j) {
             if (e.bytes[j] == got[j]) continue;
             ++part.difference.wrong;
+            ++part.difference.beyond;
             part.difference.first = std::min(part.difference.first, j);
         }
     }
@@ -143,6 +149,7 @@ void judge_jumps(const Part& part, const Expected& e, Difference& d) {
     for (const auto& [pool, count] : part.jumps) {
         if (count <= jumps_allowed(e, pool)) continue;
         d.wrong += count;
+        d.beyond += count;
         d.ratio = std::max(d.ratio, part.jump_ratio);
         d.first = std::min(d.first, part.first_jump);
     }
@@ -222,6 +229,7 @@ void Difference::merge(const Difference& other) {
     ratio = std::max(ratio, other.ratio);
     relative = std::max(relative, other.relative);
     wrong += other.wrong;
+    beyond += other.beyond;
     stray += other.stray;
     nan += other.nan;
     first = std::min(first, other.first);

@@ -42,12 +42,14 @@ struct Expected {
 // F and L, the same for every stretch of a launch.
 struct Tolerance {
     double factor = 8, length = 1;
+    double lowered = 0;                // relative error of each term that an allowed lower precision may leave; 0: none
 };
 
 struct Difference {
     double ratio = 0;                  // largest difference in units of its bound; 0 when bitwise equal
     double relative = 0;               // ||got - expected|| / ||expected||, floats only
     std::uint64_t wrong = 0, stray = 0;  // elements beyond their bound; changed though the baseline never writes them
+    std::uint64_t beyond = 0;          // of the wrong: those that an allowed lower precision does not explain
     std::uint64_t nan = 0;             // NaN or infinity on one side only
     std::size_t first = SIZE_MAX;      // byte offset of the first wrong element
     bool scale = false;                // the norm is off by half or more: zeros, stale or missing results
@@ -55,6 +57,9 @@ struct Difference {
     bool coarse = false;               // within their bounds, but rounded more coarsely than the baseline's
     bool as_floats = false;            // of unknown type, unequal, but within the bound when read as floats
 
+    bool lowered(double allowed) const {
+        return wrong + coarse && !(beyond || stray || nan || scale || blind || as_floats) && relative < allowed;
+    }
     bool right() const { return !wrong && !stray && !nan && !scale && !blind && !coarse; }
     void merge(const Difference& other);
 };

@@ -18,10 +18,12 @@ struct Parameter {
 };
 
 // An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1]; with a scale of 0
-// it keeps its size and gets low bits that a lower precision would lose.
+// it keeps its size and gets low bits that a lower precision would lose, or, with noise, loses all that any would.
 struct Variant {
     std::string name;
     double scale = 1, noise = 0;
+
+    bool shortened() const { return scale == 0 && noise != 0; }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.

@@ -33,7 +33,8 @@ class JobParameter(msgspec.Struct, frozen=True):
 class Variant(msgspec.Struct, frozen=True):
     """A set of inputs: every floating-point input x becomes x · scale · (1 + noise · r), r in [-1, 1].
 
-    With a scale of 0 it keeps its size and gets low bits that a lower precision would lose.
+    With a scale of 0 it keeps its size and gets low bits that a lower precision would lose; with noise too, it
+    keeps only the bits that every precision holds.
     """
 
     name: str

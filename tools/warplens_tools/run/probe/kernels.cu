@@ -42,6 +42,17 @@ __device__ T filled(T x) {
     return x;
 }
 
+// The value to five bits, which every format holds: what it is summed or multiplied with, a lower precision of the
+// inputs changes nothing.
+template <class T>
+__device__ T shortened(T x) {
+    return static_cast<T>(__uint_as_float(__float_as_uint(static_cast<float>(x)) & 0xfff80000u));
+}
+template <>
+__device__ inline double shortened(double x) {
+    return __longlong_as_double(__double_as_longlong(x) & ~0xffffffffffffll);
+}
+
 template <class T>
 __device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 seed) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) {
@@ -49,7 +60,9 @@ __device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 
         const double value = static_cast<double>(data[i]);
         // 0, infinity and NaN stay what they are: they often mean something (padding, a mask)
         if (value != 0 && isfinite(value))
-            data[i] = scale == 0 ? filled(data[i]) : static_cast<T>(value * scale * (1 + noise * uniform));
+            data[i] = scale   ? static_cast<T>(value * scale * (1 + noise * uniform))
+                      : noise ? shortened(data[i])
+                              : filled(data[i]);
     }
 }
 

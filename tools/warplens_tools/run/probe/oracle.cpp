@@ -24,6 +24,7 @@ std::size_t floats_in(const std::vector<Stretch>& stretches) {
 Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream stream, Results& results)
     : job_(job), baseline_(baseline), memory_(memory), stream_(stream), results_(results) {
     tolerance_.factor = job.option("tolerance_factor");
+    tolerance_.lowered = job.option("lowered");
     limit_ = job.option("baseline_limit");
     initial_ = memory_.checksums();
     cases_.push_back({{"own", 1, 0}, 0, {}, {}});
@@ -381,6 +382,7 @@ void Oracle::learn_variants() {
             cases_.erase(cases_.begin() + static_cast<long>(i));
         }
     }
+    for (const Case& c : cases_) lowers_ = lowers_ || c.variant.shortened();
 }
 
 bool Oracle::recover() {

@@ -33,6 +33,7 @@ struct Outcome {
     std::string reason;
     Difference difference;
     bool bitwise = false;
+    bool lowered = false;            // right only because a lower precision is allowed
 };
 
 class Oracle {
@@ -83,7 +84,7 @@ class Oracle {
     void learn_variants();
     void set_length(double seconds);
     std::string place(std::size_t block, std::size_t offset) const;
-    Outcome judge(const Difference& d, const Expected& e, const Stretch& s) const;
+    Outcome judge(const Difference& d, const Expected& e, const Stretch& s, double lowered) const;
 
     const Job& job_;
     const Launch& baseline_;
@@ -100,6 +101,7 @@ class Oracle {
     Sums initial_;
     Tolerance tolerance_;
     double limit_ = 0;
+    bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change
     bool blind_ = false;            // on every set of inputs rounding alone may change the results wholly
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     Bytes scratch_;

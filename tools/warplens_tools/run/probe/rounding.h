@@ -23,6 +23,9 @@
 //
 // Beside the bound of each result stands the precision of all: at most one in ten may be further off than
 // 16 (u max(|R|, A) + max(B, spread)) + 8 u C, or the candidate rounds more coarsely than the baseline does.
+//
+// Where a lower precision is allowed, a result may be off by what rounding every term it was summed from to it can
+// do, lowered * max(|R|, A), beyond its bound; all of them together, by their norm, by less than lowered.
 #pragma once
 
 #include "compare.h"
@@ -35,6 +38,7 @@ double input_move(Element element);          // the move d of such inputs
 struct Bound {
     double within = 0;                       // every result
     double coarse = 0;                       // nine in ten; infinite where nothing was learned
+    double lowered = 0;                      // every one of a candidate that may lower the precision; 0: none may
     double jump = 0;                         // few, see `jumps_allowed`
 };
 Bound bound_of(const Expected& expected, std::size_t element, double value, const Tolerance& tolerance);

@@ -65,7 +65,7 @@ std::vector<Block> blocks_of(const Job& job, const Launch& launch, const Allocat
 void add_difference(Record& record, const Outcome& outcome, bool compared) {
     const Difference& d = outcome.difference;
     record.add("state", outcome.state).add("reason", outcome.reason).add("bitwise", compared && outcome.bitwise);
-    record.add("error_ratio", d.ratio).add("relative_error", d.relative);
+    record.add("error_ratio", d.ratio).add("relative_error", d.relative).add("lowered", outcome.lowered);
     record.add("wrong", d.wrong).add("stray", d.stray).add("nan", d.nan);
 }
 
@@ -140,7 +140,9 @@ class Visit {
             wait(stream_, oracle_->limit());
             Outcome outcome = oracle_->verify(c);
             outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
+            outcome.difference.relative = std::max(outcome.difference.relative, worst.difference.relative);
             outcome.bitwise = outcome.bitwise && worst.bitwise;
+            outcome.lowered = outcome.lowered || worst.lowered;
             if (!outcome.reason.empty() && c.variant.name != "own") outcome.reason += ", on inputs " + c.variant.name;
             worst = outcome;
             if (!outcome.reason.empty()) break;
