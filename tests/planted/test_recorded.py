@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+import msgspec
 import pytest
 from tests.planted.evaluate import rules_rank
 from tests.planted.on_card import recorded_rules
@@ -17,6 +18,9 @@ from tests.planted.scoring import (
     planted,
     recordings_in,
 )
+
+from warplens.service import check
+from warplens_tools.micro.registry import all_tools
 
 #: Programs whose cause is not the first finding, with the reason.
 NOT_FIRST: dict[str, str] = {}
@@ -50,6 +54,22 @@ def test_the_cause_comes_first_on_its_line(score: Score, program: str) -> None:
 def test_the_class_is_what_the_hardware_did(score: Score, program: str) -> None:
     outcome = outcome_of(score, program)
     assert (outcome.bound == outcome.expected_bound) == (program not in OTHER_CLASS), outcome.bound
+
+
+#: Programs whose cause is named by what was counted alone, without a tool that read why.
+COUNTED_ALONE = (
+    "alpha_coverage", "barrier_paths", "block_error", "byte_histogram", "checker_walk", "codon_scores",
+    "decay_response", "film_tone", "head_split", "image_rows", "label_counts", "mixed_filters", "newline_index",
+    "plane_waves", "portfolio_total",
+)  # fmt: skip
+
+
+def test_counters_alone_name_what_no_tool_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    blind = tuple(msgspec.structs.replace(tool, check=lambda _: ()) for tool in all_tools())
+    monkeypatch.setattr(check, "all_tools", lambda: blind)
+    score = examine_recorded((), recordings_in(RECORDINGS))
+    named = {o.program for o in score.outcomes if o.rank == 1 and (o.lines_apart or 0) <= LINES_APART}
+    assert named >= set(COUNTED_ALONE)
 
 
 def test_recorded_twins_and_controls_are_silent(score: Score) -> None:

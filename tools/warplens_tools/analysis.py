@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -90,8 +90,12 @@ def analyse_kernel(
     view = KernelView(kernel, model, text, gpu, UNCLASSIFIED, evidence)
     view = msgspec.structs.replace(view, bottleneck=classify(view))
     findings: list[Finding] = []
-    for tool in relevant_tools(view, tools):
-        findings += _guarded(tool, view)
+    relevant = relevant_tools(view, tools)
+    for tool in relevant:
+        findings += _guarded(tool, view, tool.run)
+    if evidence.counters is not None and not any(f.severity == "warning" for f in findings):
+        for tool in relevant:
+            findings += _guarded(tool, view, tool.run_spot)
     return KernelAnalysis(kernel, view.bottleneck, rank(findings), evidence)
 
 
@@ -137,10 +141,10 @@ def _rank_key(finding: Finding) -> tuple[float, ...]:
     )
 
 
-def _guarded(tool: MicroTool, view: KernelView) -> list[Finding]:
+def _guarded(tool: MicroTool, view: KernelView, run: Callable[[KernelView], list[Finding]]) -> list[Finding]:
     """A tool that fails on strange code must not take the others with it."""
     try:
-        return tool.run(view)
+        return run(view)
     except Exception:
         log.exception("%s failed on kernel %s of %s", tool.slug, view.kernel.name, view.model.path)
         return []

@@ -26,6 +26,7 @@ from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import SUFFIX, read_recording
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.collect.toolchain import Toolchain, tool_version
+from warplens_tools.cost.contention import GLOBAL_ATOMICS
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, WarplensError
 from warplens_tools.evidence import (
     TIERS,
@@ -50,7 +51,6 @@ from warplens_tools.text import SourceText
 
 #: A text export larger than this is refused: the raw page of a thousand launches has about 30 MB.
 MAX_TEXT_BYTES = 512 * 1024 * 1024
-_GLOBAL_ATOMICS = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 
 
 class Gathered(msgspec.Struct):
@@ -326,7 +326,7 @@ def ncu_request(binary: BinaryEvidence | None, kernel: Kernel) -> NcuRequest:
     return NcuRequest(
         kernel=kernel.name,
         tensor=any(pipe_of(x) == "tensor" for x in code),
-        atomics=any(x.opcode in _GLOBAL_ATOMICS for x in code),
+        atomics=any(x.opcode in GLOBAL_ATOMICS for x in code),
         constants=any(x.opcode == "LDC" and not _is_parameter(x) for x in code),
     )
 

@@ -107,7 +107,7 @@ def _lines(
 ) -> tuple[dict[int, dict[str, float]], list[Unknown]]:
     if not launch.instructions:
         return {}, []
-    twin = next((c for c in compiled if _same_code(c, launch)), None)
+    twin = next((c for c in compiled if same_code(c, launch.instructions)), None)
     if twin is not None:
         by_offset = {i.address - twin.instructions[0].address: i for i in twin.instructions}
         return _summed(
@@ -130,10 +130,10 @@ def _lines(
     return _by_text(launch, kernel, model, text, report)
 
 
-def _same_code(compiled: CompiledKernel, launch: ProfiledLaunch) -> bool:
+def same_code(compiled: CompiledKernel, counted: Sequence[InstructionCounters]) -> bool:
     """Equal opcodes in equal places, padding aside: operands print differently across tools."""
     ours = [(i.opcode, *i.modifiers) for i in compiled.instructions]
-    theirs = [_opcode(x.text) for x in launch.instructions]
+    theirs = [_opcode(x.text) for x in counted]
     for code in (ours, theirs):
         while code and code[-1][0] in ("NOP", "BRA"):
             code.pop()

@@ -51,7 +51,7 @@ _DRAWS, _MANY = 200, 20.0
 #: Threads of a block where the launch is not known: the usual number.
 _THREADS = 256
 _FLOATING = frozenset({"F32", "F64", "F16", "F16x2", "BF16", "BF16_V2", "FTZ"})
-_GLOBAL_OPCODES = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
+GLOBAL_ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
 #: What a warp that adds up before its one atomic has on the line.
 _AGGREGATED = frozenset({"REDUX", "POPC", "UPOPC", "CREDUX"})
 
@@ -157,10 +157,10 @@ def _global_clocks(view: KernelView, atomic: Atomic, places: int, *, own: bool) 
     if compiled is None or not compiled.instructions:
         return 0.0, 0.0
     costs, warp = view.gpu.costs, view.gpu.limits.warp_size
-    times = _executions(view, compiled, atomic.span, len(atomic.loops), _GLOBAL_OPCODES)
+    times = _executions(view, compiled, atomic.span, len(atomic.loops), GLOBAL_ATOMICS)
     width = TYPE_BYTES.get(atomic.element_type, _WORD)
     floating = any(
-        x.opcode in _GLOBAL_OPCODES and _FLOATING & set(x.modifiers)
+        x.opcode in GLOBAL_ATOMICS and _FLOATING & set(x.modifiers)
         for x in _on_line(view, compiled, atomic.span.line)
     )
     # Where each block has a place, as many places are in use as blocks run.

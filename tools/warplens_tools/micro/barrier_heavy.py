@@ -49,8 +49,9 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import SAMPLED, counted
 from warplens_tools.micro.common.place import hottest_place
-from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room
+from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room, stalled
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
@@ -75,6 +76,10 @@ class Step(msgspec.Struct, frozen=True):
     indices: tuple[int, ...]
     #: Executions, relative to the kernel's own.
     times: float
+
+
+#: Share of the stalls from which counters alone name barriers: half.
+SPOT_STALLS = 0.5
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -182,6 +187,29 @@ def _loads(compiled: CompiledKernel) -> list[int]:
     return [i for i, x in enumerate(compiled.instructions) if space_of(x) == "global" and is_load(x)]
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Warps that were seen to wait at barriers more than for all else."""
+    found = counted(view)
+    waits = None if found is None else stalled(found.counters, ("barrier",))
+    if found is None or waits is None or waits < SPOT_STALLS:
+        return
+    line = found.line_of(found.where(lambda x: x.opcode == "BAR"), f"{SAMPLED}barrier")
+    yield TOOL.finding(
+        view,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="high",
+        message=f"Warps wait at barriers in {waits:.0%} of their stalls, most of them at this one.",
+        guidance=(
+            "Synchronise less often: do more work between barriers, exchange values within a warp by shuffles, and "
+            "give the warps of a block equal work before they meet; smaller blocks wait for fewer."
+        ),
+        evidence=(found.seen("stalls at barriers", waits, SPOT_STALLS),),
+        gain=make_gain(1.0 / (1.0 - waits / 2.0), 1.0, 1.0 / max(1.0 - waits, 0.05)),
+        index_query="warp shuffle reduction",
+    )
+
+
 TOOL = MicroTool(
     code="WL208",
     slug="barrier-heavy",
@@ -189,5 +217,6 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "compute", "memory"),
     check=check,
+    spot=spot,
     judge=judge_by_room(stalls=("barrier",), kept=(*DRAM, *L2, *ARITHMETIC)),
 )

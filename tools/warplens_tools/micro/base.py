@@ -29,6 +29,9 @@ Check = Callable[[KernelView], Iterable[Finding]]
 #: What a higher tier says of a finding: the finding confirmed or refined, or None where it is contradicted.
 Judge = Callable[[KernelView, Finding], Finding | None]
 
+#: Gain from which what counters alone show is told: no code was read that says why.
+SPOTTED = 1.2
+
 
 class MicroTool(msgspec.Struct, frozen=True):
     """One micro-profiling tool. `check` yields nothing where the evidence it needs is absent."""
@@ -44,6 +47,8 @@ class MicroTool(msgspec.Struct, frozen=True):
     #: Asked about each finding where the kernel was measured; it returns the finding as it is where the
     #: measurement does not tell.
     judge: Judge | None = None
+    #: What counters alone show of the cause. Asked where no tool has a warning of the kernel, and judged as well.
+    spot: Check | None = None
 
     def finding(
         self,
@@ -68,9 +73,16 @@ class MicroTool(msgspec.Struct, frozen=True):
 
     def run(self, view: KernelView) -> list[Finding]:
         """The findings of `check` that what was measured does not contradict."""
-        found = list(self.check(view))
+        return self._judged(view, self.check(view))
+
+    def run_spot(self, view: KernelView) -> list[Finding]:
+        """The warnings of `spot` that are worth one."""
+        found = self._judged(view, self.spot(view)) if self.spot is not None else []
+        return [f for f in found if f.severity == "warning" and f.gain and f.gain.estimate >= SPOTTED]
+
+    def _judged(self, view: KernelView, found: Iterable[Finding]) -> list[Finding]:
         if self.judge is None or not is_measured(view.evidence):
-            return found
+            return list(found)
         return [told for finding in found if (told := self.judge(view, finding)) is not None]
 
 

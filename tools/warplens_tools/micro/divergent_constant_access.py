@@ -37,16 +37,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.cost.contention import (
     constant_clocks,
     divergent_constants,
     hidden_constants,
     serial_gain,
 )
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import counted
 from warplens_tools.micro.common.room import ARITHMETIC, CONSTANTS, DRAM, ISSUE, L1, L2, judge_by_room
+from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.attribution import hottest_line
 from warplens_tools.sass.flow import analyse
 from warplens_tools.view import KernelView
@@ -138,6 +142,28 @@ def _observations(view: KernelView, words: float, *, exact: bool) -> tuple[Obser
     return tuple(seen)
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """A constant cache that was seen busy most of the time: a warp's words come one after the other."""
+    found = counted(view)
+    busy = None if found is None else names.value(found.counters, names.CONSTANT_CACHE)
+    if found is None or busy is None or busy < 100.0 * NEAR_ROOF:
+        return
+    line = found.line_of(found.where(lambda x: x.opcode == "LDC"), names.PER_INSTRUCTION[1])
+    yield TOOL.finding(
+        view,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="high",
+        message="The lanes of a warp read different words of a __constant__ table here: the cache serves one a pass.",
+        guidance=(
+            "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start of "
+            "the block, or read it through the L1 as const __restrict__."
+        ),
+        evidence=(found.seen("constant cache busy", busy / 100.0, NEAR_ROOF),),
+        gain=make_gain(view.gpu.limits.warp_size / _SHARED_PASSES, 1.0, view.gpu.limits.warp_size),
+    )
+
+
 TOOL = MicroTool(
     code="WL112",
     slug="divergent-constant-access",
@@ -145,5 +171,6 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency", "compute"),
     check=check,
+    spot=spot,
     judge=judge_by_room(own=CONSTANTS, kept=(*DRAM, *L1, *L2, *ARITHMETIC, *ISSUE)),
 )

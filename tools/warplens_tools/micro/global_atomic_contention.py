@@ -38,12 +38,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.contention import Meeting, is_aggregated, meetings, serial_gain
+from warplens_tools.collect import metrics as names
+from warplens_tools.cost.contention import GLOBAL_ATOMICS, Meeting, is_aggregated, meetings, serial_gain
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.memory.coalescing import warp_accesses
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import counted
 from warplens_tools.micro.common.serial import judge_global_atomics
+from warplens_tools.roofline.measured import SLICE_BUSY, SLICE_LEAD
 from warplens_tools.view import KernelView
 
 #: Resident threads per address from which their atomics queue up behind each other.
@@ -125,6 +129,31 @@ def _observations(view: KernelView, worst: Meeting) -> tuple[Observation, ...]:
     return tuple(seen)
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """One L2 slice that was seen to do the atomics while the others idle: they meet at few addresses."""
+    found = counted(view)
+    slices = None if found is None else names.busiest_slice(found.counters)
+    if found is None or slices is None or slices[0] < max(SLICE_BUSY, SLICE_LEAD * slices[1]):
+        return
+    atomics = found.where(lambda x: x.opcode in GLOBAL_ATOMICS)
+    line = found.line_of(atomics, names.PER_INSTRUCTION[1])
+    yield TOOL.finding(
+        view,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="high",
+        message="The atomics of this line meet at few addresses: one slice of L2 does them one after the other.",
+        guidance=(
+            "Add up within the warp by shuffles or within the block in shared memory first, and do one atomic a "
+            "block for each address."
+        ),
+        evidence=(
+            found.seen("mean busy share of the slices' atomic units", slices[1], SLICE_LEAD * slices[1]),
+        ),
+        gain=make_gain(1.0, 1.0, 1.0),
+    )
+
+
 TOOL = MicroTool(
     code="WL114",
     slug="global-atomic-contention",
@@ -132,5 +161,6 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency", "compute"),
     check=check,
+    spot=spot,
     judge=judge_global_atomics,
 )

@@ -40,11 +40,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import LEADING, counted, executed_share
 from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.sass.attribution import kernel_line, weights, written_line
 from warplens_tools.sass.flow import analyse
@@ -212,6 +214,34 @@ def _callers(view: KernelView, compiled: CompiledKernel, site: Site, here: Span)
     return () if line is None else (RelatedSpan(view.line_span(line), f"{view.kernel.name} divides here"),)
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Lines of run-time divisions that were counted to execute a large part of all instructions."""
+    found, compiled = counted(view), view.evidence.worst
+    if found is None or compiled is None or compiled.instructions != found.instructions:
+        return
+    sites = division_sites(view, compiled)
+    indices = [*{i for s in sites for i in s.indices}, *_routine(compiled, sites)]
+    share = executed_share(found, indices)
+    if share < LEADING:
+        return
+    executed = names.PER_INSTRUCTION[0]
+    saved = 1.0 / (1.0 - share * (1.0 - CONSTANT_SHARE))
+    yield TOOL.finding(
+        view,
+        span=view.line_span(max(sites, key=lambda s: found.total(executed, (*s.indices, *s.calls))).line),
+        severity="warning",
+        confidence="high",
+        message=f"Dividing by a value known only at run time takes {share:.0%} of the executed instructions.",
+        guidance=(
+            "Make the divisor a template parameter or a power of two (mask and shift), carry quotient and remainder "
+            "along the loop by addition, or precompute a multiplier as CUTLASS' FastDivmod does."
+        ),
+        evidence=(found.seen("part of the executed instructions", share, LEADING),),
+        gain=make_gain(saved, 1.0, 1.0 / max(1.0 - share, 0.05)),
+        index_query="FastDivmod precomputed integer division",
+    )
+
+
 TOOL = MicroTool(
     code="WL303",
     slug="integer-division",
@@ -219,5 +249,6 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency", "memory"),
     check=check,
+    spot=spot,
     judge=judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
 )

@@ -36,6 +36,7 @@ Level"; latencies: see `warplens_tools.sass.latency`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
@@ -46,6 +47,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import SAMPLED, counted
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
     CONFIRMED,
@@ -67,6 +69,8 @@ REPORTED = 1.3
 CHAINS = 4.0
 #: Issue slots in use from which a tenth at most is left to gain, per cent; stalls that low parallelism shows in.
 ISSUE_BUSY = 91.0
+#: For counters alone: slots in use below Nsight Compute's 60 % for a bound unit, and most of the stalls.
+SPOT_ISSUE, SPOT_STALLS = 60.0, 0.6
 FIXED_STALLS = ("wait", "short_scoreboard", "dispatch_stall")
 
 
@@ -151,6 +155,35 @@ def _blamed_line(view: KernelView, compiled: CompiledKernel, loop: LoopPass) -> 
     return hottest_line(compiled, analyse(compiled.instructions), blamed, view.model.path, view.kernel)
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Warps that were seen to wait for their own last instruction while most issue slots stayed empty."""
+    found = counted(view)
+    issued = None if found is None else names.value(found.counters, names.ISSUE_ACTIVE)
+    waits = None if found is None else stalled(found.counters, FIXED_STALLS)
+    if found is None or issued is None or waits is None or _is_underfilled(view):
+        return
+    if issued >= SPOT_ISSUE or waits < SPOT_STALLS:
+        return
+    line = found.line_of(range(len(found.lines)), f"{SAMPLED}wait")
+    most = 100.0 / max(issued, 5.0)
+    yield TOOL.finding(
+        view,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"Warps wait for their own last result in {waits:.0%} of the stalls, and {issued:.0f} % of the slots "
+            "issue."
+        ),
+        guidance=(
+            "Give each thread two to four independent chains: split the sum or product into as many partial results "
+            "and combine them after the loop, or let a thread work on several elements at once."
+        ),
+        evidence=(found.seen("stalls on fixed latencies", waits, SPOT_STALLS),),
+        gain=make_gain(math.sqrt(most), 1.0, most),
+    )
+
+
 TOOL = MicroTool(
     code="WL206",
     slug="low-ilp",
@@ -158,5 +191,6 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("latency", "compute", "memory"),
     check=check,
+    spot=spot,
     judge=judge,
 )

@@ -34,9 +34,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import wasteful_read
 from warplens_tools.micro.common.measured import judge_by_sectors
 from warplens_tools.micro.common.overfetch import (
     global_indices_on,
@@ -119,6 +121,29 @@ def _loaded(view: KernelView) -> list[Finding]:
     return [finding]
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Loads that were counted to take a sector for each lane, again and again the same ones."""
+    found = wasteful_read(view, "chunk")
+    if found is None:
+        return
+    yield TOOL.finding(
+        view,
+        span=view.line_span(found.line),
+        severity="warning",
+        confidence="high",
+        message=(
+            f"Each thread walks a stretch of its own: this line's loads take {found.ratio:.1f} times the sectors that "
+            "hold what the lanes want."
+        ),
+        guidance=(
+            "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so "
+            "that the lanes of a warp read neighbours in every iteration."
+        ),
+        evidence=found.evidence,
+        gain=make_gain(found.ratio, 1.0, found.ratio),
+    )
+
+
 TOOL = MicroTool(
     code="WL104",
     slug="per-thread-chunks",
@@ -126,5 +151,6 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    spot=spot,
     judge=judge_by_sectors,
 )

@@ -45,11 +45,13 @@ from warplens_tools.cost.removal import cautious_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import counted
 from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
 from warplens_tools.micro.common.place import hottest_place
-from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, L1, L2, judge_by_room
+from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, L1, L2, busy, judge_by_room
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
+from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.attribution import weights, written_line
 from warplens_tools.sass.feeders import feeders
 from warplens_tools.sass.flow import analyse
@@ -164,6 +166,32 @@ def _printed(instruction: Instruction) -> str:
     return ".".join((instruction.opcode, *instruction.modifiers[:1]))
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """A special-function unit that was seen busier than any other: on the line that gives it most."""
+    found = counted(view)
+    shares = {} if found is None else busy(found.counters)
+    own = shares.get("XU", 0.0)
+    rest = max((share for unit, share in shares.items() if unit != "XU"), default=0.0)
+    if found is None or own < NEAR_ROOF or own < LEAD * rest:
+        return
+    compiled = view.evidence.worst
+    indices = special_indices(view, compiled) if compiled is not None else []
+    line = found.line_of([i for i in indices if i < len(found.lines)], names.PER_INSTRUCTION[0])
+    yield TOOL.finding(
+        view,
+        span=view.line_span(line),
+        severity="warning",
+        confidence="high",
+        message=f"The special-function unit was busy {own:.0%} of the time, any other unit at most {rest:.0%}.",
+        guidance=(
+            "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
+            "by a recurrence, combine exponentials, or compute a part as a polynomial on the multiply-add pipe."
+        ),
+        evidence=(found.seen("busy share of the next unit", rest, own / LEAD),),
+        gain=make_gain(own / max(rest, 0.1), 1.0, own / max(rest, 0.1)),
+    )
+
+
 TOOL = MicroTool(
     code="WL302",
     slug="sfu-bound",
@@ -171,6 +199,7 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute",),
     check=check,
+    spot=spot,
     judge=judge_by_all(
         judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
         judge_by_room(own=("XU",), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),

@@ -36,10 +36,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.cost.contention import Meeting, meetings, serial_gain
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import counted, serial_tries
 from warplens_tools.micro.common.serial import judge_shared_atomics
 from warplens_tools.view import KernelView
 
@@ -47,6 +50,10 @@ from warplens_tools.view import KernelView
 CROWDED = 2.0
 #: Expected gain below which a finding would only distract.
 WORTH = 1.1
+
+#: Turns a warp takes at a shared atomic from which counters alone call it contended. Lanes that draw words at random
+#: take about four: the fullest of 32 banks, and those that draw the same.
+MANY_TRIES = 8.0
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -101,6 +108,28 @@ def _observations(view: KernelView, worst: Meeting) -> tuple[Observation, ...]:
     return tuple(seen)
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Shared atomics that were counted to be tried or replayed many times for each warp that comes to one."""
+    found = counted(view)
+    atomics = [] if found is None else found.where(lambda x: x.opcode == "ATOMS")
+    tries = 0.0 if found is None else serial_tries(found, atomics)
+    if found is None or tries < MANY_TRIES:
+        return
+    yield TOOL.finding(
+        view,
+        span=view.line_span(found.line_of(atomics, names.SHARED_WAVEFRONTS)),
+        severity="warning",
+        confidence="high",
+        message=f"A warp takes {tries:.0f} turns at this shared atomic: its lanes meet at few words.",
+        guidance=(
+            "Keep sums per thread in registers and reduce them by shuffles after the loop, or give each lane or warp "
+            "its own copy of the words."
+        ),
+        evidence=(found.seen("wavefronts of a shared atomic", tries, MANY_TRIES),),
+        gain=make_gain(tries / MANY_TRIES, 1.0, tries),
+    )
+
+
 TOOL = MicroTool(
     code="WL115",
     slug="shared-atomic-contention",
@@ -108,5 +137,6 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency", "compute"),
     check=check,
+    spot=spot,
     judge=judge_shared_atomics,
 )

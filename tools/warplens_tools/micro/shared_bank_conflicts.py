@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Confidence, Finding, Fix, Gain, RelatedSpan
@@ -43,6 +44,7 @@ from warplens_tools.memory.address_evidence import patterns_of
 from warplens_tools.memory.conflicts import Conflict, conflicts, extra_passes, shared_indices_on
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import wasteful_line
 from warplens_tools.micro.common.measured import judge_by_wavefronts
 from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.pad_shared_tile import REWRITE
@@ -186,6 +188,24 @@ def _fixes(view: KernelView, array: ArrayDeclaration) -> tuple[Fix, ...]:
     return (Fix(result.title, REWRITE.slug, result.edits, result.caveat),) if result.edits else ()
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Shared accesses that were counted to take more wavefronts than they need, whatever their address is made of."""
+    found = wasteful_line(view, names.SHARED_WAVEFRONTS, "shared")
+    if found is None:
+        return
+    yield TOOL.finding(
+        view,
+        span=view.line_span(found.line),
+        severity="warning",
+        confidence="high",
+        message=f"The shared accesses of this line take {found.ratio:.1f} times the wavefronts they need.",
+        guidance="Pad the rows of the tile by one element, or swizzle its columns by the row.",
+        evidence=found.evidence,
+        gain=make_gain(found.ratio, 1.0, found.ratio),
+        index_query="Swizzle shared memory layout",
+    )
+
+
 TOOL = MicroTool(
     code="WL108",
     slug="shared-bank-conflicts",
@@ -193,5 +213,6 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    spot=spot,
     judge=judge_by_wavefronts,
 )

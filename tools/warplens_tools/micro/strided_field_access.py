@@ -34,9 +34,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.finding import Finding
 from warplens_tools.memory.coalescing import WarpAccess
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import wasteful_read
 from warplens_tools.micro.common.measured import judge_by_sectors
 from warplens_tools.micro.common.overfetch import sector_finding, uncoalesced
 from warplens_tools.micro.common.scattered import scattered_finding
@@ -81,6 +83,29 @@ def _used(warp: WarpAccess) -> int:
     return warp.used if warp.used < warp.element else warp.element
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Loads that were counted to take a part of each sector, as one field of a struct in an array does."""
+    found = wasteful_read(view, "field")
+    if found is None:
+        return
+    yield TOOL.finding(
+        view,
+        span=view.line_span(found.line),
+        severity="warning",
+        confidence="high",
+        message=(
+            f"The lanes of this line read {found.ratio:.1f} times the sectors they need, one part of each: fields of "
+            "a struct lie between."
+        ),
+        guidance=(
+            "Keep each field in an array of its own (structure of arrays), or load the whole struct at once as a "
+            "vector where all of it is used."
+        ),
+        evidence=found.evidence,
+        gain=make_gain(found.ratio, 1.0, found.ratio),
+    )
+
+
 TOOL = MicroTool(
     code="WL103",
     slug="strided-field-access",
@@ -88,5 +113,6 @@ TOOL = MicroTool(
     tiers=("source", "binary"),
     relevant=("memory", "latency"),
     check=check,
+    spot=spot,
     judge=judge_by_sectors,
 )

@@ -31,7 +31,10 @@ Guide, "SIMT Architecture".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
@@ -40,6 +43,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.counted import counted
 from warplens_tools.micro.common.room import DRAM, L2, bounded, observed
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
@@ -54,6 +58,9 @@ from warplens_tools.view import KernelView
 REPORTED = 1.2
 #: Lanes that take part in an instruction on average, from which warps were hardly divided.
 LANES_ACTIVE = 28.0
+#: Mean lanes per instruction from which counters alone call a kernel divergent: a third sits out.
+FEW_LANES = 22.0
+_DECIDES = re.compile(r"\b(?:if|for|while|switch)\s*\(")
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -139,6 +146,45 @@ def judge(view: KernelView, finding: Finding) -> Finding | None:
     return bounded(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
 
 
+def spot(view: KernelView) -> Iterator[Finding]:
+    """Instructions that were executed for few lanes: on the line that most lanes sat out."""
+    found = counted(view)
+    executed, awake = names.PER_INSTRUCTION[:2]
+    if found is None:
+        return
+    # Lanes that try an atomic again are that one's cost.
+    retried = {found.lines[i] for i in found.where(lambda x: x.opcode.startswith("ATOM"))}
+    indices = [i for i, line in enumerate(found.lines) if line not in retried]
+    lanes = found.total(awake, indices) / max(found.total(executed, indices), 1.0)
+    if not 0.0 < lanes <= FEW_LANES:
+        return
+    wide = view.gpu.limits.warp_size
+    asleep = tuple({"asleep": v.get(executed, 0.0) * wide - v.get(awake, 0.0)} for v in found.values)
+    line = msgspec.structs.replace(found, values=asleep).line_of(indices, "asleep")
+    ratio = view.gpu.limits.warp_size / max(lanes, 1.0)
+    yield TOOL.finding(
+        view,
+        span=view.line_span(_branch_above(view, line)),
+        severity="warning",
+        confidence="high",
+        message=f"{lanes:.0f} of 32 lanes take part in an instruction on average: the paths of a warp run one by one.",
+        guidance=(
+            "Let whole warps take one path: sort or compact the elements by the path they need, give neighbouring "
+            "threads work of equal length, or let a warp share the work of one element."
+        ),
+        evidence=(found.seen("lanes per instruction", lanes, FEW_LANES),),
+        gain=make_gain(ratio, 1.0, ratio),
+    )
+
+
+def _branch_above(view: KernelView, line: int | None) -> int | None:
+    """The nearest line above, or this one, that begins a branch or a loop."""
+    if line is None:
+        return None
+    above = range(line, view.kernel.body.line, -1)
+    return next((n for n in above if _DECIDES.search(view.text.line_text(n))), line)
+
+
 TOOL = MicroTool(
     code="WL210",
     slug="warp-divergence",
@@ -146,5 +192,6 @@ TOOL = MicroTool(
     tiers=("binary",),
     relevant=("compute", "latency", "memory"),
     check=check,
+    spot=spot,
     judge=judge,
 )

@@ -6,11 +6,15 @@ addresses that differ. Code is followed in address order, twice, so that loops s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from warplens_tools.evidence import Instruction
+from warplens_tools.sass.pipes import space_of
 from warplens_tools.sass.registers import registers_of
 
+_REGISTER = re.compile(r"U?R\d+")
+_LOADS = ("LDG", "LDS", "LDL", "ATOM", "SHFL")
 _LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK")
 
 
@@ -29,4 +33,30 @@ def lane_dependent(instructions: Sequence[Instruction]) -> frozenset[int]:
                 differing |= {name for name in written if not name.startswith("U")}
             elif not instruction.predicate:
                 differing -= written
+    return frozenset(found)
+
+
+def gathering(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """Indices of the memory instructions whose address rests on data that was loaded, as in `x[column[j]]`.
+
+    Loads of constants are none: a kernel's parameters come by them.
+    """
+    loaded: set[str] = set()
+    found: set[int] = set()
+    for _ in range(2):
+        for index, instruction in enumerate(instructions):
+            written, read = registers_of(instruction)
+            operands = {name for name in read if not name.startswith(("P", "UP"))}
+            address = {
+                name
+                for operand in instruction.operands
+                if "[" in operand
+                for name in _REGISTER.findall(operand)
+            }
+            if space_of(instruction) is not None and address & loaded:
+                found.add(index)
+            if instruction.opcode == "LD" or instruction.opcode.startswith(_LOADS) or operands & loaded:
+                loaded |= written
+            elif not instruction.predicate:
+                loaded -= written
     return frozenset(found)
