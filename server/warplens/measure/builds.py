@@ -153,7 +153,13 @@ class Builder:
             "the unit, compiled by itself, is not the code that the program carries",
             "say them in compile_commands.json, or as `flags` in warplens.toml",
         )
-        return (*self.fence.unknown(), *([unlike] if self._unlike else []))
+        children = Unknown(
+            "the baseline's time with the kernels that it launches",
+            "CUPTI times a kernel by its own threads; candidates and baseline are compared by events around both",
+        )
+        launches = self._linked is not None and self._linked.launches
+        found = [*([unlike] if self._unlike else []), *([children] if launches else [])]
+        return (*self.fence.unknown(), *found)
 
     def differs(self, rebuilt: Path, cancel: CancelToken | None = None) -> str:
         """How other units' code in a rebuilt program is not what its candidate was linked with; "" if it is.
@@ -294,7 +300,7 @@ class Builder:
         if self._linked is None:
             return unit
         report = device_link(
-            self._linked.inputs(unit.evidence.cubin_path),
+            self._linked.inputs(unit.evidence.cubin_path, first=self.workload.source != self.workload.unit),
             toolchain=self._toolchain,
             arch=self._arch,
             folder=folder,

@@ -39,9 +39,13 @@ class Linked(msgspec.Struct, frozen=True):
     #: Some unit of the program launches kernels from the device.
     launches: bool = False
 
-    def inputs(self, unit: str) -> tuple[Path, ...]:
-        """What to link: of a template that several units instantiate, the judged unit's version counts."""
-        return tuple(Path(path) for path in (unit, *self.others))
+    def inputs(self, unit: str, *, first: bool) -> tuple[Path, ...]:
+        """What to link, with `unit` in the place of the program's own: of a weak definition the first counts.
+
+        `first` puts it before all others: an edited header's templates, which others still have as they were.
+        """
+        place = 0 if first else self.place
+        return tuple(Path(path) for path in (*self.others[:place], unit, *self.others[place:]))
 
 
 def loadable(flags: CompileFlags) -> CompileFlags:

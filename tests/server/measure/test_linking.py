@@ -177,6 +177,8 @@ def test_a_kernel_that_launches_others_gets_the_device_runtime(toolchain: Toolch
     done = opened.build(unit, "parent", [opened.edit("other", "x[i] + i", "x[i] - i")])
     built = done["other"]
     assert isinstance(built, Built) and not built.identical
+    (unknown,) = opened.builder.unknown()
+    assert "launches" in unknown.what
     # the runtime's own variables are not the candidate's to carry
     assert not built.job.variables
 
