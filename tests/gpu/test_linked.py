@@ -87,22 +87,30 @@ def test_what_a_kernel_launches_is_compared_and_timed() -> None:
     assert {o.origin for o in verdicts["slower child"].evidence} == {"CUDA events"}
 
 
-@pytest.mark.parametrize(
-    ("name", "formula"), [("from_python", "powf(in[i]"), ("torch_extension", "in[i] / (1")]
-)
-def test_a_kernel_launched_from_python_is_won_and_lost(name: str, formula: str) -> None:
-    work = workload(name)
-    if name == "torch_extension":
-        pytest.importorskip("torch")
-    index, coalesced = "threadIdx.x * gridDim.x + blockIdx.x", "blockIdx.x * blockDim.x + threadIdx.x"
-    candidates = [
-        candidate(work, "coalesced", (index, coalesced)),
-        candidate(work, "wrong", (formula, f"1.001f * {formula}")),
-    ]
+def test_a_kernel_launched_from_python_is_won_and_lost() -> None:
+    work = workload("from_python")
+    coalesced, wrong = python_candidates(work, "powf(in[i]")
     with Judge(work, settings=SETTINGS) as judge:
-        verdicts = {v.candidate: v for v in judge.judge(candidates)}
+        verdicts = {v.candidate: v for v in judge.judge([coalesced, wrong])}
         assert verdicts["wrong"].state == "wrong", verdicts["wrong"].reason
         assert verdicts["coalesced"].state == "faster", verdicts["coalesced"].reason
-        confirmed = judge.confirm(candidates[0])
+        confirmed = judge.confirm(coalesced)
     assert confirmed.verdict.state == "faster", confirmed.verdict.reason
     assert confirmed.program is not None
+
+
+def test_a_pytorch_extension_is_won_and_lost() -> None:
+    pytest.importorskip("torch")
+    work = workload("torch_extension")
+    with Judge(work, settings=SETTINGS) as judge:
+        found = {v.candidate: v for v in judge.judge(python_candidates(work, "in[i] / (1"))}
+    assert found["wrong"].state == "wrong", found["wrong"].reason
+    assert found["coalesced"].state == "faster", found["coalesced"].reason
+
+
+def python_candidates(work: Workload, formula: str) -> tuple[Candidate, Candidate]:
+    index, coalesced = "threadIdx.x * gridDim.x + blockIdx.x", "blockIdx.x * blockDim.x + threadIdx.x"
+    return (
+        candidate(work, "coalesced", (index, coalesced)),
+        candidate(work, "wrong", (formula, f"1.001f * {formula}")),
+    )
