@@ -48,6 +48,8 @@ from warplens_tools.text import SourceText
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
 _NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern function|Undefined reference to")
+#: Names the kernel as it is among candidates.
+_CONTROL = "as-it-is"
 #: Makes of a command the one that is run.
 Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
 
@@ -358,6 +360,13 @@ def _foreign(after: BinaryEvidence, before: BinaryEvidence, toolchain: Toolchain
         if not library and not {"cutlass", "cute"} & set(path.parts):
             return name
     return ""
+
+
+def control(unit: Unit, compiled: CompiledKernel, program: bytes) -> JobCandidate | None:
+    """The kernel as it is, loaded as candidates are; None where the unit is whole by itself."""
+    if unit.linked is None:
+        return None
+    return _job(Candidate(_CONTROL, "", "", ()), compiled, unit, unit, program)
 
 
 def _job(

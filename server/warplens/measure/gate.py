@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.timing import overall, timing_of
 from warplens.measure.verdict import Conditions, State, Timing, Verdict
@@ -57,7 +59,7 @@ def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, s
     result = heard.result
     if result.state != "right":
         return result.state, _with_precision(heard, settings), ()
-    timings = tuple(timing_of(t, settings) for t in result.timings if len(t.candidate) >= 2)
+    timings = tuple(_timing(t, heard, settings) for t in result.timings if len(t.candidate) >= 2)
     if not timings:
         return "unproven", "no launch of it could be timed", ()
     if heard.opened.opaque:
@@ -74,6 +76,17 @@ def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, s
         return "impossible", f"faster than the L2 cache takes its results: {text}", timings
     state, words = overall(timings, settings)
     return state, f"{words}{_lowered(heard)}", timings
+
+
+def _timing(record: TimingRecord, heard: Heard, settings: MeasureSettings) -> Timing:
+    """One timing; how far the control is from the kernel that it is counts as noise."""
+    timing = timing_of(record, settings)
+    for other in heard.control.timings if heard.control is not None else ():
+        if other.cache == record.cache and len(other.candidate) >= 2:
+            apart = timing_of(other, settings).speedup
+            noise = max(timing.noise, abs(apart.low - 1), abs(apart.high - 1))
+            timing = msgspec.structs.replace(timing, noise=noise)
+    return timing
 
 
 def least_ns(changed_bytes: int, gpu: Gpu) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.builds import Builder, Unit
+from warplens.measure.builds import Builder, Unit, control
 from warplens.measure.conditions import Watch
 from warplens.measure.fence import around_program
 from warplens.measure.geometry import Geometries
@@ -132,6 +132,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
         time_limit=work.time_limit,
         launch=settings.launch,
         from_events=unit.linked is not None and unit.linked.launches,
+        control=control(unit, target.compiled, program.read_bytes()),
     )
     return Opened(
         session=session,

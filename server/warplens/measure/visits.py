@@ -63,6 +63,9 @@ class Place(msgspec.Struct, frozen=True):
     timed: bool = True
     #: Timed by events around a launch: a kernel that launches others has not ended when its own threads have.
     from_events: bool = False
+    #: The kernel as it is in a module like a candidate's, where that is not simply its unit: what differs from the
+    #: program's own is then the module's doing.
+    control: JobCandidate | None = None
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -71,6 +74,8 @@ class Heard(msgspec.Struct, frozen=True):
     result: ResultRecord
     baseline: BaselineRecord
     opened: Opened
+    #: The same of the control, where there is one.
+    control: ResultRecord | None = None
 
 
 class Visits:
@@ -87,6 +92,7 @@ class Visits:
         self._moves = settings.perturb_inputs
         self._opened: Opened | None = None
         self._baseline: BaselineRecord | None = None
+        self._control: ResultRecord | None = None
         self.given_up: list[str] = []
 
     def judge(
@@ -109,12 +115,17 @@ class Visits:
 
             def take(record: Record, heard: set[str] = heard) -> None:
                 self._note(record)
-                if isinstance(record, ResultRecord):
+                if isinstance(record, ResultRecord) and not self._is_control(record) and self._stands():
                     heard.add(record.candidate)
                     on_heard(self._heard(record))
 
-            run = self._visit(batch, take, cancel)
+            self._control = None
+            run = self._visit([*self._controls(), *batch], take, cancel)
             lost = self._lost(run, heard)
+            if lost is not None and self._is_control(lost):
+                self._control = lost
+            if not self._stands():
+                raise self._no_stand()
             if lost is not None:
                 heard.add(lost.candidate)
                 on_heard(self._heard(lost))
@@ -127,11 +138,27 @@ class Visits:
             self._opened = record
         elif isinstance(record, BaselineRecord):
             self._baseline = record
+        elif isinstance(record, ResultRecord) and self._is_control(record):
+            self._control = record
+
+    def _controls(self) -> list[JobCandidate]:
+        return [self._place.control] if self._place.control is not None else []
+
+    def _is_control(self, result: ResultRecord) -> bool:
+        return any(result.candidate == control.id for control in self._controls())
+
+    def _stands(self) -> bool:
+        """Whether the control, as far as it was heard of, gives the kernel's own results."""
+        return self._control is None or self._control.state in ("right", "unproven")
+
+    def _no_stand(self) -> InputError:
+        why = self._control.reason if self._control is not None else ""
+        return InputError(f"the kernel as it is, linked anew, is not what the program runs: {why}")
 
     def _heard(self, result: ResultRecord) -> Heard:
         if self._opened is None or self._baseline is None:
             raise InputError("the probe spoke of a candidate before it knew the kernel")
-        return Heard(result, self._baseline, self._opened)
+        return Heard(result, self._baseline, self._opened, self._control)
 
     def _visit(
         self,
