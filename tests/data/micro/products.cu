@@ -1,4 +1,5 @@
 // A product of 16-bit tiles on the ordinary pipes, and one of floats, which is left alone.
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 __global__ void half_tiles(float *__restrict__ out, const __half *__restrict__ in, int rounds, int pitch)
@@ -46,4 +47,48 @@ void launch(float *out, const __half *halves, const float *floats, int rounds, i
 {
     half_tiles<<<dim3(64, 64), dim3(16, 16)>>>(out, halves, rounds, pitch);
     float_tiles<<<dim3(64, 64), dim3(16, 16)>>>(out, floats, rounds, pitch);
+}
+
+// Values are widened into registers first, and multiplied on a line that names no array.
+__device__ void stage(const __nv_bfloat16 *from, __nv_bfloat16 (*tile)[64], int pitch)
+{
+    for (int i = threadIdx.x; i < 32 * 64; i += 256) tile[i / 64][i % 64] = from[size_t(i / 64) * pitch + i % 64];
+}
+
+__global__ void __launch_bounds__(256) bfloat_tiles(float *__restrict__ out, const __nv_bfloat16 *__restrict__ left,
+                                                    const __nv_bfloat16 *__restrict__ right, int depth, int pitch)
+{
+    __shared__ __nv_bfloat16 a[32][64], b[32][64];
+    int column = threadIdx.x % 16, row = threadIdx.x / 16;
+    float sum[4][4] = {};
+    for (int k0 = 0; k0 < depth; k0 += 32) {
+        stage(left + size_t(k0) * pitch + blockIdx.y * 64, a, pitch);
+        stage(right + size_t(k0) * pitch + blockIdx.x * 64, b, pitch);
+        __syncthreads();
+        for (int k = 0; k < 32; ++k) {
+            float x[4], y[4];
+            for (int i = 0; i < 4; ++i) x[i] = __bfloat162float(a[k][row + 16 * i]);
+            for (int j = 0; j < 4; ++j) y[j] = __bfloat162float(b[k][column + 16 * j]);
+            for (int i = 0; i < 4; ++i)
+                for (int j = 0; j < 4; ++j)
+                    sum[i][j] = fmaf(x[i], y[j], sum[i][j]);  // expect: tensor-cores-unused
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j)
+            out[size_t(blockIdx.y * 64 + row + 16 * i) * pitch + blockIdx.x * 64 + column + 16 * j] = sum[i][j];
+}
+
+// A matrix times one vector: every value is used once, and memory bounds it.
+__global__ void times_vector(float *__restrict__ out, const __half2 *__restrict__ matrix, const __half2 *__restrict__ x, int depth)
+{
+    int row = blockIdx.x * 8 + threadIdx.x / 32;
+    float sum = 0.0f;
+    for (int k = threadIdx.x % 32; k < depth; k += 32) {
+        float2 a = __half22float2(matrix[size_t(row) * depth + k]), b = __half22float2(x[k]);
+        sum += a.x * b.x + a.y * b.y;
+    }
+    for (int m = 16; m; m >>= 1) sum += __shfl_xor_sync(~0u, sum, m);
+    if (threadIdx.x % 32 == 0) out[row] = sum;
 }

@@ -21,10 +21,11 @@ wmma::load_matrix_sync(right, &b[0][column], 64);
 wmma::mma_sync(sum, left, right, sum);         // or a CuTe tiled MMA
 ```
 
-**Evidence.** In the source, a loop in which two shared arrays of 16-bit floating point are read at indices that
-its counter moves; in SASS, the multiply-adds on that line, and no tensor instruction in the kernel. Counters
-tell how busy arithmetic and issue were, and what warps stalled on: they confirm the finding, bound its gain, or
-withdraw it.
+**Evidence.** In SASS, multiply-adds of two 16-bit values that their loop loads, and no tensor instruction in the
+kernel. They belong to matrices where values meet several others each, as in a tile held in registers, or where
+the source shows it: a loop in which two shared arrays of 16-bit floating point are read at indices that its counter
+moves, or two global ones of which one is read by rows and the other by columns. Counters tell how busy arithmetic
+and issue were, and what warps stalled on: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** A fifth of the kernel's time in the bounded model: a product that waits for memory is not reported.
 Products of `float` are left alone, as TF32 would drop 13 bits of them.
@@ -35,18 +36,21 @@ Instructions"; CuTe, "MMA Atoms".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator
 
 from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cost.removal import cautious_floor
+from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.place import hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
-from warplens_tools.sass.attribution import kernel_line, weights
+from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.sass.halves import Products, half_products
+from warplens_tools.sass.pipes import pipe_of, space_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.accesses import ArrayAccess, accesses
 from warplens_tools.source.constants import UNKNOWN_DIM3
@@ -58,12 +62,13 @@ REPORTED = 1.2
 #: Shared-memory clocks of a product on tensor cores over those of one on registers: a matrix load brings
 #: four 8 x 8 matrices for a warp where ordinary loads bring a row's element to each thread.
 SHARED_SHARE = 0.25
-_TYPES = frozenset({"half", "__half", "__nv_bfloat16", "nv_bfloat16"})
-_PRODUCTS = frozenset({"FFMA", "HFMA2", "FMUL", "HMUL2"})
+_TYPES = frozenset(
+    {"half", "__half", "__nv_bfloat16", "nv_bfloat16", "half2", "__half2", "__nv_bfloat162", "nv_bfloat162"}
+)
 
 
 def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the product in the deepest loop."""
+    """One finding per kernel, on the products that weigh most."""
     compiled, binary = view.evidence.worst, view.evidence.binary
     if compiled is None or binary is None or not view.gpu.rates.tensor_fma:
         return
@@ -71,42 +76,43 @@ def check(view: KernelView) -> Iterator[Finding]:
         pipe_of(x) == "tensor" and x.opcode.endswith("MMA") and is_matrix(x) for x in compiled.instructions
     ):
         return
-    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
-    products = matrix_products(accesses(parse_tree(view.text), view.kernel, block))
-    if not products:
+    flow = analyse(compiled.instructions)
+    found = half_products(compiled.instructions, flow)
+    if not found:
         return
-    line, names = max(products.items(), key=lambda p: p[0])
-    indices = [
-        i
-        for i, x in enumerate(compiled.instructions)
-        if kernel_line(x, view.model.path, view.kernel) == line and pipe_of(x) in ("fp32", "fp16", "lsu")
-    ]
-    count = sum(1 for i in indices if compiled.instructions[i].opcode in _PRODUCTS)
-    ratio = _ratio(view, compiled, indices)
-    if not count or ratio < REPORTED:
+    weight = weights(flow)
+    worst = max(found, key=lambda p: sum(weight[i] for i in p.products))
+    tiles = matrix_tiles(view)
+    if not worst.is_outer and not tiles:
         return
-    both = " and ".join(names)
+    ratio, sure = _ratio(view, compiled, worst)
+    if ratio < (REPORTED if sure else DOUBTFUL):
+        return
+    place = hottest_place(view, compiled, flow, worst.products)
+    both = " and ".join(tiles or _halves(view)) or "16-bit values"
     yield TOOL.finding(
         view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="medium",
+        span=view.line_span(place.line),
+        severity="warning" if sure else "information",
+        confidence="medium" if sure else "low",
         message=(
-            f"The product of {both} takes {count} ordinary multiply-adds in {view.kernel.name}; the tensor cores of "
-            f"{view.gpu.name} are not used."
+            f"The product of {both} takes {len(worst.products)} ordinary multiply-adds in {view.kernel.name}; the "
+            f"tensor cores of {view.gpu.name} are not used."
         ),
         guidance=(
-            f"Multiply the tiles {both} with wmma or a CuTe tiled MMA, accumulating in float: products of 16-bit "
+            f"Multiply the tiles of {both} with wmma or a CuTe tiled MMA, accumulating in float: products of 16-bit "
             "values are exact there, only the order of the sums changes."
         ),
         evidence=(
-            Observation("source", "tree-sitter", "16-bit tiles multiplied in a loop", both),
-            Observation("binary", binary.origin, "multiply-adds of the product", float(count)),
+            Observation("binary", binary.origin, "multiply-adds of 16-bit values that the loop loads",
+                        float(len(worst.products))),
+            Observation("binary", binary.origin, "different values multiplied", float(worst.values)),
             Observation("binary", binary.origin, "tensor instructions", 0.0),
         ),
         gain=make_gain(ratio, 1.0, 2.0 * ratio),
+        related=place.related,
         index_query="tiled MMA half precision GEMM mainloop",
-    )
+    )  # fmt: skip
 
 
 def is_matrix(instruction: Instruction) -> bool:
@@ -114,19 +120,46 @@ def is_matrix(instruction: Instruction) -> bool:
     return instruction.opcode not in {"HFMA2", "FFMA2"}
 
 
-def matrix_products(found: Sequence[ArrayAccess]) -> dict[int, tuple[str, str]]:
-    """Lines that multiply two shared 16-bit tiles along one loop, with the tiles' names."""
-    lines: dict[int, list[ArrayAccess]] = {}
-    for access in found:
-        if access.space == "shared" and access.reads and not access.writes and access.element_type in _TYPES:
-            lines.setdefault(access.span.line, []).append(access)
-    products = {}
-    for line, group in lines.items():
-        names = tuple(dict.fromkeys(a.name for a in group))
-        shared = set.intersection(*(_counters(a) for a in group))
-        if len(names) == 2 and shared:
-            products[line] = (names[0], names[1])
-    return products
+def matrix_tiles(view: KernelView) -> tuple[str, ...]:
+    """Names of two 16-bit arrays that one loop of the kernel multiplies as matrices; () where it has none.
+
+    Both move with a counter of the loop. Tiles in shared memory are there to be used more than once; of arrays in
+    global memory each must also move with a thread or block index that the other does not: a row and a column.
+    """
+    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
+    every = accesses(parse_tree(view.text), view.kernel, block)
+    read = [a for a in every if a.reads and not a.writes and _is_half(a)]
+    for a, b in itertools.combinations(read, 2):
+        if a.name != b.name and _counters(a) & _counters(b) and _are_crossed(a, b):
+            return a.name, b.name
+    return ()
+
+
+def _is_half(access: ArrayAccess) -> bool:
+    declared = access.declared.element_type if access.declared is not None else access.element_type
+    return declared.removeprefix("const ").strip() in _TYPES
+
+
+def _are_crossed(a: ArrayAccess, b: ArrayAccess) -> bool:
+    if a.space == b.space == "shared":
+        return True
+    return bool(_lanes(a) - _lanes(b)) and bool(_lanes(b) - _lanes(a))
+
+
+def _lanes(access: ArrayAccess) -> set[str]:
+    """Thread and block indices that move the access."""
+    return (
+        set()
+        if access.index is None
+        else {s.name for s in access.index.symbols if s.kind in ("thread", "block")}
+    )
+
+
+def _halves(view: KernelView) -> tuple[str, ...]:
+    """The kernel's shared arrays of 16-bit floating point, else its parameters that point to such."""
+    shared = [a.name for a in view.kernel.arrays if a.space == "shared" and a.element_type in _TYPES]
+    passed = [p.name for p in view.kernel.parameters if p.pointer and p.const and p.element_type in _TYPES]
+    return tuple((shared or passed)[:2])
 
 
 def _counters(access: ArrayAccess) -> set[str]:
@@ -137,19 +170,30 @@ def _counters(access: ArrayAccess) -> set[str]:
     return {loop.counter for loop in access.loops if loop.counter and index.mentions(loop.counter)}
 
 
-def _ratio(view: KernelView, compiled: CompiledKernel, indices: Sequence[int]) -> float:
-    """Bounded time as it is over that with the multiply-adds at the tensor cores' rate."""
+def _ratio(view: KernelView, compiled: CompiledKernel, found: Products) -> tuple[float, bool]:
+    """Bounded time as it is over that with the products at the tensor cores' rate, their values loaded as matrices;
+    and whether memory surely leaves room for it.
+
+    Tiles in shared memory that make an outer product are read again by every block of their row or column, so that
+    caches serve them; of other operands the source has to tell.
+    """
     weight = weights(analyse(compiled.instructions))
-    floor = cautious_floor(view, compiled, weight)
     rates = view.gpu.rates
     faster = rates.fp32_fma / rates.tensor_fma.get("fp16", rates.fp32_fma)
-    gone = set(indices)
-    after = [
-        w * (SHARED_SHARE if pipe_of(x) == "lsu" else faster) if i in gone else w
-        for i, (x, w) in enumerate(zip(compiled.instructions, weight, strict=True))
-    ]
-    before = pipe_cycles(compiled.instructions, weight, view.gpu) | floor
-    return bound_ratio(before, pipe_cycles(compiled.instructions, after, view.gpu) | floor)
+    after = list(weight)
+    for i in (*found.products, *found.widening):
+        after[i] *= faster
+    shared = [i for i in found.loads if space_of(compiled.instructions[i]) == "shared"]
+    for i in shared:
+        after[i] *= SHARED_SHARE
+    before, later = (pipe_cycles(compiled.instructions, w, view.gpu) for w in (weight, after))
+    hopeful = hopeful_floor(view, compiled, weight)
+    cached = found.is_outer and len(shared) == len(found.loads)
+    floor = hopeful if cached else cautious_floor(view, compiled, weight)
+    ratio = bound_ratio(before | floor, later | floor)
+    if ratio >= REPORTED:
+        return ratio, True
+    return bound_ratio(before | hopeful, later | hopeful), False
 
 
 TOOL = MicroTool(
