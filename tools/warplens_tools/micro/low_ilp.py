@@ -69,8 +69,9 @@ REPORTED = 1.3
 CHAINS = 4.0
 #: Issue slots in use from which a tenth at most is left to gain, per cent; stalls that low parallelism shows in.
 ISSUE_BUSY = 91.0
-#: For counters alone: slots in use below Nsight Compute's 60 % for a bound unit, and most of the stalls.
-SPOT_ISSUE, SPOT_STALLS = 60.0, 0.6
+#: For counters alone: slots in use below Nsight Compute's 60 % for a bound unit, and half of the
+#: stalls on the fixed latency of arithmetic; short scoreboards are shared memory's as well.
+SPOT_ISSUE, SPOT_STALLS = 60.0, 0.5
 FIXED_STALLS = ("wait", "short_scoreboard", "dispatch_stall")
 
 
@@ -159,7 +160,7 @@ def spot(view: KernelView) -> Iterator[Finding]:
     """Warps that were seen to wait for their own last instruction while most issue slots stayed empty."""
     found = counted(view)
     issued = None if found is None else names.value(found.counters, names.ISSUE_ACTIVE)
-    waits = None if found is None else stalled(found.counters, FIXED_STALLS)
+    waits = None if found is None else stalled(found.counters, ("wait",))
     if found is None or issued is None or waits is None or _is_underfilled(view):
         return
     if issued >= SPOT_ISSUE or waits < SPOT_STALLS:
