@@ -86,6 +86,21 @@ class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
     wrapper: Annotated[
         tuple[str, ...], Meta(description='Put before every run, for example ["srun", "-n1"].')
     ] = ()
+    launch: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Which launch of the kernel's heaviest shape (grid, block, dynamic shared memory) is measured, "
+            "from 1; 0 means the third, or the last of fewer: first ones often work on memory that is still zero.",
+        ),
+    ] = 0
+    every_shape: Annotated[
+        bool,
+        Meta(
+            description="Measure at every distinct launch shape, up to eight, instead of the heaviest alone: "
+            "faster may then be slower at none of them."
+        ),
+    ] = False
     time_limit: Annotated[float, Meta(gt=0, description="Seconds one run may take.")] = 60.0
 
 

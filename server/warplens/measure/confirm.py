@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -14,11 +15,11 @@ from warplens.measure.gate import pooled, verdict_of
 from warplens.measure.program import LOWERED, ROUNDING, ProgramRun, difference, run_program
 from warplens.measure.sanitize import new_reports
 from warplens.measure.session import Opened
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.shapes import at_shape, keeps_geometry, others_of
 from warplens.measure.survey import survey
 from warplens.measure.target import Target
 from warplens.measure.verdict import Interval, State, Verdict
-from warplens.measure.visits import Heard, Place, Visits
+from warplens.measure.visits import Heard, Visits
 from warplens_tools.errors import CompileError, InputError, TimeLimitError
 from warplens_tools.evidence import Unknown
 from warplens_tools.run.build import Overlay, start_command
@@ -60,7 +61,7 @@ def confirm(
     if strange := opened.builder.differs(rebuilt, cancel):
         return _failed(built, opened, "unproven", strange)
     progress("comparing other launches", None)
-    elsewhere = _elsewhere(built, opened.place, session.settings, folder, cancel)
+    elsewhere = _elsewhere(built, opened, folder, lambda h: _one(h, built, opened, watch), cancel)
     if elsewhere is not None:
         return _failed(built, opened, *elsewhere)
     progress("measuring in fresh processes", None)
@@ -119,23 +120,36 @@ def _whole(
 
 
 def _elsewhere(
-    built: Built, place: Place, settings: MeasureSettings, folder: Path, cancel: CancelToken | None
+    built: Built,
+    opened: Opened,
+    folder: Path,
+    verdict: Callable[[Heard], Verdict],
+    cancel: CancelToken | None,
 ) -> tuple[State, str] | None:
-    """What is not right at other launches than the judged one: other shapes, the first, the last."""
-    shape, others = place.target.shape, place.target.others
-    places = [(shape, launch) for launch in sorted({0, shape.visitable - 1} - {place.launch})]
-    if (built.job.grid, built.job.block, built.job.shared) == (None, None, None):
-        # a geometry of its own holds for the judged shape alone
-        places += [(other, min(place.launch, other.visitable - 1)) for other in others]
-    for other, launch in places[: settings.other_launches]:
-        target = msgspec.structs.replace(place.target, shape=other)
-        there = msgspec.structs.replace(place, target=target, launch=launch, timed=False)
+    """What is not right at other launches than the judged one, other shapes, the first, the last; nor slower
+    at other shapes where every one counts."""
+    place, settings = opened.place, opened.session.settings
+    shape = place.target.shape
+    places = [
+        msgspec.structs.replace(place, launch=launch, timed=False)
+        for launch in sorted({0, shape.visitable - 1} - {place.launch})
+    ]
+    if keeps_geometry(built):
+        counted = others_of(opened)
+        rest = [s for s in place.target.others if s not in counted]
+        places += [at_shape(place, other, timed=False) for other in rest]
+        places = [*(at_shape(place, s, timed=True) for s in counted), *places[: settings.other_launches]]
+    for there in places:
         heards: list[Heard] = []
         Visits(there, settings, folder).judge([built.job], heards.append, cancel)
-        result = heards[-1].result
-        if result.state != "right":
-            grid = "x".join(map(str, other.grid))
-            return result.state, f"at launch {launch} with grid {grid}: {result.reason}"
+        found = verdict(heards[-1]) if there.timed else None
+        state, reason = heards[-1].result.state, heards[-1].result.reason
+        if found is not None and found.state not in ("faster", "same"):
+            state, reason = found.state, found.reason
+        elif state == "right":
+            continue
+        grid = "x".join(map(str, there.target.shape.grid))
+        return state, f"at launch {there.launch} with grid {grid}: {reason}"
     return None
 
 
@@ -151,26 +165,27 @@ def _fresh(built: Built, opened: Opened, cancel: CancelToken | None) -> list[Hea
     return heards
 
 
-def _verdict(heards: list[Heard], built: Built, opened: Opened, watch: Watch) -> Verdict:
-    def of(heard: Heard) -> Verdict:
-        return verdict_of(
-            heard,
-            gpu=opened.session.gpu,
-            settings=opened.session.settings,
-            resources=built.compiled.resources,
-            baseline_resources=opened.target.compiled.resources,
-            conditions=watch.now(),
-            build_seconds=built.seconds,
-        )
+def _one(heard: Heard, built: Built, opened: Opened, watch: Watch) -> Verdict:
+    return verdict_of(
+        heard,
+        gpu=opened.session.gpu,
+        settings=opened.session.settings,
+        resources=built.compiled.resources,
+        baseline_resources=opened.target.compiled.resources,
+        conditions=watch.now(),
+        build_seconds=built.seconds,
+    )
 
-    each = [of(heard) for heard in heards]
+
+def _verdict(heards: list[Heard], built: Built, opened: Opened, watch: Watch) -> Verdict:
+    each = [_one(heard, built, opened, watch) for heard in heards]
     odd = next((v for v in each if v.state != "faster"), None)
     if odd is not None:
         words = f"in fresh process {each.index(odd) + 1}: {odd.reason}"
         return msgspec.structs.replace(odd, reason=words)
     last = heards[-1]
     result = msgspec.structs.replace(last.result, timings=pooled(heards))
-    verdict = of(msgspec.structs.replace(last, result=result))
+    verdict = _one(msgspec.structs.replace(last, result=result), built, opened, watch)
     ratios = ", ".join(f"{v.timings[0].speedup.median:.3f}" for v in each)
     return msgspec.structs.replace(
         verdict, reason=f"{verdict.reason}; in each of {len(each)} fresh processes: {ratios}"

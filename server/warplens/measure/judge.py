@@ -29,6 +29,7 @@ from warplens.measure.outside import OutsideJudge
 from warplens.measure.program import ProgramRun
 from warplens.measure.session import Baseline, Opened, Session, open_workload
 from warplens.measure.settings import MeasureSettings
+from warplens.measure.shapes import judge_shapes, others_of
 from warplens.measure.target import KernelShare
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.measure.visits import Heard
@@ -279,21 +280,29 @@ class Judge:
         by_id = {b.candidate.id: b for b in built}
         with opened.session.card(f"judging {opened.baseline.kernel}", progress, cancel) as watch:
 
-            def take(heard: Heard) -> None:
+            def verdict(heard: Heard) -> Verdict:
                 mine = by_id[heard.result.candidate]
-                tell(
-                    verdict_of(
-                        heard,
-                        gpu=opened.session.gpu,
-                        settings=self.settings,
-                        resources=mine.compiled.resources,
-                        baseline_resources=opened.target.compiled.resources,
-                        conditions=watch.now(),
-                        build_seconds=mine.seconds,
-                    )
+                return verdict_of(
+                    heard,
+                    gpu=opened.session.gpu,
+                    settings=self.settings,
+                    resources=mine.compiled.resources,
+                    baseline_resources=opened.target.compiled.resources,
+                    conditions=watch.now(),
+                    build_seconds=mine.seconds,
                 )
 
-            opened.visits.judge([b.job for b in built], take, cancel)
+            if not others_of(opened):
+                opened.visits.judge([b.job for b in built], lambda heard: tell(verdict(heard)), cancel)
+                return
+            first: dict[str, Verdict] = {}
+            opened.visits.judge(
+                [b.job for b in built],
+                lambda heard: first.update({heard.result.candidate: verdict(heard)}),
+                cancel,
+            )
+            for one in judge_shapes(opened, built, first, verdict, cancel).values():
+                tell(one)
 
 
 def _identical(built: Built, baseline: CompiledKernel) -> Verdict:

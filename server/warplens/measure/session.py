@@ -21,6 +21,7 @@ from warplens.measure.verdict import Conditions
 from warplens.measure.visits import Place, Visits
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.toolchain import Toolchain, tool_version
+from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
 from warplens_tools.run.build import Overlay, build_program, start_command
 from warplens_tools.run.cancel import CancelToken, Progress
@@ -130,7 +131,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
         library=library,
         helpers=helper_kernels(session.toolchain, session.gpu.arch, cancel=cancel),
         time_limit=work.time_limit,
-        launch=settings.launch,
+        launch=_launch(work, target, settings),
         from_events=unit.linked is not None and unit.linked.launches,
         control=control(unit, target.compiled, program.read_bytes()),
     )
@@ -152,6 +153,21 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
             settings=settings,
         ),
     )
+
+
+def _launch(work: Workload, target: Target, settings: MeasureSettings) -> int:
+    """Which launch of the heaviest shape is visited, from 0.
+
+    Raises:
+        InputError: the one asked for is never reached.
+    """
+    if work.launch > target.shape.visitable:
+        raise InputError(
+            f"{target.compiled.qualified_name} has no launch {work.launch} of its heaviest shape: there are "
+            f"{target.shape.visitable}",
+            remedy="correct `launch` in the program's settings",
+        )
+    return work.launch - 1 if work.launch else settings.launch
 
 
 def _baseline(

@@ -61,6 +61,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Other launches, of the same and of other shapes, at which a winner is compared too: each is a run of
     #: the program.
     other_launches: int = 4
+    #: Shapes at which candidates are measured where every one is asked for, the heaviest first.
+    shapes_most: int = 8
     #: Runs of the whole program, each of the original and the rebuilt, for its gain and its exit.
     program_runs: int = 4
     #: One run of one of compute-sanitizer's tools on the rebuilt program; beyond it the check is left out.

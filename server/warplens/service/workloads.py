@@ -39,6 +39,8 @@ def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
         directory=str(directory),
         environment=program.environment,
         time_limit=program.time_limit,
+        launch=program.launch,
+        every_shape=program.every_shape,
         root=root,
     )
 

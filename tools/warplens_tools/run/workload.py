@@ -30,6 +30,10 @@ class Workload(msgspec.Struct, frozen=True):
     #: Working directory of a run; empty means the source's folder.
     directory: str = ""
     environment: dict[str, str] = {}
+    #: Which launch of the kernel's heaviest shape is measured, from 1; 0 leaves the choice to the judge.
+    launch: int = 0
+    #: Whether candidates are measured at every distinct launch shape, and may be slower at none.
+    every_shape: bool = False
     #: Seconds one run may take.
     time_limit: float = 60.0
     #: The project that `{root}` in the build command is a copy of.
