@@ -142,14 +142,14 @@ def _elsewhere(
     for there in places:
         heards: list[Heard] = []
         Visits(there, settings, folder).judge([built.job], heards.append, cancel)
-        found = verdict(heards[-1]) if there.timed else None
-        state, reason = heards[-1].result.state, heards[-1].result.reason
-        if found is not None and found.state not in ("faster", "same"):
-            state, reason = found.state, found.reason
-        elif state == "right":
-            continue
+        result = heards[-1].result
         grid = "x".join(map(str, there.target.shape.grid))
-        return state, f"at launch {there.launch} with grid {grid}: {reason}"
+        where = f"at launch {there.launch} with grid {grid}"
+        if result.state != "right":
+            return result.state, f"{where}: {result.reason}"
+        found = verdict(heards[-1]) if there.timed else None
+        if found is not None and found.state not in ("faster", "same"):
+            return found.state, f"{where}: {found.reason}"
     return None
 
 
