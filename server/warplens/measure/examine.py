@@ -65,7 +65,7 @@ def same(before: Sequence[Doings], run: Callable[[], Doings], where: str = "") -
         doings = run()
     except TimeLimitError as error:
         raise Odd("hung", f"{error}{where}") from error
-    except InputError as error:
+    except (InputError, ToolFailedError) as error:
         raise Odd("unproven", f"{error}{where}") from error
     status = doings.run.status
     if status < 0 and status not in {d.run.status for d in before}:

@@ -13,7 +13,7 @@ from warplens.measure.session import Session
 from warplens.measure.variation import trials
 from warplens.measure.verdict import Outside
 from warplens.measure.yard import Trial, Yard, build_in, observe, open_yard
-from warplens_tools.errors import CompileError, InputError, TimeLimitError
+from warplens_tools.errors import CompileError, InputError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
 from warplens_tools.run.cancel import CancelToken
 from warplens_tools.run.confine import abilities
@@ -180,7 +180,7 @@ def same_without_device(yard: Yard, name: str, runs: tuple[Doings, ...], cancel:
     """Whether a program does the same where it sees no GPU."""
     try:
         return not unlike(runs, observe(yard, name, WITHOUT_DEVICE, cancel=cancel))
-    except TimeLimitError:
+    except (TimeLimitError, InputError, ToolFailedError):
         return False
 
 

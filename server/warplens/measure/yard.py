@@ -37,11 +37,14 @@ from warplens_tools.run.confine import Confinement, Limits, confined, readable
 from warplens_tools.run.copy import copy_project
 from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.visit import Command
+from warplens_tools.run.sandbox import OUTPUTS
 from warplens_tools.run.workload import Workload
 
 #: Variables that a program keeps: where libraries are, how words and times are written, how CUDA and OpenMP work.
 _KEPT = re.compile(r"PATH|LD_LIBRARY_PATH|PYTHONPATH|LANG|LC_\w+|TZ|USER|CUDA_\w+|NVIDIA_\w+|OMP_\w+")
 _LOST = re.compile(r"CUDA_INJECTION\w*|CUDA_CACHE_PATH")
+#: Bytes of output that are compared: a program that prints more says the rest in vain.
+_MOST_PRINTED = 64 << 20
 #: Variables that are lists of folders.
 _FOLDERS = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 _TOOLS: tuple[ToolName, ...] = ("nvcc", "host_compiler", "cuda_headers", "cupti_library")
@@ -201,8 +204,9 @@ def observe(
     with _in_place(yard, name) as build:
         command = _command(yard, build, trial)
         started = time.monotonic()
-        result = runner(command, yard.workload.time_limit, cancel)
-        result = _without_fence(result, started)
+        result = _without_fence(
+            runner(command, yard.workload.time_limit, cancel), started, yard.folder / "run"
+        )
     try:
         files, read = written_since(yard.work, before)
     finally:
@@ -283,11 +287,19 @@ def _folders(environment: Mapping[str, str]) -> list[str]:
     return [part for part in listed if not holds_home(Path(part).resolve())]
 
 
-def _without_fence(result: ProgramRun, started: float) -> ProgramRun:
-    """The run as the program's own: from when it began, without the fence's word of that."""
-    first, _, rest = result.stderr.partition("\n")
-    if not first.isdigit():
-        said = (first or "nothing").strip()
-        raise ToolFailedError(f"the fence around the program did not stand: {said}")
-    seconds = started + result.seconds - int(first) / 1e9
-    return msgspec.structs.replace(result, seconds=max(seconds, 1e-9), stderr=rest)
+def _without_fence(result: ProgramRun, started: float, run: Path) -> ProgramRun:
+    """The run as the program's own: from when it began, with what it printed into `run`."""
+    began = result.stderr.strip()
+    if not began.isdigit():
+        raise ToolFailedError(f"the fence around the program did not stand: {began or 'nothing was said'}")
+    seconds = started + result.seconds - int(began) / 1e9
+    stdout, stderr = (_printed(run / name) for name in OUTPUTS)
+    return ProgramRun(result.status, max(seconds, 1e-9), stdout, stderr)
+
+
+def _printed(path: Path) -> str:
+    # a program may have removed its own output, or made something else of it
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_MOST_PRINTED).decode("utf-8", errors="replace")

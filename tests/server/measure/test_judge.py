@@ -13,10 +13,12 @@ from warplens.measure import judge as judge_room
 from warplens.measure import session as session_room
 from warplens.measure import survey as survey_room
 from warplens.measure import visits as visits_room
+from warplens.measure.confirm import Confirmation
 from warplens.measure.judge import Judge
+from warplens.measure.outside import OutsideJudge
 from warplens.measure.program import ProgramRun
 from warplens.measure.settings import MeasureSettings
-from warplens.measure.verdict import Candidate
+from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.errors import InputError, MissingToolError
@@ -281,6 +283,40 @@ def test_a_winner_that_does_not_win_again_is_no_winner(card: Card) -> None:
         assert confirmed.verdict.state == "same"
         assert confirmed.verdict.reason.startswith("in fresh process 1: ")
         assert judging.confirm(edit("host", "return 0;", "return 1;")).verdict.state == "refused"
+
+
+@pytest.mark.usefixtures("card", "unbuilt")
+def test_host_code_is_judged_from_outside_where_the_settings_allow_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outside: list[str] = []
+
+    def from_outside(_: OutsideJudge, candidate: Candidate, *__: object) -> Verdict:
+        outside.append(candidate.id)
+        return Verdict(candidate.id, "same", "judged from outside the program: it is")
+
+    def again(_: OutsideJudge, candidate: Candidate, *__: object) -> Confirmation:
+        return Confirmation(from_outside(_, candidate))
+
+    monkeypatch.setattr(OutsideJudge, "judge", from_outside)
+    monkeypatch.setattr(OutsideJudge, "confirm", again)
+    host, key = edit("host", "return 0;", "return 1;"), '#include "/root/.ssh/id_rsa"\n'
+    candidates = [host, variant("device", 2), edit("a key", "int main", key + "int  main")]
+    candidates.append(edit("signature", "int rows", "unsigned rows"))
+    settings = msgspec.structs.replace(SETTINGS, host_edits=True)
+    with Judge(Workload(str(PROGRAM), str(PROGRAM)), settings=settings) as judging:
+        verdicts = judging.judge(candidates)
+        assert [v.state for v in verdicts] == ["same", "faster", "refused", "same"]
+        assert outside == ["host", "signature"]
+        assert judging.confirm(host).verdict.state == "same"
+        assert outside == ["host", "signature", "host"]
+        assert judging.confirm(candidates[1]).verdict.state == "faster"
+    with judge() as judging:
+        (refused,) = judging.judge([host])
+        assert refused.state == "refused"
+        assert refused.reason.startswith("the edit changes host code (")
+        assert "optimize.host-edits" in refused.reason
+    assert len(outside) == 3
 
 
 def test_without_a_card_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

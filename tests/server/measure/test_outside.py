@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     return fclose(out);
 }
 """
-QUICK = MeasureSettings(outside_rounds=3, outside_traces=1, outside_repeats=2)
+QUICK = MeasureSettings(outside_rounds=3, outside_traces=1, outside_repeats=2, outside_file_bytes=64 << 20)
 GONE, SUM = "    usleep(60000);\n", "    double sum = launch(in, atoi(argv[1]));\n"
 needs_fence = pytest.mark.skipif(
     not (abilities().files and abilities().network), reason="this kernel has no Landlock or no seccomp"
@@ -89,9 +89,8 @@ def played(
     """Traces what the program says its device did."""
     assert folder.is_dir()
     run = run_program(command, time_limit, cancel)
-    told = [
-        [int(n) for n in line.split()[1:]] for line in run.stderr.splitlines() if line.startswith("device ")
-    ]
+    said = (folder.parent / "stderr").read_text()
+    told = [[int(n) for n in line.split()[1:]] for line in said.splitlines() if line.startswith("device ")]
     kernels, busy, back = (sum(column) for column in zip(*told, strict=True)) if told else (0, 0, 0)
     return run, DeviceWork(kernels, float(busy), back)
 
@@ -197,6 +196,10 @@ CHEATS = {
         "wrong",
         "writes x",
     ),
+    "prints without end": (
+        (GONE, "    for (;;) fwrite(stdout, 1, 200, stdout);\n"), "crashed", "signal 25"
+    ),
+    "removes its output": ((GONE, '    unlink("../stdout");\n' + GONE), "wrong", "prints 0 lines"),
     "a fault": ((GONE, "    abort();\n"), "crashed", "signal 6"),
     "another exit status": (("return fclose(out);", "return fclose(out) + 1;"), "wrong", "exits with 1"),
     "the right result for this size only": (

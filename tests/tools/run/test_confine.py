@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from warplens_tools.run.confine import Abilities, Confinement, Limits, abilities, confined, readable
@@ -172,7 +173,10 @@ needs_scopes = pytest.mark.skipif(not abilities().signals, reason="this kernel's
 def as_program(code: str, folder: Path, environment: dict[str, str]) -> Completed:
     confinement = Confinement((str(folder),), PYTHON, Limits(30, None, 1 << 20), program=True)
     command = guarded(confined((sys.executable, "-I", "-c", TRY + code), confinement))
-    return run(command, cwd=folder, env=environment, timeout=60)
+    done = run(command, cwd=folder, env=environment, timeout=60)
+    assert done.stdout == ""
+    printed = [(folder / name).read_text() for name in ("stdout", "stderr")]
+    return msgspec.structs.replace(done, stdout=printed[0], stderr=done.stderr + printed[1])
 
 
 @needs_network

@@ -35,10 +35,11 @@ def test_a_program_runs_as_without_the_guard(tmp_path: Path) -> None:
     assert (done.status, done.stdout) == (3, f"a word {tmp_path}\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGINT, signal.SIGXFSZ])
 def test_a_programs_signal_is_its_own(number: signal.Signals) -> None:
     code = f"import os, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); os.kill(os.getpid(), {int(number)})"
-    plain = (sys.executable, "-I", "-c", f"import signal; signal.signal(2, signal.SIG_DFL); {code}")
+    own = "from signal import *; signal(SIGINT, SIG_DFL); signal(SIGXFSZ, SIG_DFL)"
+    plain = (sys.executable, "-I", "-c", f"{own}; {code}")
     assert run(guarded(plain)).status == -number
 
 

@@ -48,8 +48,9 @@ class Limits(msgspec.Struct, frozen=True):
 class Confinement(msgspec.Struct, frozen=True):
     """Where a build may write and what it may read, files or whole folders; `read` None means everything.
 
-    A `program` may use GPUs, leaves nothing to its next run but files, and writes as its first line of
-    errors the time on the monotonic clock (ns) at which it itself began.
+    A `program` may use GPUs, and leaves nothing to its next run but files. What it prints goes to new files
+    `stdout` and `stderr` in the first folder of `write`; the errors of the command are one line, the time on the
+    monotonic clock (ns) at which the program itself began.
     """
 
     write: tuple[str, ...]
@@ -110,6 +111,7 @@ def confined(command: Sequence[str | Path], confinement: Confinement) -> tuple[s
         "write": [*confinement.write, *(_devices() if program else ())],
         "limits": {name: most for name, most in bounds.items() if most is not None},
         "program": program,
+        "output": confinement.write[0],
     }
     script = str(Path(sandbox.__file__).absolute())
     return (sys.executable, "-I", "-S", script, json.dumps(specification), *map(str, command))

@@ -54,8 +54,8 @@ def main(parent: int, command: list[str]) -> None:
     _kill_below()
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        if -code == signal.SIGINT:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if -code in (signal.SIGINT, *_IGNORED_HERE):
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 

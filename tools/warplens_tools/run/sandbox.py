@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import resource
+import signal
 import struct
 import sys
 import time
@@ -56,6 +57,8 @@ _SCOPES = 0b11
 _DROP, _CAPABILITIES = 24, 64
 _READ = 1 << 0 | 1 << 2
 _OF_FILES = 1 << 0 | 1 << 1 | 1 << 2 | _TRUNCATE
+#: Files that a program's standard output and errors go to.
+OUTPUTS = ("stdout", "stderr")
 #: What any program needs to start and to write nowhere.
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/full")
 
@@ -67,6 +70,8 @@ def main(words: list[str]) -> None:
         return
     specification, command = json.loads(words[0]), words[1:]
     program = specification["program"]
+    # files, which have a limit that pipes have not; opened while they can be
+    outputs = [open_output(specification["output"], name) for name in OUTPUTS] if program else []
     set_limits(specification["limits"])
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
@@ -75,13 +80,30 @@ def main(words: list[str]) -> None:
     close_files(libc, specification["read"], specification["write"], program=program)
     close_calls(libc, program=program)
     if program:
-        # the first line of its errors, before a word of its own: from here on the time is the program's
+        # all that its errors' pipe ever carries: from here on the time is the program's
         os.write(2, f"{time.monotonic_ns()}\n".encode())
+        redirect(outputs)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        # Python ignores these, which a program must not inherit
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as error:
         os.write(2, f"{command[0]} cannot be run: {error.strerror}\n".encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def open_output(folder: str, name: str) -> int:
+    """A new file for what a program prints."""
+    return os.open(
+        f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
+    )
+
+
+def redirect(outputs: Sequence[int]) -> None:
+    """Make files of the standard output and errors."""
+    for handle, output in enumerate(outputs, 1):
+        os.dup2(output, handle)
 
 
 def set_limits(limits: dict[str, int]) -> None:
