@@ -16,6 +16,7 @@ from warplens.measure.edits import why_not_allowed
 from warplens.measure.fence import Fence
 from warplens.measure.linking import (
     Linked,
+    asks_linking,
     calls_runtime,
     changed_companion,
     companions,
@@ -100,6 +101,7 @@ class Builder:
         self._flags = loadable(flags_of(workload))
         self._linked: Linked | None = None
         self._unlike = False
+        self._lacking: InputError | MissingToolError | ToolFailedError | None = None
         self.fence = Fence(toolchain, self._flags, settings)
         self.text = self.read(workload)
 
@@ -127,7 +129,7 @@ class Builder:
         except CompileError as error:
             if not _NEEDS_LINKING.search(error.output):
                 raise
-            raise InputError(
+            raise self._lacking or InputError(
                 f"{self.workload.unit} needs relocatable device code that the built program does not carry",
                 remedy="build the program with -rdc=true from all units whose device code the kernel calls",
             ) from error
@@ -136,9 +138,17 @@ class Builder:
 
     def _linked_baseline(self, program: bytes, folder: Path, cancel: CancelToken | None) -> Unit | None:
         """The unit linked with what the program carries; None where it is whole by itself there."""
-        carried = self._carried(program, self._folder, cancel)
-        whole, self._linked = self._flags, None
-        self._flags = relocatable(flags_of(self.workload))
+        flags = flags_of(self.workload)
+        linking, whole, self._linked = relocatable(flags, program), self._flags, None
+        try:
+            carried = self._carried(program, self._folder, cancel)
+        except (InputError, MissingToolError, ToolFailedError) as error:
+            # a library may carry what this unit does not need
+            if asks_linking(flags):
+                raise
+            self._lacking = error
+            return None
+        self._flags = linking
         unit = self._compile(None, folder, guarded, cancel)
         self._linked = companions(unit.own, [k.mangled for k in unit.evidence.kernels], carried)
         if self._linked is None:

@@ -14,7 +14,7 @@ import msgspec
 
 from warplens_tools.collect.demangle import demangle
 from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.link import LinkReport
+from warplens_tools.collect.link import LINK_TIME, LinkReport, carried_kinds
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.run.cubin import Symbols, code_digest, symbols, unit_free_name, variables
@@ -54,15 +54,20 @@ def loadable(flags: CompileFlags) -> CompileFlags:
     return msgspec.structs.replace(flags, arguments=arguments)
 
 
-def relocatable(flags: CompileFlags) -> CompileFlags:
+def asks_linking(flags: CompileFlags) -> bool:
+    """Whether a unit's own flags make its device code relocatable."""
+    return any(word in _RELOCATABLE for word in flags.arguments)
+
+
+def relocatable(flags: CompileFlags, program: bytes) -> CompileFlags:
     """The same with relocatable device code.
 
     Raises:
-        InputError: the flags ask for optimisation at link time.
+        InputError: the flags, or what the built program carries, are for optimisation at link time.
     """
-    if any(word.startswith(_LINK_TIME) for word in flags.arguments):
+    if any(word.startswith(_LINK_TIME) for word in flags.arguments) or LINK_TIME in carried_kinds(program):
         raise InputError(
-            "the unit is optimised at link time (-dlto), which cannot be done for a candidate alone",
+            "the program's device code is optimised at link time (-dlto), which cannot be done for a candidate alone",
             remedy="build the program without -dlto to measure it",
         )
     plain = loadable(flags)

@@ -9,9 +9,11 @@ import pytest
 from tests.gpu.catalogue import Program, catalogue
 
 from warplens.measure.builds import Builder, Built, Unit
+from warplens.measure.linking import relocatable
 from warplens.measure.settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.collect.cubin import parse_cubin
+from warplens_tools.collect.flags import CompileFlags
 from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
 from warplens_tools.errors import InputError
 from warplens_tools.run.build import Overlay, build_program
@@ -229,7 +231,6 @@ TWO = "nvcc -rdc=true {} {{root}}/main.cu {{root}}/parts.cu -o {{output}}"
     ("flags", "said"),
     [
         ("-gencode arch=compute_90,code=compute_90", "as PTX, but no machine code for sm_90"),
-        ("-arch=sm_80", "but no machine code for sm_90"),
     ],
 )
 def test_code_for_another_architecture_is_refused(
@@ -240,6 +241,16 @@ def test_code_for_another_architecture_is_refused(
         opened.baseline()
 
 
+def test_optimisation_at_link_time_is_refused(orbit: Opened, toolchain: Toolchain, tmp_path: Path) -> None:
+    """Its tools are not in every toolkit: an object of it stands for the program."""
+    work = units(tmp_path / "project", TEXTS, "nvcc -dlto -arch={arch} -dc {root}/main.cu -o {output}")
+    opened = Opened(work, toolchain, tmp_path)
+    with pytest.raises(InputError, match="optimised at link time"):
+        opened.baseline()
+    with pytest.raises(InputError, match="optimised at link time"):
+        relocatable(CompileFlags(("-std=c++17", "-dlto"), "settings"), orbit.program.read_bytes())
+
+
 def test_an_unlinked_unit_is_refused_where_the_program_carries_nothing(
     toolchain: Toolchain, tmp_path: Path
 ) -> None:
@@ -247,6 +258,22 @@ def test_an_unlinked_unit_is_refused_where_the_program_carries_nothing(
     builder = Builder(work, toolchain=toolchain, arch="sm_90", folder=tmp_path, settings=MeasureSettings())
     with pytest.raises(InputError, match="that the built program does not carry"):
         builder.baseline()
+
+
+def test_what_a_library_carries_stops_no_unit_that_is_whole_by_itself(
+    toolchain: Toolchain, tmp_path: Path
+) -> None:
+    texts = {
+        "main.cu": "__global__ void k(float* x) { x[threadIdx.x] = 1; }\nint main() { k<<<1, 32>>>(nullptr); }\n"
+    }
+    texts |= {name: text for name, text in TEXTS.items() if name != "main.cu"}
+    build = (
+        "nvcc -rdc=true -gencode arch=compute_90,code=compute_90 -c {root}/parts.cu -o {folder}/parts.o && "
+        "nvcc -arch={arch} -c {root}/main.cu -o {folder}/main.o && nvcc {folder}/main.o {folder}/parts.o -o {output}"
+    )
+    opened = Opened(units(tmp_path / "project", texts, build), toolchain, tmp_path)
+    unit = opened.baseline()
+    assert unit.linked is None and is_loadable(unit.cubin)
 
 
 def test_a_header_that_other_units_read_too_is_found_out(toolchain: Toolchain, tmp_path: Path) -> None:

@@ -27,8 +27,10 @@ _HEADER = struct.Struct("<IHHQ")
 _MAGIC = 0xBA55ED50
 #: Kind, version, bytes of this header, bytes of the contents.
 _ENTRY = struct.Struct("<HHIQ")
-_KINDS = {1: "PTX", 2: "machine code", 8: "code for link-time optimisation"}
+#: What nvcc leaves of a unit with -dlto, for the device linker to compile.
+LINK_TIME = "code for link-time optimisation"
 _MACHINE_CODE = "machine code"
+_KINDS = {1: "PTX", 2: _MACHINE_CODE, 8: LINK_TIME}
 _RELOCATABLE_ELF = 1
 _EXTRACT_SECONDS = 60.0
 _PROPERTIES = re.compile(
@@ -93,10 +95,8 @@ def carried_units(
         CancelledError: as named.
     """
     cuobjdump = toolchain.require("cuobjdump").path
-    host = parse_cubin(program, name="the built program")
-    section = host.sections.get(_SECTION)
     units = []
-    for number, fatbinary in enumerate(fatbinaries(host.content(section) if section is not None else b"")):
+    for number, fatbinary in enumerate(_carried(program)):
         place = folder / str(number)
         place.mkdir(parents=True, exist_ok=True)
         (place / "unit.fatbin").write_bytes(fatbinary)
@@ -112,6 +112,17 @@ def carried_units(
     return tuple(units)
 
 
+def carried_kinds(program: bytes) -> frozenset[str]:
+    """What a built program's relocatable device code is, over all its units; see `kinds`."""
+    return frozenset(kind for fatbinary in _carried(program) for kind in kinds(fatbinary))
+
+
+def _carried(program: bytes) -> Iterator[bytes]:
+    host = parse_cubin(program, name="the built program")
+    section = host.sections.get(_SECTION)
+    yield from fatbinaries(host.content(section) if section is not None else b"")
+
+
 def _is_relocatable(path: Path) -> bool:
     head = path.read_bytes()[:18]
     return len(head) == 18 and head[16] == _RELOCATABLE_ELF
@@ -120,11 +131,6 @@ def _is_relocatable(path: Path) -> bool:
 def _no_code(held: Sequence[str], arch: str, status: int, said: str) -> Exception:
     if _MACHINE_CODE in held and status != 0:
         return ToolFailedError("cuobjdump cannot read the program", status=status, output=said)
-    if "code for link-time optimisation" in held:
-        return InputError(
-            "the program's device code is optimised at link time (-dlto), which cannot be done for a candidate alone",
-            remedy="build the program without -dlto to measure it",
-        )
     what = ", ".join(held) or "nothing"
     return InputError(
         f"a unit of the program carries relocatable device code as {what}, but no machine code for {arch}",
