@@ -64,6 +64,7 @@ from warplens_tools.micro.common.room import (
 )
 from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
+from warplens_tools.sass.feeders import feeders
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import pipe_cycles
@@ -177,6 +178,10 @@ def _bounds(
     view: KernelView, compiled: CompiledKernel, weight: Sequence[float], kept: Sequence[float]
 ) -> Gain | None:
     before = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
+    fewer = {i for i, (k, w) in enumerate(zip(kept, weight, strict=True)) if k < w}
+    # Addresses of loads that go are not computed either.
+    gone = feeders(compiled.instructions, fewer)
+    kept = [w * KEPT if i in gone else w for i, w in enumerate(kept)]
     after = pipe_cycles(compiled.instructions, kept, view.gpu) | dram_floor(compiled, kept, view)
     paths = ("lsu", "l1 lines", "l2")
     others = max((v for k, v in before.items() if k not in paths), default=0.0)

@@ -70,7 +70,9 @@ def check(view: KernelView) -> Iterator[Finding]:
     shape = geometry(view)
     if shape is not None and shape.blocks < view.gpu.multiprocessors:
         return
-    if found is None or found.occupancy <= LOW_OCCUPANCY:
+    # Where a block's warps meet they wait for each other too, which wider loads do not change.
+    meets = any(x.opcode == "BAR" for x in compiled.instructions)
+    if found is None or found.occupancy <= LOW_OCCUPANCY or meets:
         return
     per_thread = loads_in_flight(compiled, analyse(compiled.instructions))
     in_flight = float(per_thread * found.warps * view.gpu.limits.warp_size)

@@ -18,7 +18,7 @@ from warplens_tools.memory.address_evidence import patterns_of
 from warplens_tools.memory.coalescing import warp_accesses
 from warplens_tools.memory.traffic import dram_bytes_per_clock, l1_misses, l2_bytes_per_clock
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.overfetch import REPORTED, WORTH, Cause
+from warplens_tools.micro.common.overfetch import NEAR, REPORTED, SCATTERED, WORTH, Cause
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.banks import wavefronts
@@ -146,10 +146,10 @@ def scattered_finding(view: KernelView, tool: MicroTool, cause: Cause, guidance:
     compiled, binary = view.evidence.worst, view.evidence.binary
     if not found or compiled is None or binary is None:
         return None
-    gain = _gain(view, compiled, found)
-    if gain.estimate < WORTH:
-        return None
     worst = found[0]
+    gain, near = _gain(view, compiled, found)
+    if gain.estimate < WORTH and (not near or worst.overfetch < SCATTERED):
+        return None
     line = hottest_line(compiled, analyse(compiled.instructions), worst.indices, view.model.path, view.kernel)
     doing = "stores" if cause == "write" else "loads"
     apart = (
@@ -185,8 +185,9 @@ def _passes(view: KernelView, found: Scattered) -> float:
     return float(wavefronts([n * found.stride for n in range(limits.warp_size)], found.least, limits))
 
 
-def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Scattered]) -> Gain:
-    """Bounds with these sectors moved and looked up, over the bounds with the fewest."""
+def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Scattered]) -> tuple[Gain, bool]:
+    """Bounds with these sectors moved and looked up, over the bounds with the fewest; and whether the caches come near
+    the roof as it is."""
     weight = weights(analyse(compiled.instructions))
     base = pipe_cycles(compiled.instructions, weight, view.gpu) | standing_floor(view, compiled, weight)
     costs, missing = view.gpu.costs, l1_misses(view, compiled)
@@ -207,4 +208,5 @@ def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Scattered]
         before["dram"] += times * wanted / dram_bytes_per_clock(view.gpu)
         after["dram"] += times * least / dram_bytes_per_clock(view.gpu)
     ratio = bound_ratio(before, after)
-    return make_gain(ratio, 1.0, max([ratio, *(s.overfetch for s in found)]))
+    near = max(before["l2"], before["l1 lines"]) >= NEAR * max(before.values())
+    return make_gain(ratio, 1.0, max([ratio, *(s.overfetch for s in found)])), near
