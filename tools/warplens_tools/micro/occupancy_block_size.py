@@ -53,10 +53,9 @@ ENOUGH, WORTH = 256, 1.5
 def check(view: KernelView) -> Iterator[Finding]:
     """One finding per kernel, on its first launch."""
     found = shortage(view, "blocks") or shortage(view, "warps")
-    if view.evidence.binary is None:
-        return
-    if found is None:
-        yield from _slow_starts(view)
+    starts = list(_slow_starts(view))
+    if starts or found is None or view.evidence.binary is None:
+        yield from starts
         return
     threads = block_threads(view.kernel, view.model, found.compiled)
     sites = view.model.launches_of(view.kernel)

@@ -26,7 +26,8 @@ for (int s = 0; s < samples; ++s) {
 **Evidence.** `MUFU`, `F2I`, `I2F`, `F2F` and their like in SASS, weighed by their loops, against the clocks of
 every other pipe and of memory.
 
-**Threshold.** A tenth more clocks than the next resource, every unknown access counted as DRAM traffic;
+**Threshold.** A tenth more clocks than the next resource, every unknown access counted as DRAM traffic; or 60 % of
+them and a gain of 1.5 where what only prepares the arguments goes as well (a precise `expf` is nine instructions);
 conversions of integer divisions are reported as integer-division. Counters that show the XU pipe below
 30 % of its peak withdraw it.
 
@@ -63,6 +64,9 @@ from warplens_tools.view import KernelView
 #: Clocks of the special-function unit over those of the next resource: the margin that Nsight Compute asks
 #: of a leading unit (10 %).
 LEAD = 1.1
+#: Clocks of the special-function unit over those of the next resource from which its functions are looked at with what
+#: prepares their arguments (Nsight Compute calls a unit busy from 60 %), and the gain from which they are named then.
+NEAR, AROUND = 0.6, 1.5
 #: What takes a special function's place: a step of a recurrence, or of a polynomial.
 _MULTIPLICATION = Instruction(0, "FMUL", (), ())
 _CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
@@ -83,7 +87,11 @@ def check(view: KernelView) -> Iterator[Finding]:
     indices = special_indices(view, compiled)
     share = sum(weight[i] for i in indices)
     every = sum(w for x, w in zip(compiled.instructions, weight, strict=True) if pipe_of(x) == "sfu")
-    if not indices or clocks.get("sfu", 0.0) * share / every < LEAD * rest:
+    lead = clocks.get("sfu", 0.0) * share / every / rest if indices else 0.0
+    if lead < NEAR:
+        return
+    gain = _gain(view, compiled, weight, indices, floor)
+    if lead < LEAD and gain.estimate < AROUND:
         return
     place = hottest_place(view, compiled, flow, indices)
     line = place.line
@@ -92,10 +100,13 @@ def check(view: KernelView) -> Iterator[Finding]:
         view,
         span=view.line_span(line),
         severity="warning",
-        confidence="high",
+        confidence="high" if lead >= LEAD else "medium",
         message=(
             f"{named or _kinds(compiled, indices)} keep the special-function unit of {view.kernel.name} busy "
-            f"{clocks['sfu'] / rest:.1f} times as long as any other resource."
+            f"{lead:.1f} times as long as any other resource."
+            if lead >= LEAD
+            else f"{named or _kinds(compiled, indices)} and the arithmetic that only prepares them take most of "
+            f"{view.kernel.name}'s instructions."
         ),
         guidance=(
             "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
@@ -106,10 +117,10 @@ def check(view: KernelView) -> Iterator[Finding]:
             Observation("binary", binary.origin, "special-function instructions", float(len(indices))),
             Observation(
                 "binary", binary.origin, "special-function clocks over the next resource",
-                round(clocks["sfu"] / rest, 2), "", LEAD, "a leading unit",
+                round(lead, 2), "", LEAD if lead >= LEAD else NEAR, "a leading unit" if lead >= LEAD else "a busy unit",
             ),
         ),
-        gain=_gain(view, compiled, weight, indices, floor),
+        gain=gain,
         related=place.related,
     )  # fmt: skip
 

@@ -33,6 +33,7 @@ _RECORD_BYTES = 128
 #: Neighbouring elements that one pass of a loop must read for the thread to walk a stretch of its own.
 _WALKED = 3
 _SECTOR = 32
+_DEALT = frozenset({"read", "write"})
 #: Passes of the L1 that a walk through stretches of unknown length takes: between the 9 of any length that is no
 #: multiple of 16 words and the 32 of multiples of 32 words (docs/benchmarks/costs.json), the geometric mean.
 _UNKNOWN_PASSES = 17.0
@@ -142,12 +143,16 @@ def _walks(compiled: CompiledKernel, flow: Flow, indices: Sequence[int]) -> bool
 
 def scattered_finding(view: KernelView, tool: MicroTool, cause: Cause, guidance: str) -> Finding | None:
     """The finding on the worst line of a cause; None where there is none, or its removal would not show."""
-    found = [s for s in scattered(view) if s.cause == cause]
+    every = scattered(view)
+    found = [s for s in every if s.cause == cause]
     compiled, binary = view.evidence.worst, view.evidence.binary
     if not found or compiled is None or binary is None:
         return None
     worst = found[0]
-    gain, near = _gain(view, compiled, found)
+    # What deals the elements anew to the threads repairs the reads and the writes that lie as far apart.
+    strides = {s.stride for s in found}
+    alike = [s for s in every if s.cause != cause and {s.cause, cause} <= _DEALT and s.stride in strides]
+    gain, near = _gain(view, compiled, [*found, *alike])
     if gain.estimate < WORTH and (not near or worst.overfetch < SCATTERED):
         return None
     line = hottest_line(compiled, analyse(compiled.instructions), worst.indices, view.model.path, view.kernel)
