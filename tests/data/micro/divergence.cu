@@ -71,3 +71,35 @@ __global__ void a_kind_a_warp(float *__restrict__ out, const float *__restrict__
     }
     out[i] = x;
 }
+
+// What each lane loads chooses its side: only a run shows whether neighbours differ.
+__global__ void by_kind(float *__restrict__ out, const float *__restrict__ in, const int *__restrict__ kinds, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = in[i];
+    const int kind = kinds[i] & 3;
+    if (kind == 0) {  // expect: warp-divergence
+        x = drift(x, 300);
+    } else if (kind == 1) {
+        x = drift(x * 2.0f, 301);
+    } else {
+        for (int r = 0; r < 302; ++r) x = x * 1.0002f + 0.25f;
+    }
+    out[i] = x;
+}
+
+// The block's own kind: every lane takes the same side.
+__global__ void by_block(float *__restrict__ out, const float *__restrict__ in, const int *__restrict__ kinds, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = in[i];
+    const int kind = kinds[blockIdx.x];
+    if (kind == 0) {
+        x = drift(x, 300);
+    } else {
+        for (int r = 0; r < 302; ++r) x = x * 1.0002f + 0.25f;
+    }
+    out[i] = x;
+}

@@ -18,12 +18,14 @@ else                      y = sharpen(x);
 if (threadIdx.x / 32 % 2 == 0) ...             // whole warps take one side; assign the elements to suit
 ```
 
-**Evidence.** The condition as a function of `threadIdx`, evaluated for each lane of each warp; the SASS
-instructions of both sides with their loops.
+**Evidence.** The condition as a function of `threadIdx`, evaluated for each lane of each warp, or data that each lane
+loads; the SASS instructions of the sides with their loops. Counters tell the lanes awake per instruction.
 
 **Threshold.** Three of four warps divided, whatever the parameters are, so that checks at an edge and work of
 one warp are left alone; and a fifth more time in the bounded model than if each side ran on its lanes only.
-Counters that show 28 and more lanes per instruction withdraw it.
+Where loaded data decides it is information, from half more time with all sides equally likely, until counters
+show lanes asleep. Counters that show 28 and more lanes per
+instruction withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Branch Predication and Divergent Warps"; CUDA C++ Programming
 Guide, "SIMT Architecture".
@@ -38,7 +40,7 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cost.removal import cautious_floor
+from warplens_tools.cost.removal import DOUBTFUL, cautious_floor
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents
@@ -50,6 +52,7 @@ from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.branches import LaneBranch, lane_branches
 from warplens_tools.source.constants import UNKNOWN_DIM3
+from warplens_tools.source.data_branches import data_branches
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 from warplens_tools.view import KernelView
@@ -69,18 +72,32 @@ def check(view: KernelView) -> Iterator[Finding]:
     if compiled is None or binary is None or not compiled.instructions:
         return
     block = block_extents(view.kernel, view.model)
-    branches = lane_branches(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3)
-    rated = [(divergence_ratio(view, compiled, b), b) for b in branches]
-    ratio, worst = max(rated, key=lambda r: r[0], default=(1.0, None))
-    if worst is None or ratio < REPORTED:
+    ratio, worst = _worst(
+        view, compiled, lane_branches(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3)
+    )
+    if worst is not None and ratio >= REPORTED:
+        yield _by_lane(view, worst, ratio, known=block is not None, origin=binary.origin)
         return
-    text = " ".join(view.text.slice(worst.condition).strip("()").split())
+    ratio, worst = _worst(view, compiled, data_branches(parse_tree(view.text), view.kernel))
+    if worst is not None and ratio >= DOUBTFUL:
+        yield _on_data(view, worst, ratio, binary.origin)
+
+
+def _worst(
+    view: KernelView, compiled: CompiledKernel, branches: Sequence[LaneBranch]
+) -> tuple[float, LaneBranch | None]:
+    rated = [(divergence_ratio(view, compiled, b), b) for b in branches]
+    return max(rated, key=lambda r: r[0], default=(1.0, None))
+
+
+def _by_lane(view: KernelView, worst: LaneBranch, ratio: float, *, known: bool, origin: str) -> Finding:
+    text = _text(view, worst)
     sides = "both sides run" if worst.otherwise is not None else "the others wait"
-    yield TOOL.finding(
+    return TOOL.finding(
         view,
         span=worst.condition,
         severity="warning",
-        confidence="high" if block is not None else "medium",
+        confidence="high" if known else "medium",
         message=(
             f"{text} differs between the lanes of a warp: its {1 + len(worst.cases)} cases run one after the other."
             if worst.cases
@@ -96,10 +113,37 @@ def check(view: KernelView) -> Iterator[Finding]:
                 "source", "tree-sitter", "lanes of a warp on the first side", round(worst.share, 3), "", 1.0,
                 "a warp of one mind",
             ),
-            Observation("binary", binary.origin, "time over time without divergence", round(ratio, 2), "", REPORTED),
+            Observation("binary", origin, "time over time without divergence", round(ratio, 2), "", REPORTED),
         ),
         gain=make_gain(ratio, 1.0, 2.0 if worst.otherwise is not None else 1.0 / worst.share),
     )  # fmt: skip
+
+
+def _on_data(view: KernelView, worst: LaneBranch, ratio: float, origin: str) -> Finding:
+    """What loaded data decides is information until lanes were seen to differ."""
+    cases = 1 + len(worst.cases)
+    return TOOL.finding(
+        view,
+        span=worst.condition,
+        severity="information",
+        confidence="low",
+        message=f"{_text(view, worst)} is data of each lane: in a warp whose lanes differ its {cases} sides run one "
+        "after the other.",
+        guidance=(
+            "Put elements that need the same side next to each other before the launch: sort or bin an index list by "
+            "this value, or compact one list for each side and launch a kernel on each."
+        ),
+        evidence=(
+            Observation("source", "tree-sitter", "sides that loaded data chooses from", float(cases)),
+            Observation("binary", origin, "time, all sides in a warp, over one side each", round(ratio, 2), "",
+                        DOUBTFUL),
+        ),
+        gain=make_gain(ratio, 1.0, ratio),
+    )  # fmt: skip
+
+
+def _text(view: KernelView, branch: LaneBranch) -> str:
+    return " ".join(view.text.slice(branch.condition).strip("()").split())
 
 
 def divergence_ratio(view: KernelView, compiled: CompiledKernel, branch: LaneBranch) -> float:
@@ -143,7 +187,11 @@ def judge(view: KernelView, finding: Finding) -> Finding | None:
         "counters", counters.origin, names.THREADS_PER_INSTRUCTION, round(awake, 1), "", LANES_ACTIVE
     )
     asleep = observed(counters, "lanes asleep", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
-    return bounded(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
+    found = bounded(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
+    seen = found is not None and found.confidence == "high" and found.gain is not None
+    if found is not None and found.gain is not None and seen and found.gain.estimate >= REPORTED:
+        return msgspec.structs.replace(found, severity="warning")
+    return found
 
 
 def spot(view: KernelView) -> Iterator[Finding]:
