@@ -47,3 +47,17 @@ void launch(float *out, const float *in, float *partial, int n)
     partial_sums<<<blocks, 256>>>(partial, in, n);
     total<<<1, 256>>>(out, partial, blocks);
 }
+
+// A warp for each scheduler, every thread with an element of its own: its chain is the nearer cause.
+__global__ void one_chain_each(float *out, const float *in, int terms)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = in[i], sum = 0.0f;
+    for (int k = 0; k < terms; ++k) sum = sum * x + 1.5f;  // expect: low-ilp
+    out[i] = sum;
+}
+
+void launch_chains(float *out, const float *in, int terms)
+{
+    one_chain_each<<<132, 128>>>(out, in, terms);  // expect: grid-too-small
+}

@@ -79,6 +79,11 @@ def runs_long(view: KernelView) -> bool:
     return function is not None and bool(tree.captures(_LOOPS, function))
 
 
+def is_thread_bound(view: KernelView) -> bool:
+    """Whether threads have elements of their own, so that a larger grid alone would find no work: no `gridDim`."""
+    return "gridDim" not in view.text.slice(view.kernel.body)
+
+
 def idle_ratio(view: KernelView, compiled: CompiledKernel, shape: Geometry) -> float:
     """Time of the launch as it is over its time if its warps filled every SM, both from the bounded model.
 

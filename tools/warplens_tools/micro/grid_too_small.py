@@ -38,9 +38,12 @@ from warplens_tools.cost.geometry import (
     Geometry,
     geometry,
     idle_ratio,
+    is_thread_bound,
     runs_long,
     shape_observations,
 )
+from warplens_tools.cost.stalls import innermost_passes, residency
+from warplens_tools.evidence import CompiledKernel
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_small_grid
@@ -57,14 +60,18 @@ def check(view: KernelView) -> Iterator[Finding]:
         return
     site = shape.site
     measured = shape.tier != "source"
+    own = shape.blocks >= sms and is_thread_bound(view)
     yield TOOL.finding(
         view,
         span=site.grid_span if site is not None else view.kernel.name_span,
         severity="warning",
-        confidence="high" if measured or view.evidence.compiled else "medium",
+        confidence="low" if own else "high" if measured or view.evidence.compiled else "medium",
         message=_message(view, shape),
         guidance=(
-            "Launch a block for every part of the work: derive the grid from the number of elements, or give "
+            "Each thread has its own elements already: let several threads share the work of one and combine their "
+            "parts, or give each thread independent chains of work."
+            if own
+            else "Launch a block for every part of the work: derive the grid from the number of elements, or give "
             "each block a smaller part and combine the parts afterwards."
         ),
         evidence=shape_observations(view, shape),
@@ -93,7 +100,21 @@ def _gain(view: KernelView, shape: Geometry) -> Gain | None:
     if compiled is None or not compiled.instructions:
         return None
     most = max(4.0 * SCHEDULERS * view.gpu.multiprocessors / max(shape.warps, 1), 1.0)
-    return make_gain(min(idle_ratio(view, compiled, shape), most), 1.0, most)
+    return make_gain(
+        min(idle_ratio(view, compiled, shape), _waiting_ratio(view, compiled, shape), most), 1.0, most
+    )
+
+
+def _waiting_ratio(view: KernelView, compiled: CompiledKernel, shape: Geometry) -> float:
+    """Where every SM has work: what one warp needs for a pass of its loops, over what the pipes need for all there are.
+
+    With more warps to switch to, the pipes' time remains. Infinite where the loops are not known, or SMs are idle.
+    """
+    held = residency(view, compiled)
+    passes = [p for p in innermost_passes(view, compiled) if p.depth and p.busy]
+    if held is None or not passes or shape.blocks < view.gpu.multiprocessors:
+        return float("inf")
+    return max(p.alone / (held.warps * p.busy) for p in passes)
 
 
 TOOL = MicroTool(

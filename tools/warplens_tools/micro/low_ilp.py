@@ -28,7 +28,7 @@ finding or withdraw it.
 **Threshold.** A gain of 1.3 in the bounded model. With counters: issue slots that leave a tenth to gain, and
 stalls on fixed latencies and short scoreboards: 30 % confirm it (Nsight Compute's stall rule), fewer than 5 %
 withdraw it. Waits for global memory and at barriers are other causes; launches that leave SMs empty are
-reported as grid-too-small.
+reported as grid-too-small, as are those of a grid-stride loop with a warp per scheduler.
 
 **References.** Volkov, "Better Performance at Lower Occupancy" (2010); CUDA C++ Programming Guide, "Multiprocessor
 Level"; latencies: see `warplens_tools.sass.latency`.
@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.geometry import SCHEDULERS, geometry
+from warplens_tools.cost.geometry import SCHEDULERS, geometry, is_thread_bound
 from warplens_tools.cost.stalls import LoopPass, Residency, innermost_passes, residency
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
@@ -94,7 +94,8 @@ def check(view: KernelView) -> Iterator[Finding]:
         view,
         span=view.line_span(line),
         severity="warning",
-        confidence="medium",
+        # A warp alone on its scheduler is hidden by none, however the latencies were rounded.
+        confidence="high" if held.warps <= SCHEDULERS else "medium",
         message=(
             f"Each step of this loop waits for the one before: a warp takes {wait:.0f} clocks for a pass that keeps "
             f"the pipes busy for {held.warps * worst.busy:.0f}, with all {held.warps} warps an SM holds here."
@@ -129,9 +130,12 @@ def judge(view: KernelView, finding: Finding) -> Finding | None:
 
 
 def _is_underfilled(view: KernelView) -> bool:
-    """Whether the launch leaves SMs or schedulers without work: grid-too-small says so."""
+    """Whether a larger launch is the nearer remedy, as grid-too-small says: SMs without a block, or schedulers without
+    a warp to switch to in a kernel that spreads its elements over any grid."""
     shape, sms = geometry(view), view.gpu.multiprocessors
-    return shape is not None and (shape.blocks < sms or shape.warps <= SCHEDULERS * sms)
+    if shape is None:
+        return False
+    return shape.blocks < sms or (shape.warps <= SCHEDULERS * sms and not is_thread_bound(view))
 
 
 def _alone(loop: LoopPass) -> float:
