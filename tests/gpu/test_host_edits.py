@@ -28,9 +28,10 @@ def source(program: str) -> Path:
     return HERE / "host" / f"{program}.cu"
 
 
-def workload(program: str) -> Workload:
+def workload(program: str, folder: Path) -> Workload:
     path = str(source(program))
-    return Workload(path, path, arguments=("4194304",) if program == "frames" else (), time_limit=TIME_LIMIT)
+    arguments = ("4194304",) if program == "frames" else ()
+    return Workload(path, path, arguments=arguments, directory=str(folder), time_limit=TIME_LIMIT)
 
 
 def candidate(entry: dict[str, Any], printed: str = "") -> Candidate:
@@ -61,9 +62,11 @@ def test_every_one_changes_host_code(entry: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module", params=KERNELS)
-def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
+def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    # programs write where they run
+    work = workload(request.param, tmp_path_factory.mktemp("run"))
     settings = MeasureSettings(host_edits=True, outside_rounds=6, outside_traces=2)
-    with Judge(workload(request.param), kernel=KERNELS[request.param], settings=settings) as opened:
+    with Judge(work, kernel=KERNELS[request.param], settings=settings) as opened:
         yield opened
 
 

@@ -17,6 +17,8 @@ from warplens_tools.run.probe.job import Job
 from warplens_tools.run.probe.records import Failed, Record, TracedActivity, TraceEnd
 from warplens_tools.run.probe.visit import Command, run_with_probe
 
+#: Activities that the probe keeps at most (`kMost` in trace.cpp).
+_KEPT = 200_000
 #: Following every activity costs a program of tiny kernels about as much as they do themselves.
 _OVERHEAD = 3.0
 
@@ -57,9 +59,11 @@ def probe_tracer(library: Path) -> Tracer:
 def work_of(records: Sequence[Record]) -> DeviceWork | None:
     """The sum of a trace; None where it is not complete."""
     end = next((r for r in records if isinstance(r, TraceEnd)), None)
-    if end is None or end.dropped or any(isinstance(r, Failed) for r in records):
-        return None
     activities = [r for r in records if isinstance(r, TracedActivity) and r.start <= r.end]
+    # calls beyond what is kept are dropped as well, and are not asked for
+    cut = end is not None and end.dropped and len(activities) >= _KEPT
+    if end is None or cut or any(isinstance(r, Failed) for r in records):
+        return None
     back = [a for a in activities if a.kind == "transfer" and DIRECTIONS.get(a.copy, "").endswith("to host")]
     return DeviceWork(
         kernels=sum(a.kind == "kernel" for a in activities),

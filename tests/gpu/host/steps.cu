@@ -9,7 +9,7 @@ __global__ void relax(float* next, const float* now, int n) {
 }
 
 int main(int argc, char** argv) {
-    int n = 1 << 14, steps = argc > 1 ? std::atoi(argv[1]) : 100000;
+    int n = 1 << 14, steps = argc > 1 ? std::atoi(argv[1]) : 60000;
     std::vector<float> rod(n);
     for (int i = 0; i < n; ++i) rod[i] = (i * 37 % 101) / 10.0f;
     float *now, *next;

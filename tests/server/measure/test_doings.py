@@ -137,6 +137,9 @@ def test_device_time_counts_each_moment_once_per_device() -> None:
     ]
     assert work_of([*trace, TraceEnd(1, 0)]) == DeviceWork(kernels=3, busy_ns=47.0, host_bytes=64)
     assert work_of(trace) is None
+    # what was dropped were calls
+    assert work_of([*trace, TraceEnd(1, 7)]) == work_of([*trace, TraceEnd(1, 0)])
+    assert work_of([*trace[:1] * 200_000, TraceEnd(1, 7)]) is None
 
 
 @pytest.mark.parametrize(
