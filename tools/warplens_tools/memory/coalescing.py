@@ -38,11 +38,12 @@ Rest = Literal["nobody", "fields", "loop", "block", "grid"]
 #: Where the block is not known, a warp runs along x: true of every block at least a warp wide.
 _ROW_BLOCK = (256, 1, 1)
 #: What stands for an integer that is the same for all lanes and not known: large, and a multiple of a cache
-#: line, so that an access counts as aligned and a stride as long unless the file says otherwise. Where the
-#: second setting gives another answer, there is none.
+#: line, so that an access counts as aligned and a stride as long unless the file says otherwise; so large that a
+#: share of it (`n / threads`) is too, as a grid that shares a problem out is one for the card, not for the
+#: problem. Where the second setting gives another answer, there is none.
 _PROBES: tuple[dict[str, int], ...] = (
-    {"parameter": 4096, "loop": 0, "block": 1, "grid size": 1024},
-    {"parameter": 12288, "loop": 32, "block": 5, "grid size": 2048},
+    {"parameter": 1 << 40, "loop": 0, "block": 1, "grid size": 256},
+    {"parameter": 3 << 40, "loop": 32, "block": 5, "grid size": 512},
 )
 #: Sectors over the sectors needed from which what the source says is compared with SASS.
 _WASTE = 2.0
@@ -103,7 +104,7 @@ class _Place(msgspec.Struct, frozen=True):
 def warp_accesses(view: KernelView) -> list[WarpAccess]:
     """The global accesses of the kernel whose addresses are known well enough, in text order."""
     block = block_extents(view.kernel, view.model)
-    known = argument_values(parse_tree(view.text), view.model, view.kernel)
+    known = argument_values(parse_tree(view.text), view.model, view.kernel) | _grid_values(view)
     tree = parse_tree(view.text)
     types = tuple(sorted(template_arguments(view).items()))
     sites = (block, tuple(sorted(known.items())), types, view.gpu.limits, view.gpu.costs)
@@ -111,6 +112,13 @@ def warp_accesses(view: KernelView) -> list[WarpAccess]:
     found = tree.remembered(key, lambda: _warp_accesses(view, block, known))
     every = tree.remembered(("global accesses", *key[1:]), lambda: _global_accesses(view, block))
     return _as_compiled(view, found, every)
+
+
+def _grid_values(view: KernelView) -> dict[str, int]:
+    """`gridDim` where the launches agree on it, by symbol name."""
+    grids = {site.grid_value for site in view.model.launches_of(view.kernel)}
+    found = grids.pop() if len(grids) == 1 else ()
+    return {f"gridDim.{axis}": n for axis, n in zip("xyz", found, strict=False) if n is not None}
 
 
 def _global_accesses(view: KernelView, block: tuple[int, int, int] | None) -> tuple[ArrayAccess, ...]:

@@ -23,8 +23,8 @@ registers and shared memory. A kernel that keeps an SM's pipes busy is judged by
 blocks share the pipes. Counters tell for how long the SMs had work: what they lacked on average is the gain,
 and even SMs with full warp slots withdraw the finding.
 
-**Threshold.** A fifth of the time or more, of a kernel that is not bound by memory (a last wave with fewer
-SMs still gets the whole memory). Below one wave there is no tail.
+**Threshold.** A fifth of the time or more, of a kernel that is not bound by device memory or the L2 (a last wave with
+fewer SMs still gets the whole of them; each SM's L1 and shared memory idle with it). Below one wave there is no tail.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; NVIDIA, "Deep Learning Performance:
 Matrix Multiplication Background", section "Wave Quantization".
@@ -37,15 +37,18 @@ from collections.abc import Iterator
 
 from warplens_tools.cost.gain import make_gain
 from warplens_tools.cost.geometry import geometry, runs_long, shape_observations
-from warplens_tools.evidence import Observation
+from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import theoretical_occupancy
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_waves
+from warplens_tools.roofline.classify import demand_of
 from warplens_tools.view import KernelView
 
 #: Time of the launch over its time without a tail from which it is reported.
 REPORTED = 1.2
+#: Units that a last wave with fewer SMs has for itself.
+_SHARED_BY_SMS = frozenset({"l2", "global atomics"})
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -56,10 +59,11 @@ def check(view: KernelView) -> Iterator[Finding]:
     found = theoretical_occupancy(view.kernel, view.model, compiled, view.gpu)
     # A tail leaves SMs idle: measured, such a kernel waits; by its code it still is what the full SMs are.
     bounds = {vote.bound for vote in (view.bottleneck, view.bottleneck.analytic) if vote is not None}
-    if found is None or not found.blocks or bounds <= {"memory", "unknown"}:
+    busy = "compute" in bounds or ("memory" in bounds and _keeps_own_units_busy(view, compiled))
+    if found is None or not found.blocks or (bounds <= {"memory", "unknown"} and not busy):
         return
     sms = view.gpu.multiprocessors
-    at_once = sms if "compute" in bounds else sms * found.blocks
+    at_once = sms if busy else sms * found.blocks
     waves = shape.blocks / at_once
     ratio = math.ceil(waves) / waves
     if waves <= 1.0 or ratio < REPORTED:
@@ -90,12 +94,20 @@ def check(view: KernelView) -> Iterator[Finding]:
     )
 
 
+def _keeps_own_units_busy(view: KernelView, compiled: CompiledKernel) -> bool:
+    """Whether units that each SM has for itself bound the kernel: not device memory, the L2 or its atomic units."""
+    demand = demand_of(view, compiled)
+    own = max((clocks for unit, clocks in demand.pipes.items() if unit not in _SHARED_BY_SMS), default=0.0)
+    shared = [clocks for unit, clocks in demand.pipes.items() if unit in _SHARED_BY_SMS]
+    return own > max(demand.dram_upper, *shared)
+
+
 TOOL = MicroTool(
     code="WL205",
     slug="wave-quantization",
     title="The last wave of blocks is nearly empty",
     tiers=("binary",),
-    relevant=("compute", "latency"),
+    relevant=("compute", "latency", "memory"),
     check=check,
     judge=judge_waves,
 )

@@ -15,7 +15,7 @@ from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.forms import Form
 from warplens_tools.source.kernels import file_array
 from warplens_tools.source.model import ArrayDeclaration, Kernel, Parameter
-from warplens_tools.source.records import member_at
+from warplens_tools.source.records import member_at, plain_type
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
 
@@ -77,7 +77,7 @@ class PointerReader:
         if binding.kind == "pointer" and name in self.parameters and self._is_parameter(binding):
             parameter = self.parameters[name]
             offset = forms.ZERO if self.reader.set_once(binding) else None
-            return Pointer(name, "global", parameter.element_type, offset, (), parameter)
+            return Pointer(name, "global", self._plain(parameter.element_type), offset, (), parameter)
         if binding.kind == "array" and not self._is_parameter(binding):
             return None
         if binding.kind == "array":
@@ -96,7 +96,10 @@ class PointerReader:
 
     def _array(self, array: ArrayDeclaration) -> Pointer:
         inner = tuple(forms.number(size) if size is not None else None for size in array.sizes[1:])
-        return Pointer(array.name, array.space, array.element_type, forms.ZERO, inner, array)
+        return Pointer(array.name, array.space, self._plain(array.element_type), forms.ZERO, inner, array)
+
+    def _plain(self, name: str) -> str:
+        return plain_type(self.tree.file, name)
 
     def _local(self, binding: Binding) -> Pointer | None:
         if binding.kind not in ("pointer", "plain") or not binding.value:
@@ -130,7 +133,7 @@ class PointerReader:
         changed = rf"\b{root}\s*(?:\.\s*[\w.]+\s*)?(?:=(?!=)|[-+]=|\+\+|--)"
         if found is None or not found.pointer or re.search(changed, code):
             return None
-        return Pointer(path, "global", found.type, forms.ZERO)
+        return Pointer(path, "global", self._plain(found.type), forms.ZERO)
 
     def stepped(self, node: Node) -> Pointer | None:
         """p++, --p"""
@@ -213,7 +216,7 @@ class PointerReader:
         words = [w for w in written.replace("*", " * ").split() if w not in _QUALIFIERS]
         if not words or words[-1] != "*" or words.count("*") != 1:
             return None
-        element = " ".join(words[:-1])
+        element = self._plain(" ".join(words[:-1]))
         if element == pointer.element_type and not pointer.inner:
             return pointer
         offset = _rescaled(pointer.offset, TYPE_BYTES.get(pointer.element_type), TYPE_BYTES.get(element))

@@ -20,6 +20,7 @@ _STRUCTS = """
 (struct_specifier body: (field_declaration_list)) @struct
 (class_specifier body: (field_declaration_list)) @struct
 """
+_ALIASES = "[(alias_declaration) (type_definition)] @alias"
 _ALIGNED = re.compile(r"(?:alignas|__align__|aligned)\s*\(\s*\(?\s*(\d+)")
 _QUALIFIER = re.compile(r"\b(?:const|volatile|struct|class|mutable|typename)\b")
 
@@ -59,8 +60,33 @@ def _records(tree: SourceTree) -> dict[str, Record]:
     return {name: found for name in nodes if (found := reader.record(name)) is not None}
 
 
+def plain_type(tree: SourceTree, name: str) -> str:
+    """What a type of the file that is another name for one stands for (`using Pixel = uint8_t;`), else the name."""
+    known = tree.remembered("aliases", lambda: _aliases(tree))
+    for _ in range(_MAX_DEPTH):
+        name = known.get(name.rsplit("::", 1)[-1], name)
+    return name
+
+
+def _aliases(tree: SourceTree) -> dict[str, str]:
+    """Aliases by name; one that is declared twice with different meanings, or is no plain name, is left out."""
+    found: dict[str, set[str]] = {}
+    for node in tree.captures(_ALIASES).get("alias", []):
+        kind = node.child_by_field_name("type")
+        name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
+        if kind is not None and name is not None:
+            written = " ".join(_QUALIFIER.sub(" ", tree.code_of(kind)).split())
+            found.setdefault(tree.code_of(name), set()).add(written)
+    return {
+        name: next(iter(kinds))
+        for name, kinds in found.items()
+        if name.isidentifier() and len(kinds) == 1 and not any(c in next(iter(kinds)) for c in "*&({<[")
+    }
+
+
 def element_bytes(tree: SourceTree, name: str) -> int | None:
     """Bytes of a built-in or of a struct of the file; None for any other type."""
+    name = plain_type(tree, name)
     known = TYPE_BYTES.get(name) or _LONG_BYTES.get(name)
     if known is not None:
         return known
@@ -165,6 +191,7 @@ class _Layouts:
         """Size and alignment of a member's type; (0, 1) where they are not known."""
         if pointers:
             return _POINTER_BYTES, _POINTER_BYTES
+        base = plain_type(self.tree, base)
         size = TYPE_BYTES.get(base) or _LONG_BYTES.get(base)
         if size is not None:
             return size, size // 3 if base.endswith("3") else min(size, 16)
