@@ -17,12 +17,13 @@ import msgspec
 
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS, hidden_atomics, places_on_line
 from warplens_tools.cost.waiting import standing_floor
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.finding import Gain
 from warplens_tools.launches import block_extents, block_threads
 from warplens_tools.memory.traffic import l2_bytes_per_clock
-from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, kernel_line, weights
+from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, is_on_line, weights
 from warplens_tools.sass.banks import warp_lanes
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import access_bytes
@@ -51,7 +52,6 @@ _DRAWS, _MANY = 200, 20.0
 #: Threads of a block where the launch is not known: the usual number.
 _THREADS = 256
 _FLOATING = frozenset({"F32", "F64", "F16", "F16x2", "BF16", "BF16_V2", "FTZ"})
-GLOBAL_ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
 #: What a warp that adds up before its one atomic has on the line.
 _AGGREGATED = frozenset({"REDUX", "POPC", "UPOPC", "CREDUX"})
 
@@ -60,7 +60,7 @@ class Meeting(msgspec.Struct, frozen=True):
     """An atomic at which lanes meet."""
 
     atomic: Atomic
-    #: Lanes of a warp at one address, on average.
+    #: Lanes of a warp at the address most of them meet at, on average over even draws where data decides.
     lanes: float
     #: Addresses that all threads of the launch share; None where each block has its own.
     places: int | None
@@ -84,8 +84,9 @@ def meetings(view: KernelView, space: str) -> list[Meeting]:
     """Atomics of a memory space at which more than one lane meets, costliest first."""
     tree = parse_tree(view.text)
     block = block_extents(view.kernel, view.model)
-    every = atomics(tree, view.kernel, block or UNKNOWN_DIM3)
-    found = [m for a in every if a.space == space and (m := _meeting(view, a, block)) is not None]
+    told = [a for a in atomics(tree, view.kernel, block or UNKNOWN_DIM3) if not _is_misread(view, a)]
+    every = [*(a for a in told if a.space == space), *hidden_atomics(view, space, told)]
+    found = [m for a in every if (m := _meeting(view, a, block)) is not None]
     return sorted(found, key=lambda m: (-m.clocks, m.atomic.span))
 
 
@@ -95,18 +96,31 @@ def _meeting(view: KernelView, atomic: Atomic, block: tuple[int, int, int] | Non
     warp = view.gpu.limits.warp_size
     spread = _spread(view, atomic, block)
     if spread is None or spread >= warp:
-        places = atomic.places if spread is None or atomic.index is None else None
+        places = _least_places(view, atomic) if spread is None or atomic.index is None else None
         if places is None:
             return None
     else:
         places = spread
     own = atomic.index is not None and any(s.kind == "block" for s in atomic.index.symbols)
     lanes = max(1.0, warp / places)
-    shared = atomic.space == "shared"
-    if shared:
+    if atomic.space == "shared":
+        if atomic.index is None and 1 < places:
+            lanes = sector_turns(warp, places, _WORD, places * _WORD)
         return Meeting(atomic, lanes, places, _shared_clocks(view, atomic, lanes))
     clocks, instead = _global_clocks(view, atomic, places, own=own)
     return Meeting(atomic, lanes, None if own else places, clocks, instead)
+
+
+def _is_misread(view: KernelView, atomic: Atomic) -> bool:
+    """Whether SASS has data choose a place that seems to be one, as it does where a lambda's parameter names it."""
+    one = not atomic.varies if atomic.index is None else atomic.index.uniform
+    return one and (places_on_line(view, atomic) or 1) > 1
+
+
+def _least_places(view: KernelView, atomic: Atomic) -> int | None:
+    """Places that data can choose among, as types and extents bound them, and masks and remainders in SASS."""
+    bounds = (atomic.places, places_on_line(view, atomic) if atomic.function else None)
+    return min((n for n in bounds if n is not None), default=None)
 
 
 def _spread(view: KernelView, atomic: Atomic, block: tuple[int, int, int] | None) -> int | None:
@@ -147,7 +161,7 @@ def _executions(
     return sum(
         min(w, most)
         for x, w in zip(compiled.instructions, weight, strict=True)
-        if x.opcode in opcodes and kernel_line(x, view.model.path, view.kernel) == span.line
+        if x.opcode in opcodes and is_on_line(x, view.model.path, span.line)
     )
 
 
@@ -257,7 +271,7 @@ def is_aggregated(view: KernelView, span: Span) -> bool:
 
 
 def _on_line(view: KernelView, compiled: CompiledKernel, line: int) -> list[Instruction]:
-    return [x for x in compiled.instructions if kernel_line(x, view.model.path, view.kernel) == line]
+    return [x for x in compiled.instructions if is_on_line(x, view.model.path, line)]
 
 
 def divergent_constants(view: KernelView) -> list[Constant]:
@@ -342,6 +356,21 @@ def serial_clocks(view: KernelView, compiled: CompiledKernel) -> dict[str, float
         "constants": constant_clocks(view, compiled, divergent_constants(view))
         + hidden_clocks(view, compiled),
     }
+
+
+def skewed_gain(view: KernelView, found: Sequence[Meeting]) -> Gain | None:
+    """Gain if atomics of shared memory all went to one word, as data may have it, and then to as many as there are lanes;
+    the estimate is that of even draws. None without SASS."""
+    even = serial_gain(view, "shared atomics")
+    compiled = view.evidence.worst
+    if even is None or compiled is None:
+        return None
+    weight = weights(analyse(compiled.instructions))
+    other = pipe_cycles(compiled.instructions, weight, view.gpu) | standing_floor(view, compiled, weight)
+    alone = sum(m.clocks / m.lanes for m in found)
+    after = other | {"shared atomics": alone}
+    most = bound_ratio(after | {"shared atomics": alone * view.gpu.limits.warp_size}, after)
+    return make_gain(even.estimate, 1.0, most)
 
 
 def serial_gain(view: KernelView, resource: str, after: float = 0.0) -> Gain | None:

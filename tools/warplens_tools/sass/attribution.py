@@ -32,6 +32,11 @@ def written_line(instruction: Instruction, path: str) -> int | None:
     return next((place.line for place in instruction.lines if _same_name(place.path, path)), None)
 
 
+def is_on_line(instruction: Instruction, path: str, line: int) -> bool:
+    """Whether the instruction was written on a line of the file, or inlined through it."""
+    return any(place.line == line and _same_name(place.path, path) for place in instruction.lines)
+
+
 @functools.lru_cache(maxsize=256)
 def _same_name(one: str, other: str) -> bool:
     return Path(one).name == Path(other).name

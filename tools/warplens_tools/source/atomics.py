@@ -14,6 +14,7 @@ from warplens_tools.source.expanded import kernel_tree
 from warplens_tools.source.forms import ZERO, Form
 from warplens_tools.source.model import ArrayDeclaration, Kernel
 from warplens_tools.source.pointers import Pointer, PointerReader, Space
+from warplens_tools.source.records import element_bytes, member_at
 from warplens_tools.source.tree import SourceTree
 from warplens_tools.source.varying import Bounds, lane_names, mentions_lanes
 from warplens_tools.text import Span
@@ -109,12 +110,37 @@ class _AtomicReader:
                 return self.pointers.pointer(inner), None
             if inner is not None and inner.type == "subscript_expression":
                 found = self.pointers.element(inner)
+        if found is None and inner is not None and inner.type == "subscript_expression":
+            found = self._member_array(inner)
         if target.type == "pointer_expression" and inner is not None:
             listed = inner.child_by_field_name("indices")
             return found, listed.named_children[0] if listed is not None and listed.named_children else None
         if target.type == "binary_expression":
             return found, target.child_by_field_name("right")
         return found, None
+
+    def _member_array(self, subscript: Node) -> Pointer | None:
+        """`totals->rows[g]` or `out.bin[b]`: an array that is a member of what one pointer points to."""
+        member = subscript.child_by_field_name("argument")
+        root = member.child_by_field_name("argument") if member is not None else None
+        indices = subscript.child_by_field_name("indices")
+        if member is None or root is None or member.type != "field_expression" or indices is None:
+            return None
+        found = self.pointers.pointer(root)
+        if found is None or indices.named_child_count != 1:
+            return None
+        name = self.tree.code_of(member.named_children[-1])
+        declared = member_at(self.tree.file, found.element_type, name)
+        if declared is None or declared.pointer:
+            return None
+        each = element_bytes(self.tree.file, declared.type)
+        count = declared.size // each if each else None
+        if found.space not in ("global", "shared") or count is None:
+            return None
+        span = self.tree.span(member)
+        listed = ArrayDeclaration(name, declared.type, found.space, (str(count),), (count,), span)
+        index = self.forms.form(indices.named_children[0])
+        return Pointer(self.tree.code_of(member), found.space, declared.type, index, (), listed)
 
     def _scalar(self, name: Node) -> Pointer | None:
         """`&total`, a shared or file-scope variable."""

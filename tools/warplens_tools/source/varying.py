@@ -10,7 +10,7 @@ from warplens_tools.source.affine import FormReader
 from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.pointers import PointerReader
 
-_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)(?=([^;{}]*))")
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)(?=(\s*\{?[^;{}]*))")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _LANES = frozenset({"threadIdx", "laneid", "thread_rank"})
 _MAX_DEPTH = 16
