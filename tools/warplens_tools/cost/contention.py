@@ -104,7 +104,7 @@ def _meeting(view: KernelView, atomic: Atomic, block: tuple[int, int, int] | Non
     own = atomic.index is not None and any(s.kind == "block" for s in atomic.index.symbols)
     lanes = max(1.0, warp / places)
     if atomic.space == "shared":
-        if atomic.index is None and 1 < places:
+        if atomic.index is None and places > 1:
             lanes = sector_turns(warp, places, _WORD, places * _WORD)
         return Meeting(atomic, lanes, places, _shared_clocks(view, atomic, lanes))
     clocks, instead = _global_clocks(view, atomic, places, own=own)
@@ -359,8 +359,8 @@ def serial_clocks(view: KernelView, compiled: CompiledKernel) -> dict[str, float
 
 
 def skewed_gain(view: KernelView, found: Sequence[Meeting]) -> Gain | None:
-    """Gain if atomics of shared memory all went to one word, as data may have it, and then to as many as there are lanes;
-    the estimate is that of even draws. None without SASS."""
+    """Gain where data has atomics of shared memory all go to one word, if each lane then had its own; the estimate is
+    that of even draws. None without SASS."""
     even = serial_gain(view, "shared atomics")
     compiled = view.evidence.worst
     if even is None or compiled is None:

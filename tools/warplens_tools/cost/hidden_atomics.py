@@ -22,7 +22,7 @@ SHARED_OPCODES = frozenset({"ATOMS"})
 
 
 def hidden_atomics(view: KernelView, space: str, told: Collection[Atomic]) -> list[Atomic]:
-    """Atomics on a bounded number of places, on lines that none of `told` stands on; the lines where they are written."""
+    """Atomics on a bounded number of places that none of `told` is, on the lines where they are written."""
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         return []

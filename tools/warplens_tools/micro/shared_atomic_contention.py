@@ -101,8 +101,8 @@ def _skewed(view: KernelView, every: Sequence[Meeting]) -> Iterator[Finding]:
         severity="information",
         confidence="low",
         message=(
-            f"Data chooses among {worst.places} words of {worst.atomic.name}: where most of it falls on one, the atomics "
-            "of a warp take turns there."
+            f"Data chooses among {worst.places} words of {worst.atomic.name}: where most of it falls on one, the "
+            "atomics of a warp take turns there."
         ),
         guidance=_guidance(worst),
         evidence=_observations(view, worst),
@@ -118,7 +118,7 @@ def _guidance(worst: Meeting) -> str:
             "Keep a sum per thread in a register, add the lanes' sums by shuffles after the loop, and do one atomic "
             f"on {name} per warp."
         )
-    if worst.lanes < worst.places / 2:
+    if worst.places is not None and worst.lanes < worst.places / 2:
         return (
             f"Give each lane its own copy of {name} (index it [place * 32 + lane]) or each warp its own, and add the "
             "copies up once at the end."

@@ -24,7 +24,9 @@ _LANE_SOURCES = ("SR_TID", "SR_LANEID", "SR_LANEMASK", "SR_VIRTID")
 _BLOCK_SOURCES = ("SR_CTAID",)
 _NARROW = {"U8": 1 << 8, "S8": 1 << 8, "U16": 1 << 16, "S16": 1 << 16}
 #: Results that are sums or products: each operand's values with each of the others'.
-_SUMS = frozenset({"IMAD", "IADD3", "IADD", "VIADD", "LEA", "MOV", "UMOV", "SHF", "I2IP", "LOP3", "PRMT", "IABS"})
+_SUMS = frozenset(
+    {"IMAD", "IADD3", "IADD", "VIADD", "LEA", "MOV", "UMOV", "SHF", "I2IP", "LOP3", "PRMT", "IABS"}
+)
 _ADDRESS = re.compile(r"\[(R\d+)")
 
 
@@ -179,7 +181,7 @@ class Spread:
         return values if limit is None or greater or limit >= _MANY // 2 else min(values, limit + 1)
 
     def _remainder(self, index: int, operands: Sequence[str]) -> int | None:
-        """m of `x - x / m * m`, as which the compiler works out `x % m`: the quotient comes of a product's high half."""
+        """m of `x - x / m * m`, which is how `x % m` is worked out: the quotient comes of a product's high half."""
         if self.instructions[index].opcode != "IMAD" or len(operands) != 3:
             return None
         factor = _number(operands[1])
@@ -200,7 +202,11 @@ class Spread:
             if x.opcode == "IMAD" and (x.modifiers[:1] == ("HI",) or wide):
                 return True
             registers = [m[2] for o in sources(x) if (m := REGISTER.match(o)) and not m[2].endswith("Z")]
-            if x.opcode not in ("SHF", "LEA", "IADD3", "IMAD", "LOP3") or not registers or not destinations(x):
+            if (
+                x.opcode not in ("SHF", "LEA", "IADD3", "IMAD", "LOP3")
+                or not registers
+                or not destinations(x)
+            ):
                 return False
             name, at = registers[-1] if x.opcode == "SHF" else registers[0], before[-1]
         return False
