@@ -17,8 +17,8 @@ from warplens_tools.source.affine import Loop
 from warplens_tools.source.atomics import Atomic
 from warplens_tools.view import KernelView
 
-GLOBAL_OPCODES = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
-SHARED_OPCODES = frozenset({"ATOMS"})
+GLOBAL_ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
+SHARED_ATOMICS = frozenset({"ATOMS"})
 
 
 def hidden_atomics(view: KernelView, space: str, told: Collection[Atomic]) -> list[Atomic]:
@@ -67,7 +67,7 @@ def places_on_line(view: KernelView, atomic: Atomic) -> int | None:
 
 
 def _opcodes(space: str) -> frozenset[str]:
-    return SHARED_OPCODES if space == "shared" else GLOBAL_OPCODES
+    return SHARED_ATOMICS if space == "shared" else GLOBAL_ATOMICS
 
 
 def _of_line(view: KernelView, instruction: Instruction) -> int | None:

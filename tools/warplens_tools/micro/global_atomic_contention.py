@@ -39,8 +39,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.contention import GLOBAL_ATOMICS, Meeting, is_aggregated, meetings, serial_gain
+from warplens_tools.cost.contention import Meeting, is_aggregated, meetings, serial_gain
 from warplens_tools.cost.gain import make_gain
+from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.memory.coalescing import warp_accesses
