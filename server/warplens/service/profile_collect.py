@@ -26,7 +26,7 @@ from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import SUFFIX, read_recording
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.collect.toolchain import Toolchain, tool_version
-from warplens_tools.cost.contention import GLOBAL_ATOMICS
+from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, WarplensError
 from warplens_tools.evidence import (
     TIERS,
