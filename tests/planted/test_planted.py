@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
-from tests.planted.scoring import LINES_APART, Score, examine, mark_of, planted, twin_of
+from tests.planted.scoring import LINES_APART, Score, examine, factors, mark_of, planted, twin_of
 
 from warplens_tools.micro.registry import TOOLS
 
@@ -40,3 +42,11 @@ def test_tuned_kernels_get_no_warning(score: Score) -> None:
 @pytest.mark.compiler
 def test_a_repaired_program_no_longer_has_the_finding(score: Score) -> None:
     assert [o.program for o in score.outcomes if not o.twin_clean] == []
+
+
+@pytest.mark.compiler
+def test_gains_are_promised_near_what_the_twins_gained_on_a_card(score: Score) -> None:
+    apart = factors(score)
+    assert len(apart) >= len(planted()) - 1
+    assert statistics.median(apart.values()) <= 1.25
+    assert [name for name, factor in apart.items() if factor > 2.0] == []

@@ -78,6 +78,8 @@ MOSTLY_HITS = 50.0
 REUSED = 8
 #: Loads that stay of each once a thread keeps 4 x 4 outputs in registers.
 KEPT = 0.25
+#: Values that one instruction then brings from shared memory: 16 bytes of floats.
+WIDE = 4.0
 #: Expected gain from which it is said: a change of structure is not for a few per cent.
 WORTH = 1.25
 
@@ -183,6 +185,8 @@ def _bounds(
     gone = feeders(compiled.instructions, fewer)
     kept = [w * KEPT if i in gone else w for i, w in enumerate(kept)]
     after = pipe_cycles(compiled.instructions, kept, view.gpu) | dram_floor(compiled, kept, view)
+    issued = [w / WIDE if i in fewer else w for i, w in enumerate(kept)]
+    after["issue"] = pipe_cycles(compiled.instructions, issued, view.gpu)["issue"]
     paths = ("lsu", "l1 lines", "l2")
     others = max((v for k, v in before.items() if k not in paths), default=0.0)
     if max(before.get(p, 0.0) for p in paths) <= others:
