@@ -28,3 +28,40 @@ void launch(float *out, const float *in, int n)
     large_tile<<<n / (48 * 256), 256>>>(out, in, n);
     full_blocks<<<n / 256, 256>>>(out, in, n);
 }
+
+// The loop needs few registers; what a few threads do after it needs many, and keeps warps away from the loop.
+__device__ __forceinline__ float solved(const float *__restrict__ matrix, float start)
+{
+    float m[10][10], sum = 0.0f;
+#pragma unroll
+    for (int r = 0; r < 10; ++r)
+#pragma unroll
+        for (int c = 0; c < 10; ++c) m[r][c] = matrix[r * 10 + c] * start;
+#pragma unroll
+    for (int p = 0; p < 10; ++p)
+#pragma unroll
+        for (int r = p + 1; r < 10; ++r) {
+            float f = m[r][p] * __frcp_rn(m[p][p]);
+#pragma unroll
+            for (int c = p; c < 10; ++c) m[r][c] -= f * m[p][c];
+        }
+#pragma unroll
+    for (int p = 0; p < 10; ++p) sum += m[p][p];
+    return sum;
+}
+
+__global__ void __launch_bounds__(256, 1) walk_and_solve(float *__restrict__ out, const float *__restrict__ field,  // expect: occupancy-registers
+                                                         const float *__restrict__ matrix, int n, int few)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    unsigned at = i;
+    float sum = 0.0f;
+    for (int step = 0; step < 100; ++step) {
+        float v = field[at & 0xffffff];
+        at = at * 1664525u + unsigned(v * 1000.0f);
+        sum += v;
+    }
+    if (i < few) sum += solved(matrix, sum);
+    out[i] = sum;
+}
