@@ -28,6 +28,8 @@ NOT_FIRST: dict[str, str] = {}
 OTHER_CLASS = {
     "blurred_lines": "L1 at 62 % and instruction issue at 60 % of their roofs are balanced",
     "camera_frames": "one launch lasts 7 us, too short to fill device memory; the marked class is the program's",
+    "tidal_height": "the constant cache, at 62 % of its roof, is busier than the chain's own pipe",
+    "tomo_slices": "memory at 60 % and instruction issue at 56 % of their roofs are balanced",
 }
 RECORDED = sorted(p.stem for p in planted() if p.name in recordings_in(RECORDINGS))
 
