@@ -57,6 +57,8 @@ def residency(view: KernelView, compiled: CompiledKernel) -> Residency | None:
         return None
     shape = geometry(view)
     given = -(-shape.blocks // view.gpu.multiprocessors) if shape is not None else found.blocks
+    if not given or not threads:
+        return None
     return Residency(min(found.blocks, given), -(-threads // view.gpu.limits.warp_size))
 
 
