@@ -207,8 +207,13 @@ def l1_misses(view: KernelView, compiled: CompiledKernel) -> float:
         threads = threads * blocks // found.blocks
     walked = {w.access.name for w in warp_accesses(view) if w.rest == "loop" and w.access.reads}
     needed = threads * limits.cache_line_bytes * max(1, len(walked))
-    holds = limits.shared_bytes + _L1_BESIDE_SHARED - compiled.resources.shared_bytes * blocks
+    holds = l1_bytes(view, compiled, blocks)
     return max(0.0, 1.0 - holds / needed) if needed else 0.0
+
+
+def l1_bytes(view: KernelView, compiled: CompiledKernel, blocks: int) -> int:
+    """Bytes of an SM's L1 beside the shared memory that `blocks` resident blocks take."""
+    return view.gpu.limits.shared_bytes + _L1_BESIDE_SHARED - compiled.resources.shared_bytes * blocks
 
 
 def dram_floor(

@@ -40,7 +40,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import removal_gain
+from warplens_tools.cost.local_memory import local_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
@@ -90,9 +90,7 @@ def check(view: KernelView) -> Iterator[Finding]:
                 "binary", binary.origin, "stack frame", float(compiled.resources.stack_bytes), "byte/thread"
             ),
         ),
-        gain=removal_gain(
-            compiled.instructions, weight, dynamic, view.gpu, dram_floor(compiled, weight, view)
-        ),
+        gain=local_gain(view, compiled, weight, dynamic, dram_floor(compiled, weight, view)),
         related=tuple(RelatedSpan(a.span, f"{a.name} is declared here") for a in arrays),
     )  # fmt: skip
 

@@ -191,7 +191,9 @@ def _bounds(
     others = max((v for k, v in before.items() if k not in paths), default=0.0)
     if max(before.get(p, 0.0) for p in paths) <= others:
         return None
-    return make_gain(bound_ratio(before, after), 1.0, 1.0 / KEPT)
+    # However much the caches' path is the roof, other accesses stay on it.
+    own = max(before.get(p, 0.0) for p in paths) / max(max(after.get(p, 0.0) for p in paths), 1e-9)
+    return make_gain(bound_ratio(before, after), 1.0, min(own, 1.0 / KEPT))
 
 
 def _shares(view: KernelView, found: Sequence[Reread]) -> dict[int, float]:

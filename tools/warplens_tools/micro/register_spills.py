@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import removal_gain
+from warplens_tools.cost.local_memory import local_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
@@ -44,6 +44,7 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_local
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.pipes import on_stack
 from warplens_tools.view import KernelView
 
 #: Spilled bytes outside loops that are still only an information.
@@ -78,7 +79,7 @@ def check(view: KernelView) -> Iterator[Finding]:
         message=_message(view, worst, cap),
         guidance=_guidance(view, worst, cap),
         evidence=_observations(worst, binary.origin, cap, in_loop if spills else None),
-        gain=removal_gain(worst.instructions, weight, spills, view.gpu, dram_floor(worst, weight, view)),
+        gain=local_gain(view, worst, weight, spills, dram_floor(worst, weight, view)),
         related=tuple(related),
     )
 
@@ -93,7 +94,7 @@ def spill_indices(compiled: CompiledKernel) -> list[int]:
     return [
         i
         for i, x in enumerate(compiled.instructions)
-        if x.opcode in {"STL", "LDL"} and any(_on_stack(o) for o in x.operands)
+        if x.opcode in {"STL", "LDL"} and any(on_stack(o) for o in x.operands)
     ]
 
 
@@ -107,10 +108,6 @@ def register_cap(view: KernelView) -> int | None:
     per_warp = limits.registers // warps
     step = limits.register_allocation_unit // limits.warp_size
     return min(per_warp // limits.warp_size // step * step, limits.max_registers_per_thread)
-
-
-def _on_stack(operand: str) -> bool:
-    return operand == "[R1]" or operand.startswith("[R1+")
 
 
 def _message(view: KernelView, worst: CompiledKernel, cap: int | None) -> str:

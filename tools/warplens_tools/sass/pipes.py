@@ -126,3 +126,8 @@ def _matrix_flops(instruction: Instruction) -> float:
         if m:
             return 2.0 * m * n * k / (128 if instruction.opcode.endswith("GMMA") else 32)
     return 0.0
+
+
+def on_stack(operand: str) -> bool:
+    """Whether an address is the stack pointer plus a number."""
+    return operand == "[R1]" or operand.startswith("[R1+")
