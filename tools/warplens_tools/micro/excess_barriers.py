@@ -1,7 +1,8 @@
 """excess-barriers
 
 **What.** A `__syncthreads()` that orders nothing: no thread accesses, between it and the barrier before it,
-anything that another thread writes; or it stands in a loop that only reads shared memory.
+anything that another thread writes; or it stands in a loop that only reads shared memory; or each warp shares memory
+with itself alone, where `__syncwarp()` does as much.
 
 **Why it costs.** Every warp of the block waits for the slowest one, and the loads of the next iteration
 cannot start before. In an inner loop that is one wait per multiply-add.
@@ -63,27 +64,44 @@ def check(view: KernelView) -> Iterator[Finding]:
     if not found:
         return
     worst = max(found, key=lambda b: (_executions(view, [b]), b.kind == "reads"))
-    names = " and ".join(worst.names)
     yield TOOL.finding(
         view,
         span=worst.span,
-        severity="warning",
+        severity="information" if worst.kind == "warp" and worst.other == worst.span else "warning",
         confidence="high",
-        message=(
-            "This barrier orders nothing: since the one before it no thread accesses what another one writes."
-            if worst.kind == "adjacent"
-            else f"This barrier orders nothing: its loop only reads {names or 'what the threads share'}."
-        ),
-        guidance=(
-            "Remove it."
-            if worst.kind == "adjacent"
-            else "Take it out of the loop: one barrier before the first read and one before the next write are enough."
-        ),
+        message=_message(worst),
+        guidance=_guidance(worst),
         evidence=_observations(view, found),
         gain=_gain(view, worst),
         related=(
             RelatedSpan(worst.other, "the barrier before it" if worst.kind == "adjacent" else "the loop"),
-        ),
+        )
+        if worst.other != worst.span
+        else (),
+    )
+
+
+def _message(worst: ExcessBarrier) -> str:
+    names = " and ".join(worst.names)
+    if worst.kind == "adjacent":
+        return (
+            "This barrier orders nothing: since the one before it no thread accesses what another one writes."
+        )
+    if worst.kind == "warp":
+        return f"This barrier makes warps wait that share nothing: each keeps to its own part of {names}."
+    return f"This barrier orders nothing: its loop only reads {names or 'what the threads share'}."
+
+
+def _guidance(worst: ExcessBarrier) -> str:
+    if worst.kind == "adjacent":
+        return "Remove it."
+    if worst.kind == "warp":
+        return (
+            "Make it __syncwarp(), and put another before the next write: the lanes of a warp see each other's shared "
+            "memory then, and no warp waits for the slowest of its block."
+        )
+    return (
+        "Take it out of the loop: one barrier before the first read and one before the next write are enough."
     )
 
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import re
+from collections.abc import Sequence
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.source.accesses import ArrayAccess, accesses, escaping
+from warplens_tools.source.callees import own_name
 from warplens_tools.source.constants import UNKNOWN_DIM3, Dim3
-from warplens_tools.source.expanded import KernelTree, kernel_tree
+from warplens_tools.source.expanded import KernelTree, functions_of, kernel_tree
+from warplens_tools.source.functions import Function
 from warplens_tools.source.model import Kernel
 from warplens_tools.source.tree import SourceTree, walk
 from warplens_tools.text import Span
 
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _BARRIER = "__syncthreads"
+_WARP, _MAX_DEPTH = 32, 4
+#: What an index may be made of whose threads are known.
+_OWN = frozenset({"thread", "derived"})
 #: Functions that touch no memory that another thread sees.
 _HARMLESS = re.compile(
     r"(?:::|std::)?(?:__)?(?:u?l*(?:min|max|abs)|f?(?:min|max|abs|ma)f?|fm(?:in|ax|od)f?|sqrtf?|rsqrtf?|expf?|exp2f?"
     r"|logf?|log2f?|sinf?|cosf?|tanf?|tanhf?|powf?|floorf?|ceilf?|roundf?|f\w+_r[nzud]|\w+_as_\w+|\w+2\w+_r[nzud]"
-    r"|mul24|umul24|popc|clz|brev|ldg|__ldg|shfl_\w+|make_\w+|int|float|unsigned|size_t|half2float|float2half)"
+    r"|mul24|umul24|popc|clz|brev|ldg|__ldg|shfl_\w+|syncwarp|make_\w+|int|float|unsigned|size_t|half2float|float2half)"
 )
 
 
@@ -29,9 +37,10 @@ class ExcessBarrier(msgspec.Struct, frozen=True):
 
     span: Span
     #: "adjacent": nothing another thread sees is accessed since the barrier before it. "reads": its loop only
-    #: reads what threads share, so one barrier after the loop does as much.
+    #: reads what threads share, so one barrier after the loop does as much. "warp": each warp shares memory with
+    #: itself alone, so a barrier of the warp does as much.
     kind: str
-    #: The barrier before it, or the loop.
+    #: The barrier before it, or the loop; the barrier itself where there is neither.
     other: Span
     #: Arrays that the loop reads, for kind "reads".
     names: tuple[str, ...] = ()
@@ -52,7 +61,7 @@ def excess_barriers(
     private = {a.name for a in kernel.arrays if a.space == "local"}
     if any(a.space == "unknown" for a in every) or set(escaping(tree, kernel)) - private:
         return ()
-    reader = _Reader(expanded, [a for a in every if a.space != "local"])
+    reader = _Reader(expanded, [a for a in every if a.space != "local"], block)
     barriers = [n for n in walk(expanded.function.body) if _is_barrier(expanded.tree, n)]
     found = (reader.excess(node) for node in barriers)
     return tuple(b for b in found if b is not None)
@@ -64,14 +73,54 @@ def _is_barrier(tree: SourceTree, node: Node) -> bool:
     return re.fullmatch(rf"{_BARRIER}\s*\(\s*\)\s*;", tree.code_of(node)) is not None
 
 
+def warps_apart(every: Sequence[ArrayAccess], block: Dim3) -> bool:
+    """Whether no element of a shared array is accessed by threads of two warps; False where that is not known."""
+    if None in block or math.prod(n or 0 for n in block) <= _WARP:
+        return False
+    x, y, z = (n or 1 for n in block)
+    owner: dict[tuple[str, int], int] = {}
+    for access in every:
+        if access.atomic or access.index is None or any(s.kind not in _OWN for s in access.index.symbols):
+            return False
+        for n in range(x * y * z):
+            values = {"threadIdx.x": n % x, "threadIdx.y": n // x % y, "threadIdx.z": n // (x * y)}
+            at = access.index.evaluate(values)
+            if at is None or owner.setdefault((access.name, at), n // _WARP) != n // _WARP:
+                return False
+    return True
+
+
 class _Reader:
-    def __init__(self, expanded: KernelTree, every: list[ArrayAccess]) -> None:
-        self.tree, self.every = expanded.tree, every
+    def __init__(self, expanded: KernelTree, every: list[ArrayAccess], block: Dim3) -> None:
+        self.expanded, self.tree, self.every, self.block = expanded, expanded.tree, every, block
         self.written = {a.name for a in every if a.writes}
 
     def excess(self, node: Node) -> ExcessBarrier | None:
         """Whether the barrier at `node` orders nothing."""
-        return self._adjacent(node) or self._in_reading_loop(node)
+        return self._adjacent(node) or self._in_reading_loop(node) or self._of_warp(node)
+
+    def _of_warp(self, node: Node) -> ExcessBarrier | None:
+        """A barrier in a kernel whose warps share no memory with each other."""
+        if not self._warps_are_apart:
+            return None
+        loop = self._loop_of(node)
+        names = tuple(dict.fromkeys(a.name for a in self.every if a.space == "shared"))
+        span = self.tree.span(node)
+        return ExcessBarrier(span, "warp", self.tree.span(loop) if loop is not None else span, names)
+
+    @functools.cached_property
+    def _warps_are_apart(self) -> bool:
+        shared = [a for a in self.every if a.space == "shared"]
+        both = {a.name for a in self.every if a.space == "global" and a.reads} & self.written
+        if not shared or both or not self._calls_are_harmless(self.expanded.function.body):
+            return False
+        return warps_apart(shared, self.block)
+
+    def _loop_of(self, node: Node) -> Node | None:
+        loop = node.parent
+        while loop is not None and loop.type not in _LOOPS and loop.type != "function_definition":
+            loop = loop.parent
+        return loop if loop is not None and loop.type in _LOOPS else None
 
     def _adjacent(self, node: Node) -> ExcessBarrier | None:
         """A barrier whose nearest barrier before it, in the same block, is separated by private work only."""
@@ -86,10 +135,8 @@ class _Reader:
 
     def _in_reading_loop(self, node: Node) -> ExcessBarrier | None:
         """The only barrier of a loop in which nothing is written that another thread reads there."""
-        loop = node.parent
-        while loop is not None and loop.type not in _LOOPS and loop.type != "function_definition":
-            loop = loop.parent
-        if loop is None or loop.type not in _LOOPS or not self._calls_are_harmless(loop):
+        loop = self._loop_of(node)
+        if loop is None or not self._calls_are_harmless(loop):
             return None
         span = self.tree.span(loop)
         inside = [a for a in self.every if _within(a.span, span)]
@@ -116,9 +163,24 @@ class _Reader:
             if function is None:
                 continue
             name = self.tree.code_of(function).split("<")[0].strip()
-            if name != _BARRIER and not _HARMLESS.fullmatch(name):
+            if name != _BARRIER and not _HARMLESS.fullmatch(name) and not self._keeps_to_itself(name):
                 return False
         return True
+
+    def _keeps_to_itself(self, name: str, depth: int = 0) -> bool:
+        """Whether a function of the file computes from its arguments alone, at most with the lanes of its warp."""
+        found = [f for f in functions_of(self.tree.file) if own_name(self.tree.file, f) == name]
+        return depth < _MAX_DEPTH and bool(found) and all(self._is_closed(f, depth) for f in found)
+
+    def _is_closed(self, function: Function, depth: int) -> bool:
+        tree = self.tree.file
+        head = tree.words(function.declarator.start_byte, function.body.start_byte)
+        body = tree.code_of(function.body)
+        if re.search(r"[*&]", head) or re.search(r"\[|->|\basm\b|__shared__|\bthis\b", body):
+            return False
+        calls = [n for n in walk(function.body) if n.type == "call_expression"]
+        names = [tree.code_of(n.child_by_field_name("function") or n).split("<")[0].strip() for n in calls]
+        return all(_HARMLESS.fullmatch(n) or self._keeps_to_itself(n, depth + 1) for n in names)
 
 
 def _jumps(node: Node) -> bool:
