@@ -72,3 +72,28 @@ __global__ void stamp(Sample* samples, const float* __restrict__ values, int n, 
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) samples[i] = Sample{1.0e-6 * (i + first), values[i]};
 }
+
+struct Wave {
+    float real, imaginary;
+    __device__ void add(float phase) {
+        float s, c;
+        sincosf(phase, &s, &c);  // expect: sfu-bound
+        real += c;
+        imaginary += s;
+    }
+};
+
+// The exact reduction of a huge angle keeps a table in local memory and a double: neither is the program's.
+__global__ void waves(float2* sum, const float* __restrict__ phase, int n, int terms) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    Wave wave{0.0f, 0.0f};
+    float p = phase[i];
+    for (int t = 0; t < terms; ++t) wave.add(p * t);
+    sum[i] = make_float2(wave.real, wave.imaginary);
+}
+
+__global__ void sines(float* out, const float* __restrict__ in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = sinf(in[i]);
+}

@@ -25,6 +25,8 @@ for (int s = 0; s < samples; ++s) {
 
 **Evidence.** `MUFU`, `F2I`, `I2F`, `F2F` and their like in SASS, weighed by their loops, against the clocks of
 every other pipe and of memory.
+Functions in full precision (`sinf`, `powf`) hardly touch the unit: theirs are the instructions on the lines that call
+them in loops, against those of the intrinsics.
 
 **Threshold.** A tenth more clocks than the next resource, every unknown access counted as DRAM traffic; or 60 % of
 them and a gain of 1.5 where what only prepares the arguments goes as well (a precise `expf` is nine instructions);
@@ -49,7 +51,17 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.counted import counted
 from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
 from warplens_tools.micro.common.place import hottest_place
-from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, L1, L2, busy, judge_by_room
+from warplens_tools.micro.common.precise import intrinsic_ratio, precise_calls, precise_indices
+from warplens_tools.micro.common.room import (
+    ARITHMETIC,
+    ARITHMETIC_STALLS,
+    DRAM,
+    ISSUE,
+    L1,
+    L2,
+    busy,
+    judge_by_room,
+)
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
 from warplens_tools.roofline.measured import NEAR_ROOF
@@ -70,6 +82,8 @@ NEAR, AROUND = 0.6, 1.5
 #: What takes a special function's place: a step of a recurrence, or of a polynomial.
 _MULTIPLICATION = Instruction(0, "FMUL", (), ())
 _CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
+#: Speedup in the bounded model from which functions in full precision are reported, and what is seen of them.
+REPORTED, SOFTWARE = 1.3, "instructions of functions in full precision"
 #: Use of the XU pipe, per cent of its peak, below which special functions are not what bounds a launch.
 XU_BUSY = 30.0
 
@@ -89,9 +103,11 @@ def check(view: KernelView) -> Iterator[Finding]:
     every = sum(w for x, w in zip(compiled.instructions, weight, strict=True) if pipe_of(x) == "sfu")
     lead = clocks.get("sfu", 0.0) * share / every / rest if indices else 0.0
     if lead < NEAR:
+        yield from _precise(view, compiled, binary.origin)
         return
     gain = _gain(view, compiled, weight, indices, floor)
     if lead < LEAD and gain.estimate < AROUND:
+        yield from _precise(view, compiled, binary.origin)
         return
     place = hottest_place(view, compiled, flow, indices)
     line = place.line
@@ -123,6 +139,42 @@ def check(view: KernelView) -> Iterator[Finding]:
         gain=gain,
         related=place.related,
     )  # fmt: skip
+
+
+def _precise(view: KernelView, compiled: CompiledKernel, origin: str) -> Iterator[Finding]:
+    indices = precise_indices(view, compiled)
+    ratio = intrinsic_ratio(view, compiled, indices)
+    if not indices or ratio < REPORTED:
+        return
+    place = hottest_place(view, compiled, analyse(compiled.instructions), indices)
+    named = ", ".join(precise_calls(view.text.line_text(place.line or 1)))
+    yield TOOL.finding(
+        view,
+        span=view.line_span(place.line),
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"{named} in full precision takes {len(indices)} instructions in the loops of {view.kernel.name}, for what "
+            "the special-function unit does in one or two each."
+        ),
+        guidance=(
+            "Where an error of some 1e-6 will do, bring the argument near zero and call the intrinsic (__sinf, __cosf, "
+            "__sincosf, __logf, __powf), or compile with -use_fast_math; for equal steps use a recurrence, and move "
+            "what the loop does not change out of it."
+        ),
+        evidence=(
+            Observation("source", "tree-sitter", "functions in full precision", named),
+            Observation("binary", origin, SOFTWARE, float(len(indices))),
+        ),
+        gain=make_gain(ratio, 1.0, ratio),
+        related=place.related,
+    )
+
+
+def judge(view: KernelView, finding: Finding) -> Finding | None:
+    """By the special-function unit where that bounds it; by all arithmetic for what is computed in its place."""
+    software = any(seen.metric == SOFTWARE for seen in finding.evidence)
+    return (_BY_ARITHMETIC if software else _BY_UNIT)(view, finding)
 
 
 def _gain(
@@ -203,16 +255,19 @@ def spot(view: KernelView) -> Iterator[Finding]:
     )
 
 
+_BY_UNIT = judge_by_all(
+    judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
+    judge_by_room(own=("XU",), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
+)
+_BY_ARITHMETIC = judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2))
+
 TOOL = MicroTool(
     code="WL302",
     slug="sfu-bound",
     title="Special functions bound the kernel",
     tiers=("binary",),
-    relevant=("compute",),
+    relevant=("compute", "latency"),
     check=check,
     spot=spot,
-    judge=judge_by_all(
-        judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
-        judge_by_room(own=("XU",), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
-    ),
+    judge=judge,
 )
