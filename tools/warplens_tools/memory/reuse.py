@@ -14,6 +14,7 @@ from warplens_tools.source.affine import Loop
 from warplens_tools.source.arguments import argument_values
 from warplens_tools.source.constants import UNKNOWN_DIM3
 from warplens_tools.source.forms import Form
+from warplens_tools.source.handed import handed_parts
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
@@ -39,6 +40,8 @@ class Sweep(msgspec.Struct, frozen=True):
     bytes: int
     #: Iterations of `outer`; None where the file does not fix them.
     trips: int | None
+    #: A function goes through it part by part; else element by element.
+    parts: bool = False
 
 
 def rereads(view: KernelView) -> list[Reread]:
@@ -101,7 +104,10 @@ def sweeps(view: KernelView) -> list[Sweep]:
 
 def _sweeps(view: KernelView) -> tuple[Sweep, ...]:
     known = argument_values(parse_tree(view.text), view.model, view.kernel)
-    found = [s for a in _global(view) if (s := _sweep(view, a, known)) is not None]
+    extents = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
+    parts = handed_parts(parse_tree(view.text), view.kernel, extents)
+    every = [(a, False) for a in _global(view)] + [(a, True) for a in parts]
+    found = [s for a, part in every if (s := _sweep(view, a, known, part=part)) is not None]
     arrays = {(s.access.name, s.outer.offset): s for s in found}
     total: dict[int, int] = {}
     for sweep in arrays.values():
@@ -109,7 +115,9 @@ def _sweeps(view: KernelView) -> tuple[Sweep, ...]:
     return tuple(s for s in found if total[s.outer.offset] > view.gpu.l2_bytes)
 
 
-def _sweep(view: KernelView, access: ArrayAccess, known: dict[str, int]) -> Sweep | None:
+def _sweep(
+    view: KernelView, access: ArrayAccess, known: dict[str, int], *, part: bool = False
+) -> Sweep | None:
     index, size = access.index, view_element_bytes(view, access.element_type)
     if index is None or size is None or len(access.loops) < 2:
         return None
@@ -118,10 +126,11 @@ def _sweep(view: KernelView, access: ArrayAccess, known: dict[str, int]) -> Swee
     if not outside or not inside or inside[0].offset < outside[-1].offset:
         return None
     elements = [_extent(p, known) for p in inside]
-    if None in elements or not _is_dense(index, inside[-1]):
+    each = _part(index, inside[-1], known) if part else int(_is_dense(index, inside[-1]))
+    if None in elements or not each:
         return None
-    count = math.prod(e for e in elements if e is not None)
-    return Sweep(access, outside[-1], count * size, _trips(outside[-1], known))
+    count = math.prod(e for e in elements if e is not None) * each
+    return Sweep(access, outside[-1], count * size, _trips(outside[-1], known), part)
 
 
 def _moves(index: Form, loop: Loop) -> bool:
@@ -132,6 +141,17 @@ def _is_dense(index: Form, loop: Loop) -> bool:
     """Whether the loop's variable counts elements, so that its bound is the array's extent."""
     step = loop.step
     return step is not None and index.growth(loop.counter) == step
+
+
+def _part(index: Form, loop: Loop, known: dict[str, int]) -> int | None:
+    """Elements from one part that a function is handed to the next, which it is taken to go through."""
+    growth = index.growth(loop.counter)
+    if growth is None or loop.step is None:
+        return None
+    # What the step is made of is in both.
+    same = {s.name: known.get(s.name, 1) for s in (*growth.symbols, *loop.step.symbols)}
+    over, step = growth.evaluate(same), loop.step.evaluate(same)
+    return over // step if over and step and over % step == 0 and over > step else None
 
 
 def _extent(loop: Loop, known: dict[str, int]) -> int | None:

@@ -108,6 +108,10 @@ class _Repeats:
         self.by_span = {w.access.span: w for w in warps}
         self.varying = _varying(self.by_line)
         self.swept = frozenset(s.access.span for s in sweeps(view))
+        for sweep in sweeps(view):
+            # What a function goes through stands on no line of the kernel but that of its call.
+            if sweep.access not in (found := self.by_line.setdefault(sweep.access.span.line, [])):
+                found.append(sweep.access)
 
     def accesses_of(self, instruction: Instruction) -> list[ArrayAccess]:
         """The accesses of its line that it may be."""

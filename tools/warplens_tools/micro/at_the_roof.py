@@ -23,7 +23,8 @@ kind of arithmetic; sectors moved against sectors wanted, per instruction where 
 
 **Threshold.** 90 % of a calibrated roof; of a datasheet's roof, which no kernel reaches, 85 %. Published copies reach
 90 to 93 % of the datasheet's memory rate, and KernelAgent stops at 95 % of what it takes for the limit. At most a
-tenth of the sectors moved for nothing. Without counters nothing is said: a bound is no measurement.
+tenth of the sectors moved for nothing, and no repeated sweep over more than the L2 holds. Without counters nothing
+is said: a bound is no measurement.
 
 **References.** Williams, Waterman and Patterson, "Roofline: An Insightful Visual Performance Model" (2009); Yang,
 Kurth and Williams, "Hierarchical Roofline analysis for GPUs" (2020).
@@ -36,6 +37,7 @@ from collections.abc import Iterator
 from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import CounterEvidence, Observation
 from warplens_tools.finding import Finding
+from warplens_tools.memory.reuse import sweeps
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import kernel_total
 from warplens_tools.roofline.model import LEVELS, Reach, amounts_of, roofline_of
@@ -63,6 +65,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     waste = wasted_sectors(counters)
     if reach.share < enough or (waste is not None and waste > WASTE):
         return
+    if reach.roof == "dram" and sweeps(view):
+        return  # What is brought again and again is not needed as often.
     left = make_gain(1.0, 1.0, max(reach.headroom or 1.0, 1.0))
     moved = reach.roof in LEVELS
     roof = _NAMES.get(reach.roof, f"{reach.roof} arithmetic")

@@ -23,8 +23,9 @@ for (int i = first; i < n; i += stride) {
 }
 ```
 
-**Evidence.** An index that the inner loop moves and the outer one does not, and the extent that the inner
-loop's bound gives the arrays, from constants and from what the launches pass.
+**Evidence.** An index that the inner loop moves and the outer one does not, or a part of an array that the inner loop
+hands to a function which goes through it; and the extent that the inner loop's bound gives the arrays, from constants
+and from what the launches pass.
 
 **Threshold.** The arrays of one sweep exceed the card's L2. Where the file does not fix their extent the
 tool is silent. An L2 hit rate measured at 80 % or more withdraws the finding.
@@ -57,6 +58,8 @@ L2_HITS = 80.0
 
 #: What a sweep that is not repeated saves, the waits for its loads included.
 _SWEPT = ("dram", "l2", "l1 lines", "lsu", "waiting")
+#: What remains to be saved where a part stays in the L1 at best, as it is too long for registers.
+_FROM_AFAR = ("dram", "l2")
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -104,7 +107,8 @@ def _gain(view: KernelView, found: Sequence[Sweep]) -> Gain | None:
     pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
     before = pipes | standing_floor(view, compiled, weight)
     once = min((s.trips for s in found if s.trips), default=2)
-    after = before | {name: before[name] / once for name in _SWEPT if name in before}
+    spared = _FROM_AFAR if any(s.parts for s in found) else _SWEPT
+    after = before | {name: before[name] / once for name in spared if name in before}
     return make_gain(bound_ratio(before, after), 1.0, float(once))
 
 
