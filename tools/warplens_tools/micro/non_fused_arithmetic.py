@@ -51,7 +51,7 @@ from warplens_tools.view import KernelView
 REPORTED = 1.1
 #: Addition to the multiply whose result it may take.
 _MULTIPLIES = {"FADD": "FMUL", "DADD": "DMUL"}
-_APART = re.compile(r"__[fd]mul_rn|__[fd]add_rn")
+_APART = re.compile(r"__[fd](?:mul|add|sub)_r[nzud]")
 _REGISTER = re.compile(r"R\d+")
 
 

@@ -161,8 +161,11 @@ def _clocks(view: KernelView, compiled: CompiledKernel, weight: Sequence[float])
 
 def _lanes(branch: LaneBranch, line: int | None) -> float:
     """Share of the lanes that need an instruction of a line; 1 for lines outside, or shared by the sides."""
-    if line is None or line == branch.condition.end_line:
+    if line is None:
         return 1.0
+    if line == branch.condition.end_line:
+        # `if (c) y = f(x);`: what stands on the line is the side more than the test.
+        return branch.share if branch.then.line == branch.then.end_line == line else 1.0
     if _inside(branch.then, line):
         return branch.share
     if branch.otherwise is not None and _inside(branch.otherwise, line):
