@@ -109,3 +109,14 @@ void run(float *out, const float *in, int n)
     scan_in_steps<<<4096, 512>>>(out, in);
     scan_by_shuffles<<<4096, 512>>>(out, in);
 }
+
+// Waits for atomics in device memory are waits for memory: no second chain hides them.
+__global__ void insert(unsigned *table, unsigned mask, unsigned rows)
+{
+    unsigned r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    unsigned slot = (r * 2654435761u >> 7) & mask;
+    while (atomicCAS(&table[slot], 0xffffffffu, r) != 0xffffffffu) slot = (slot + 1) & mask;
+}
+
+void launch_insert(unsigned *table, unsigned mask) { insert<<<80000, 256>>>(table, mask, 20480000); }

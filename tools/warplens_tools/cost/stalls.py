@@ -80,7 +80,9 @@ def loop_pass(
     inside = [compiled.instructions[i] for i in indices]
     weights = [TRIPS_PER_LEVEL ** (flow.depths[i] - loop.depth) for i in indices]
     spent = waits(inside, view.gpu, memory)
-    from_memory = [space_of(x) in ("global", "generic") and is_load(x) for x in inside]
+    from_memory = [
+        space_of(x) in ("global", "generic") and (is_load(x) or x.opcode in ("ATOM", "ATOMG")) for x in inside
+    ]
     at_barrier = [x.opcode == "BAR" for x in inside]
     shares = [
         sum(b for b, counts in zip(spent.blamed, group, strict=True) if counts)

@@ -36,6 +36,10 @@ from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.launches import dynamic_shared_bytes
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_occupancy
+from warplens_tools.source.expanded import constants_of
+from warplens_tools.source.model import LaunchSite
+from warplens_tools.source.tree import parse_tree
+from warplens_tools.text import Span
 from warplens_tools.view import KernelView
 
 
@@ -53,7 +57,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     yield TOOL.finding(
         view,
         span=(
-            sites[0].span
+            _asked(view, sites[0])
             if sites and 2 * dynamic > shared
             else arrays[0].span
             if len(arrays) == 1
@@ -73,6 +77,14 @@ def check(view: KernelView) -> Iterator[Finding]:
         gain=found.gain,
         related=tuple(RelatedSpan(a.span, f"{a.name} takes shared memory") for a in arrays[1:]),
     )
+
+
+def _asked(view: KernelView, site: LaunchSite) -> Span:
+    """Where the amount that a launch asks for is written: the declaration of the name it gives, else the launch."""
+    tree = parse_tree(view.text)
+    name, at = site.shared.strip(), view.text.offset(site.span.line, site.span.column)
+    found = constants_of(tree).binding(name, at) if name.isidentifier() else None
+    return site.span if found is None or found.value is None else tree.text_span(*found.declaration)
 
 
 TOOL = MicroTool(
