@@ -79,13 +79,13 @@ def _judged(heard: Heard, gpu: Gpu, settings: MeasureSettings) -> tuple[State, s
 
 
 def _timing(record: TimingRecord, heard: Heard, settings: MeasureSettings) -> Timing:
-    """One timing; how far the control is from the kernel that it is counts as noise."""
+    """One timing; how far the control is from the kernel that it is counts as noise beside the timing's own."""
     timing = timing_of(record, settings)
     for other in heard.control.timings if heard.control is not None else ():
         if other.cache == record.cache and len(other.candidate) >= 2:
             apart = timing_of(other, settings).speedup
-            noise = max(timing.noise, abs(apart.low - 1), abs(apart.high - 1))
-            timing = msgspec.structs.replace(timing, noise=noise)
+            distance = max(abs(apart.low - 1), abs(apart.high - 1))
+            timing = msgspec.structs.replace(timing, noise=timing.noise + distance)
     return timing
 
 

@@ -57,9 +57,8 @@ struct Difference {
     bool coarse = false;               // within their bounds, but rounded more coarsely than the baseline's
     bool as_floats = false;            // of unknown type, unequal, but within the bound when read as floats
 
-    bool lowered(double allowed) const {
-        return wrong + coarse && !(beyond || stray || nan || scale || blind || as_floats) && relative < allowed;
-    }
+    // All that is wrong is explained by an allowed lower precision.
+    bool lowered() const { return wrong + coarse && !(beyond || stray || nan || scale || blind || as_floats); }
     bool right() const { return !wrong && !stray && !nan && !scale && !blind && !coarse; }
     void merge(const Difference& other);
 };

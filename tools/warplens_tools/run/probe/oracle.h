@@ -84,7 +84,7 @@ class Oracle {
     void learn_variants();
     void set_length(double seconds);
     std::string place(std::size_t block, std::size_t offset) const;
-    Outcome judge(const Difference& d, const Expected& e, const Stretch& s, double lowered) const;
+    Outcome judge(const Difference& d, const Expected& e, const Stretch& s, bool lowered) const;
 
     const Job& job_;
     const Launch& baseline_;

@@ -149,7 +149,7 @@ Bound bound_of(const Expected& e, std::size_t i, double value, const Tolerance& 
     // the rounding of a 16-bit result hides what its arithmetic lost
     const bool learned = !e.pools.empty() && !result;
     bound.coarse = learned ? kCoarse * (unit * s.magnitude + s.noise) + least : INFINITY;
-    bound.lowered = t.lowered > 0 ? bound.within + t.lowered * s.magnitude : 0;
+    bound.lowered = t.lowered > 0 ? bound.within + 4 * t.lowered * s.magnitude : 0;
     // one of R+ and R- jumped, so B is half of it
     bound.jump = e.pools.empty() ? 0 : 4.0 * e.pools[pool_of(value)].jump;
     return bound;

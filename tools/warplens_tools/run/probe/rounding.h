@@ -24,8 +24,8 @@
 // Beside the bound of each result stands the precision of all: at most one in ten may be further off than
 // 16 (u max(|R|, A) + max(B, spread)) + 8 u C, or the candidate rounds more coarsely than the baseline does.
 //
-// Where a lower precision is allowed, a result may be off by what rounding every term it was summed from to it can
-// do, lowered * max(|R|, A), beyond its bound; all of them together, by their norm, by less than lowered.
+// Where a lower precision is allowed, a result may be off by 4 l max(|R|, A) beyond its bound, l the relative error of
+// a term: four standard deviations of the terms' roundings, or their common cut. On inputs of few bits it may not.
 #pragma once
 
 #include "compare.h"

@@ -15,11 +15,11 @@ std::string Oracle::place(std::size_t block, std::size_t offset) const {
     return "an allocation of " + std::to_string(b.bytes) + " bytes at byte " + std::to_string(offset);
 }
 
-Outcome Oracle::judge(const Difference& d, const Expected& e, const Stretch& s, double lowered) const {
+Outcome Oracle::judge(const Difference& d, const Expected& e, const Stretch& s, bool lowered) const {
     Outcome outcome;
     outcome.difference = d;
     if (d.right()) return outcome;
-    if (e.repeats && d.lowered(lowered)) {
+    if (e.repeats && lowered && d.lowered()) {
         outcome.lowered = true;
         return outcome;
     }
@@ -64,7 +64,7 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
         return worst;
     }
     bool differs_only_outside = true;
-    const double lowered = lowers_ && !c.variant.shortened() ? tolerance_.lowered : 0;
+    const bool lowered = lowers_ && !c.variant.shortened();
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         const Stretch& s = stretches_[i];
         const std::size_t first = memory_.blocks[s.block].first_chunk + s.offset / kChunk;
