@@ -20,7 +20,8 @@ const int pitch = 1024;                        // rows begin on a cache line (cu
 out[y * pitch + x] = 2.0f * in[y * pitch + x];
 ```
 
-**Evidence.** Byte addresses of the lanes, with the offsets and pitches that the file fixes. Counters tell the
+**Evidence.** Byte addresses of the lanes, with the offsets and pitches that the file fixes; of rows that data chooses,
+where such rows begin in a sector, whichever they are. Counters tell the
 sectors moved over the fewest possible on the line: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** A quarter more sectors than the wanted bytes fill, on more than half of what the kernel
@@ -36,12 +37,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.cost.gain import make_gain
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
+from warplens_tools.memory.rows import rows
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_sectors
-from warplens_tools.micro.common.overfetch import REPORTED, is_compiled, observations, sector_gain
+from warplens_tools.micro.common.overfetch import (
+    REPORTED,
+    global_indices_on,
+    is_compiled,
+    observations,
+    sector_gain,
+)
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL
+from warplens_tools.source.accesses import ArrayAccess
 from warplens_tools.view import KernelView
 
 _EXCESS = 1.25
@@ -52,6 +62,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     every = [w for w in warp_accesses(view) if is_compiled(view, w)]
     found = [w for w in every if _is_misaligned(w) and not _has_aligned_sibling(w, every)]
     if not found or 2 * _sectors(found) <= _sectors(every):
+        yield from _of_rows(view, every)
         return
     worst = max(found, key=lambda w: (len(w.access.loops), w.overfetch))
     text, name = view.text.slice(worst.access.span), worst.access.name
@@ -74,6 +85,45 @@ def check(view: KernelView) -> Iterator[Finding]:
     )
 
 
+def _of_rows(view: KernelView, every: Sequence[WarpAccess]) -> Iterator[Finding]:
+    """Rows that data chooses, where they are most of what the kernel moves."""
+    compiled, binary = view.evidence.worst, view.evidence.binary
+    found = [r for r in rows(view) if r.length >= view.gpu.limits.sector_bytes and r.overfetch >= _EXCESS]
+    if not found or compiled is None or binary is None:
+        return
+    worst = max(found, key=lambda r: (len(r.access.loops), r.overfetch))
+    own = _weight(worst.access) * worst.count
+    others = _sectors([w for w in every if w.access.span != worst.access.span])
+    loads = global_indices_on(view, compiled, worst.access.span.line)
+    if own * worst.sectors <= others or not loads or view.bottleneck.bound == "compute":
+        return
+    text, name = view.text.slice(worst.access.span), worst.access.name
+    ratio = (own * worst.sectors + others) / (own * worst.least + others)
+    padded = worst.pitch % view.gpu.limits.sector_bytes == 0
+    yield TOOL.finding(
+        view,
+        span=worst.access.span,
+        severity="warning",
+        confidence="medium",
+        message=(
+            f"{text} reads rows of {worst.length} bytes that do not begin where a sector begins: each takes "
+            f"{worst.sectors:.3g} sectors instead of {worst.least}, whichever rows the data asks for."
+        ),
+        guidance=(
+            f"Put the first row of {name} on a 128-byte boundary: pad what stands before it."
+            if padded
+            else f"Pad the rows of {name} to a multiple of 32 bytes, and begin the first on such a boundary."
+        ),
+        evidence=(
+            Observation(
+                "source", "tree-sitter", "sectors per row", round(worst.sectors, 2), "", float(worst.least)
+            ),
+            Observation("binary", binary.origin, "global accesses on the line", float(len(loads))),
+        ),
+        gain=make_gain(ratio, 1.0, worst.overfetch),
+    )
+
+
 def _is_misaligned(warp: WarpAccess) -> bool:
     long = warp.wanted >= 32 and warp.stride is not None and abs(warp.stride) == warp.wanted / 32
     return long and not warp.aligned and _EXCESS <= warp.overfetch <= REPORTED and warp.sectors > warp.least
@@ -84,7 +134,11 @@ def _has_aligned_sibling(warp: WarpAccess, every: Sequence[WarpAccess]) -> bool:
 
 
 def _sectors(found: Sequence[WarpAccess]) -> float:
-    return sum(w.sectors * TRIPS_PER_LEVEL ** len(w.access.loops) for w in found)
+    return sum(w.sectors * _weight(w.access) for w in found)
+
+
+def _weight(access: ArrayAccess) -> float:
+    return TRIPS_PER_LEVEL ** len(access.loops)
 
 
 def _gain(view: KernelView, found: Sequence[WarpAccess]) -> Gain | None:

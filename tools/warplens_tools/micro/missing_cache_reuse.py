@@ -50,7 +50,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.hidden_reuse import hidden_rereads
 from warplens_tools.memory.reuse import Reread, rereads
-from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.memory.traffic import dram_floor, global_traffic
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
@@ -93,6 +93,8 @@ def check(view: KernelView) -> Iterator[Finding]:
     if not found:
         yield from _hidden(view, compiled)
         return
+    if _only_broadcasts(view, compiled, found):
+        return
     depth = max(len(r.access.loops) for r in found)
     found = [r for r in found if len(r.access.loops) == depth]
     gain = _gain(view, compiled, found)
@@ -118,6 +120,14 @@ def check(view: KernelView) -> Iterator[Finding]:
         gain=gain,
         index_query="sgemm shared memory tile register blocking",
     )
+
+
+def _only_broadcasts(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -> bool:
+    """Whether all lanes read one element, a sector a request, beside accesses whose traffic is not known: a tile may
+    then save nothing of what takes the time."""
+    weight = weights(analyse(compiled.instructions))
+    uniform = all(r.access.index is not None and r.access.index.uniform for r in found)
+    return uniform and not global_traffic(compiled, weight, view).known
 
 
 def _hidden(view: KernelView, compiled: CompiledKernel) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from warplens_tools.source.affine import FormReader, Loop
 from warplens_tools.source.constants import UNKNOWN_DIM3, Dim3
-from warplens_tools.source.expanded import KernelTree, kernel_tree
+from warplens_tools.source.expanded import kernel_tree
 from warplens_tools.source.forms import Form
 from warplens_tools.source.model import ArrayDeclaration, Kernel, Parameter
 from warplens_tools.source.pointers import Pointer, PointerReader, Space
@@ -64,9 +64,12 @@ def accesses(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tu
 
 def _accesses(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[ArrayAccess, ...]:
     expanded = kernel_tree(tree, kernel)
-    if expanded is None:
-        return ()
-    reader = _AccessReader(expanded, kernel, block)
+    return accesses_read_by(FormReader(expanded, block), kernel) if expanded is not None else ()
+
+
+def accesses_read_by(forms: FormReader, kernel: Kernel) -> tuple[ArrayAccess, ...]:
+    """As `accesses`, with indices as `forms` reads them."""
+    expanded, reader = forms.kernel, _AccessReader(forms, kernel)
     captured = expanded.tree.captures(_PATTERN, expanded.function.body)
     nodes = sorted(
         (n for found in captured.values() for n in found), key=lambda n: (n.start_byte, -n.end_byte)
@@ -75,11 +78,11 @@ def _accesses(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[ArrayAcces
 
 
 class _AccessReader:
-    def __init__(self, expanded: KernelTree, kernel: Kernel, block: Dim3) -> None:
-        self.tree = expanded.tree
-        self.forms = FormReader(expanded, block)
-        self.pointers = PointerReader(kernel, self.forms)
-        self.body = expanded.function.body
+    def __init__(self, forms: FormReader, kernel: Kernel) -> None:
+        self.tree = forms.tree
+        self.forms = forms
+        self.pointers = PointerReader(kernel, forms)
+        self.body = forms.kernel.function.body
 
     def access(self, node: Node) -> ArrayAccess | None:
         """The access that a node makes; None where it makes none."""

@@ -19,8 +19,8 @@ from warplens_tools.source.arithmetic import combine, substituted
 from warplens_tools.source.bindings import Binding, changes, is_set_once
 from warplens_tools.source.constants import Dim3
 from warplens_tools.source.expanded import KernelTree
-from warplens_tools.source.expression import TYPE_BYTES
 from warplens_tools.source.forms import Form, Symbol
+from warplens_tools.source.records import element_bytes
 from warplens_tools.source.stepping import condition_of, initialised, is_initializer, stepping_loop
 from warplens_tools.source.tree import walk
 from warplens_tools.text import Span
@@ -175,7 +175,7 @@ class FormReader:
     def size(self, node: Node) -> Form | None:
         """`sizeof(float)`"""
         inside = self.tree.code_of(node).removeprefix("sizeof").strip().removeprefix("(").removesuffix(")")
-        known = TYPE_BYTES.get(" ".join(inside.split()))
+        known = element_bytes(self.tree.file, " ".join(inside.split()))
         return forms.number(known) if known is not None else None
 
     def name(self, node: Node) -> Form | None:

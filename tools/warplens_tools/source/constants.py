@@ -91,6 +91,11 @@ class Constants:
     def _name(self, name: str, at: int, depth: int) -> int | None:
         if depth > _MAX_DEPTH:
             return None
+        if name.startswith("sizeof "):
+            # Layouts rest on constants in turn, so the room that reads them cannot be imported before this one.
+            from warplens_tools.source.records import element_bytes
+
+            return element_bytes(self.tree.file, name.removeprefix("sizeof "))
         if "::" in name:
             return self._qualified(name, at, depth)
         if self.is_bound(name, at):

@@ -195,13 +195,18 @@ class _Evaluator:
         if name in ("true", "false"):
             return int(name == "true")
         if name == "sizeof":
-            return TYPE_BYTES.get(" ".join(self.group().split()))
+            return self.size(" ".join(self.group().split()))
         if name == "static_cast":
             return self.static_cast()
         if self.peek() != "(":
             return self.lookup(name)
         arguments = self.group()
         return self.called(name, arguments)
+
+    def size(self, name: str) -> int | None:
+        """Of a built-in, or of a struct of the file, which is looked up as `sizeof Name`."""
+        known = TYPE_BYTES.get(name)
+        return self.lookup(f"sizeof {name}") if known is None and name.isidentifier() else known
 
     def static_cast(self) -> int | None:
         self.take("<")
