@@ -20,6 +20,15 @@ __global__ void in_shares(Series s, Sample by)
     }
 }
 
+__global__ void from_a_pointer(const float *in, float *out, int n)
+{
+    const int per = n / (gridDim.x * blockDim.x);
+    const float *mine = in + (size_t)(blockIdx.x * blockDim.x + threadIdx.x) * per;
+    float sum = 0.0f;
+    for (int k = 0; k < per; ++k) sum += mine[k]; // expect: per-thread-chunks
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
 __global__ void in_turn(Series s, Sample by)
 {
     const int workers = gridDim.x * blockDim.x;
@@ -30,5 +39,6 @@ int main()
 {
     Series s{nullptr, nullptr, 48'000'000};
     in_shares<<<1056, 256>>>(s, 3);
+    from_a_pointer<<<1056, 256>>>(nullptr, nullptr, 1 << 28);
     in_turn<<<1056, 256>>>(s, 3);
 }

@@ -63,7 +63,13 @@ def _is_chunk(warp: WarpAccess) -> bool:
         return False
     inner = loops[-1]
     starts_apart = inner.first is not None and not inner.first.uniform
-    return starts_apart or bool(index.coefficient("threadIdx.x"))
+    return starts_apart or bool(index.coefficient("threadIdx.x")) or _is_share(index.growth("threadIdx.x"))
+
+
+def _is_share(apart: Form | None) -> bool:
+    """Whether lanes are as far apart as a problem over the number of threads: `n / (gridDim.x * blockDim.x)`."""
+    divided = [s for s in (apart.symbols if apart is not None else ()) if s.operation == "/"]
+    return any(x.kind == "grid size" for s in divided for x in s.operands[1].symbols)
 
 
 def _is_field(warp: WarpAccess) -> bool:
