@@ -50,6 +50,8 @@ from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.float_literals import REWRITE
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.routines import with_routines
+from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.literals import DoubleUse, double_uses
 from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
@@ -134,10 +136,12 @@ def _from_binary(
     place = hottest_place(view, compiled, flow, doubles)
     detail = f": {len(doubles)} double instructions" + (f", {in_loop} of them in loops" if in_loop else "")
     found = _finding(view, uses, place, seen, "high", detail)
-    weight = weights(flow)
-    floor = dram_floor(compiled, weight, view)
+    weight = with_routines(compiled.instructions, flow, weights(flow))
+    floor = dram_floor(compiled, weights(flow), view)
     gain = replacement_gain(compiled.instructions, weight, _as_float, view.gpu, floor)
-    severity = found.severity if gain.estimate >= REPORTED else "information"
+    pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
+    hidden = gain.estimate < REPORTED and max(floor.values(), default=0.0) >= max(pipes.values())
+    severity = "information" if hidden else found.severity
     return msgspec.structs.replace(found, gain=gain, severity=severity)
 
 

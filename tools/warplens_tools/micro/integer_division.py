@@ -51,6 +51,7 @@ from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM
 from warplens_tools.sass.attribution import kernel_line, weights, written_line
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.sass.routines import body_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.source.divisions import Division, called_divisions, helper_divisions, runtime_divisions
 from warplens_tools.source.tree import parse_tree
@@ -158,24 +159,12 @@ def _entry_end(compiled: CompiledKernel) -> int:
 
 
 def _divides(compiled: CompiledKernel, target: int | None) -> bool:
-    return any(is_reciprocal(compiled.instructions[i]) for i in _body_of(compiled, target))
-
-
-def _body_of(compiled: CompiledKernel, target: int | None) -> list[int]:
-    """Indices of the routine that begins at an address, up to its return."""
-    found: list[int] = []
-    for i, x in enumerate(compiled.instructions):
-        if target is None or x.address < target:
-            continue
-        found.append(i)
-        if x.opcode == "RET" and not x.predicate:
-            break
-    return found
+    return any(is_reciprocal(compiled.instructions[i]) for i in body_of(compiled.instructions, target))
 
 
 def _routine(compiled: CompiledKernel, sites: Sequence[Site]) -> list[int]:
     targets = {compiled.instructions[i].target for s in sites for i in s.calls}
-    return sorted({i for target in targets for i in _body_of(compiled, target)})
+    return sorted({i for target in targets for i in body_of(compiled.instructions, target)})
 
 
 def _ratio(view: KernelView, compiled: CompiledKernel, sites: Sequence[Site]) -> tuple[float, bool]:
@@ -184,7 +173,7 @@ def _ratio(view: KernelView, compiled: CompiledKernel, sites: Sequence[Site]) ->
     weight = weights(flow)
     gone = {i for s in sites for i in s.indices}
     for call in (i for s in sites for i in s.calls):
-        body = _body_of(compiled, compiled.instructions[call].target)
+        body = body_of(compiled.instructions, compiled.instructions[call].target)
         gone.update(body)
         for i in body:
             weight[i] += LONG_SHARE * weight[call]

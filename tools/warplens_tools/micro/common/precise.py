@@ -27,10 +27,16 @@ def precise_calls(text: str) -> tuple[str, ...]:
 
 
 def precise_indices(view: KernelView, compiled: CompiledKernel) -> list[int]:
-    """Arithmetic in loops on the lines that call such functions, without what only huge angles take."""
+    """Arithmetic in loops on the lines that call such functions, without what only huge angles take.
+
+    Where a line computes in double, that is another cause.
+    """
     flow = analyse(compiled.instructions)
     lines = [written_line(x, view.model.path) for x in compiled.instructions]
-    calling = {n for n in set(lines) if n is not None and precise_calls(view.text.line_text(n))}
+    double = {
+        lines[i] for i, x in enumerate(compiled.instructions) if pipe_of(x) == "fp64" and i not in flow.rare
+    }
+    calling = {n for n in set(lines) - double if n is not None and precise_calls(view.text.line_text(n))}
     return [
         i
         for i, x in enumerate(compiled.instructions)
