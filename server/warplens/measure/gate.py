@@ -85,6 +85,7 @@ def _timing(record: TimingRecord, heard: Heard, settings: MeasureSettings) -> Ti
         if other.cache == record.cache and len(other.candidate) >= 2:
             apart = timing_of(other, settings).speedup
             distance = max(abs(apart.low - 1), abs(apart.high - 1))
+            distance = max(distance, settings.child_noise if heard.children else 0.0)
             timing = msgspec.structs.replace(timing, noise=timing.noise + distance)
     return timing
 

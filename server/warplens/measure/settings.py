@@ -32,6 +32,9 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Gains below this are called "same" whatever the interval says: the same machine code loaded twice
     #: differs by up to half of it (where its instructions and the module lie), beyond its intervals.
     smallest_gain: float = 0.01
+    #: How far the same code, loaded anew, may be from itself where a kernel launches kernels: up to a quarter, as
+    #: seen on an H200 (`tests/gpu/programs/child_kernels.cu`).
+    child_noise: float = 0.25
     #: Which launch of the heaviest shape is visited, from 0, where there are as many: the first ones often
     #: work on memory that is still all zeros.
     launch: int = 2

@@ -76,6 +76,8 @@ class Heard(msgspec.Struct, frozen=True):
     opened: Opened
     #: The same of the control, where there is one.
     control: ResultRecord | None = None
+    #: Whether the kernel launches others.
+    children: bool = False
 
 
 class Visits:
@@ -158,7 +160,7 @@ class Visits:
     def _heard(self, result: ResultRecord) -> Heard:
         if self._opened is None or self._baseline is None:
             raise InputError("the probe spoke of a candidate before it knew the kernel")
-        return Heard(result, self._baseline, self._opened, self._control)
+        return Heard(result, self._baseline, self._opened, self._control, self._place.from_events)
 
     def _visit(
         self,

@@ -112,9 +112,9 @@ def test_nothing_is_judged_where_it_is_not_right(
 
 
 def test_how_far_it_is_from_itself_is_noise(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
-    def state(control: ResultRecord) -> tuple[str, float]:
+    def state(control: ResultRecord, children: bool = False) -> tuple[str, float]:
         answer(monkeypatch, control)
-        (one, _) = judge(visits)
+        one = msgspec.structs.replace(judge(visits)[0], children=children)
         judged = verdict_of(
             one,
             gpu=load_architecture("sm_90"),
@@ -129,3 +129,5 @@ def test_how_far_it_is_from_itself_is_noise(visits: Visits, monkeypatch: pytest.
     said, noise = state(recorded("slow"))
     assert said == "same"
     assert noise > 0.1
+    # a kernel that launches others is never so near to itself
+    assert state(recorded("geometry"), children=True)[1] > SETTINGS.child_noise
