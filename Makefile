@@ -78,11 +78,14 @@ bench: toolchain
 	$(PY) -m tests.bench.bench_lsp --json docs/benchmarks/language_server.json
 	$(PY) -m tests.index.bench --baselines --out docs/benchmarks/index.json
 	$(PY) tests/planted/evaluate.py --tier binary --json docs/benchmarks/planted.json
+	$(PY) tests/planted/evaluate.py --tier counters --json docs/benchmarks/planted_counters.json
 	$(PY) tests/bench/judge_arithmetic.py --json docs/benchmarks/judge_arithmetic.json
 
 bench-gpu: toolchain
 	$(PY) tests/bench/bench_optimize.py --candidates 32 --seconds 60 --json docs/benchmarks/optimize.json
 	$(PY) tests/bench/bench_profile.py > docs/benchmarks/profile.json
+	$(PY) tests/planted/evaluate.py --gpu --json docs/benchmarks/planted_card.json
+	$(PY) -m tests.bench.bench_costs --json docs/benchmarks/costs.json > /dev/null
 	$(PY) tests/bench/judge.py
 
 # Files derived from definitions; a test fails when they are stale.
