@@ -38,8 +38,45 @@ __global__ void together(const float *in, const int *first, float *out, int rows
     }
 }
 
+// A window of its own for each thread: the loop moves the index by whole rows.
+__global__ void windows(const float *in, float *out, int steps, int pitch)
+{
+    __shared__ float ring[8][256];
+    const int t = threadIdx.x, at = blockIdx.x * 256 + t;
+    for (int w = 0; w < 8; ++w) ring[w][t] = 0.0f;
+    float sum = 0.0f, most = 0.0f;
+    for (int s = 0; s < steps; ++s) {
+        const float x = in[size_t(s) * pitch + at];
+        sum += x - ring[s % 8][t];
+        ring[s % 8][t] = x;
+        __syncthreads(); // expect: excess-barriers
+        most = fmaxf(most, sum);
+    }
+    out[at] = most;
+}
+
+// As above, but each thread looks at its neighbour's.
+__global__ void neighbours(const float *in, float *out, int steps, int pitch)
+{
+    __shared__ float ring[8][256];
+    const int t = threadIdx.x, at = blockIdx.x * 256 + t;
+    for (int w = 0; w < 8; ++w) ring[w][t] = 0.0f;
+    float sum = 0.0f, most = 0.0f;
+    for (int s = 0; s < steps; ++s) {
+        const float x = in[size_t(s) * pitch + at];
+        ring[s % 8][t] = x;
+        __syncthreads();
+        sum += x - ring[(s + 1) % 8][(t + 1) % 256];
+        __syncthreads();
+        most = fmaxf(most, sum);
+    }
+    out[at] = most;
+}
+
 int main()
 {
+    windows<<<1056, 256>>>(nullptr, nullptr, 1 << 10, 1056 * 256);
+    neighbours<<<1056, 256>>>(nullptr, nullptr, 1 << 10, 1056 * 256);
     apart<<<264, 256>>>(nullptr, nullptr, nullptr, 1 << 20);
     together<<<264, 256>>>(nullptr, nullptr, nullptr, 1 << 20);
 }

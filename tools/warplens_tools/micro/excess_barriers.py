@@ -1,8 +1,8 @@
 """excess-barriers
 
 **What.** A `__syncthreads()` that orders nothing: no thread accesses, between it and the barrier before it,
-anything that another thread writes; or it stands in a loop that only reads shared memory; or each warp shares memory
-with itself alone, where `__syncwarp()` does as much.
+anything that another thread writes; or it stands in a loop that only reads shared memory; or each thread or
+warp shares memory with itself alone, where nothing or `__syncwarp()` does as much.
 
 **Why it costs.** Every warp of the block waits for the slowest one, and the loads of the next iteration
 cannot start before. In an inner loop that is one wait per multiply-add.
@@ -55,6 +55,8 @@ from warplens_tools.view import KernelView
 #: Clocks a block waits at a barrier even if its warps arrive together. Microbenchmarks of sm_70 to sm_90
 #: measure 15 to 30.
 BARRIER_CLOCKS = 20.0
+#: Kinds that say with whom memory is shared, not where the barrier stands.
+_PRIVATE = ("thread", "warp")
 
 
 def check(view: KernelView) -> Iterator[Finding]:
@@ -67,7 +69,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     yield TOOL.finding(
         view,
         span=worst.span,
-        severity="information" if worst.kind == "warp" and worst.other == worst.span else "warning",
+        severity="information" if worst.kind in _PRIVATE and worst.other == worst.span else "warning",
         confidence="high",
         message=_message(worst),
         guidance=_guidance(worst),
@@ -87,13 +89,15 @@ def _message(worst: ExcessBarrier) -> str:
         return (
             "This barrier orders nothing: since the one before it no thread accesses what another one writes."
         )
+    if worst.kind == "thread":
+        return f"This barrier orders nothing: each thread keeps to its own elements of {names}."
     if worst.kind == "warp":
         return f"This barrier makes warps wait that share nothing: each keeps to its own part of {names}."
     return f"This barrier orders nothing: its loop only reads {names or 'what the threads share'}."
 
 
 def _guidance(worst: ExcessBarrier) -> str:
-    if worst.kind == "adjacent":
+    if worst.kind in ("adjacent", "thread"):
         return "Remove it."
     if worst.kind == "warp":
         return (

@@ -14,6 +14,7 @@ from warplens_tools.source.accesses import ArrayAccess, accesses, escaping
 from warplens_tools.source.callees import own_name
 from warplens_tools.source.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.source.expanded import KernelTree, functions_of, kernel_tree
+from warplens_tools.source.forms import Form, Monomial
 from warplens_tools.source.functions import Function
 from warplens_tools.source.model import Kernel
 from warplens_tools.source.tree import SourceTree, walk
@@ -38,11 +39,11 @@ class ExcessBarrier(msgspec.Struct, frozen=True):
     span: Span
     #: "adjacent": nothing another thread sees is accessed since the barrier before it. "reads": its loop only
     #: reads what threads share, so one barrier after the loop does as much. "warp": each warp shares memory with
-    #: itself alone, so a barrier of the warp does as much.
+    #: itself alone, so a barrier of the warp does as much. "thread": each thread does.
     kind: str
     #: The barrier before it, or the loop; the barrier itself where there is neither.
     other: Span
-    #: Arrays that the loop reads, for kind "reads".
+    #: Arrays that the loop reads, or the shared ones, for kinds "reads", "warp" and "thread".
     names: tuple[str, ...] = ()
 
 
@@ -73,21 +74,48 @@ def _is_barrier(tree: SourceTree, node: Node) -> bool:
     return re.fullmatch(rf"{_BARRIER}\s*\(\s*\)\s*;", tree.code_of(node)) is not None
 
 
-def warps_apart(every: Sequence[ArrayAccess], block: Dim3) -> bool:
-    """Whether no element of a shared array is accessed by threads of two warps; False where that is not known."""
+def apart(every: Sequence[ArrayAccess], block: Dim3) -> str:
+    """ "thread" where no element of a shared array is accessed by two threads, "warp" where none is by threads of two
+    warps; "" where neither is known, and for blocks of one warp, which waits for no other."""
     if None in block or math.prod(n or 0 for n in block) <= _WARP:
+        return ""
+    if _are_apart(every, block, 1):
+        return "thread"
+    return "warp" if _are_apart(every, block, _WARP) else ""
+
+
+def _are_apart(every: Sequence[ArrayAccess], block: Dim3, group: int) -> bool:
+    """Whether groups of that many threads keep to elements of their own.
+
+    What else than the thread moves an index (a loop, a parameter) moves it by whole multiples of `period`: where the
+    remainders differ the elements do.
+    """
+    if any(a.atomic or a.index is None for a in every):
         return False
+    indices = [(a.name, a.index) for a in every if a.index is not None]
+    period = {name: math.gcd(*(_period(f) for n, f in indices if n == name)) for name, _ in indices}
     x, y, z = (n or 1 for n in block)
     owner: dict[tuple[str, int], int] = {}
-    for access in every:
-        if access.atomic or access.index is None or any(s.kind not in _OWN for s in access.index.symbols):
-            return False
+    for name, index in indices:
+        own = Form(tuple(t for t in index.terms if _is_of_thread(t)))
         for n in range(x * y * z):
             values = {"threadIdx.x": n % x, "threadIdx.y": n // x % y, "threadIdx.z": n // (x * y)}
-            at = access.index.evaluate(values)
-            if at is None or owner.setdefault((access.name, at), n // _WARP) != n // _WARP:
+            at = own.evaluate(values)
+            if at is None:
+                return False
+            place = at % period[name] if period[name] else at
+            if owner.setdefault((name, place), n // group) != n // group:
                 return False
     return True
+
+
+def _period(index: Form) -> int:
+    """Greatest common divisor of what all but the thread moves an index by; 0 where nothing else does."""
+    return math.gcd(*(factor for symbols, factor in index.terms if not _is_of_thread((symbols, factor))))
+
+
+def _is_of_thread(term: tuple[Monomial, int]) -> bool:
+    return all(s.kind in _OWN for s in Form((term,)).symbols)
 
 
 class _Reader:
@@ -100,21 +128,23 @@ class _Reader:
         return self._adjacent(node) or self._in_reading_loop(node) or self._of_warp(node)
 
     def _of_warp(self, node: Node) -> ExcessBarrier | None:
-        """A barrier in a kernel whose warps share no memory with each other."""
-        if not self._warps_are_apart:
+        """A barrier in a kernel whose warps, or threads, share no memory with each other."""
+        kind = self._sharing
+        if not kind:
             return None
         loop = self._loop_of(node)
         names = tuple(dict.fromkeys(a.name for a in self.every if a.space == "shared"))
         span = self.tree.span(node)
-        return ExcessBarrier(span, "warp", self.tree.span(loop) if loop is not None else span, names)
+        return ExcessBarrier(span, kind, self.tree.span(loop) if loop is not None else span, names)
 
     @functools.cached_property
-    def _warps_are_apart(self) -> bool:
+    def _sharing(self) -> str:
+        """ "thread" or "warp": what keeps its memory to itself; "" where neither is known to."""
         shared = [a for a in self.every if a.space == "shared"]
         both = {a.name for a in self.every if a.space == "global" and a.reads} & self.written
         if not shared or both or not self._calls_are_harmless(self.expanded.function.body):
-            return False
-        return warps_apart(shared, self.block)
+            return ""
+        return apart(shared, self.block)
 
     def _loop_of(self, node: Node) -> Node | None:
         loop = node.parent
