@@ -92,3 +92,70 @@ __global__ void times_vector(float *__restrict__ out, const __half2 *__restrict_
     for (int m = 16; m; m >>= 1) sum += __shfl_xor_sync(~0u, sum, m);
     if (threadIdx.x % 32 == 0) out[row] = sum;
 }
+
+// The tiles are widened on their way into shared memory.
+template <bool scaled>
+__device__ __forceinline__ void widen(const __half2 *from, float (*tile)[64], int pitch, float scale)
+{
+    for (int n = 0; n < 2; ++n) {
+        const int i = threadIdx.x + 256 * n;
+        const float2 two = __half22float2(from[size_t(i / 32) * pitch + i % 32]);
+        tile[i / 32][i % 32] = scaled ? two.x * scale : two.x;
+        tile[i / 32][32 + i % 32] = scaled ? two.y * scale : two.y;
+    }
+}
+
+__global__ void __launch_bounds__(256) widened_tiles(float *__restrict__ out, const __half2 *__restrict__ left,
+                                                     const __half2 *__restrict__ right, int depth, int pitch)
+{
+    __shared__ float a[16][64], b[16][64];
+    const int column = threadIdx.x % 16, row = threadIdx.x / 16;
+    float sum[4][4] = {};
+    for (int k0 = 0; k0 < depth; k0 += 16) {
+        widen<false>(left + size_t(k0) * pitch + blockIdx.y * 32, a, pitch, 1.0f);
+        widen<false>(right + size_t(k0) * pitch + blockIdx.x * 32, b, pitch, 1.0f);
+        __syncthreads();
+        for (int k = 0; k < 16; ++k) {
+            const float4 y = *reinterpret_cast<const float4 *>(&b[k][4 * column]);
+            const float4 x = *reinterpret_cast<const float4 *>(&a[k][4 * row]);
+            const float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+            for (int i = 0; i < 4; ++i)
+                for (int j = 0; j < 4; ++j) sum[i][j] = fmaf(xs[i], ys[j], sum[i][j]);  // expect: tensor-cores-unused
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; ++i)
+        *reinterpret_cast<float4 *>(&out[size_t(blockIdx.y * 64 + 4 * row + i) * pitch + blockIdx.x * 64 + 4 * column]) =
+            make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
+}
+
+// As above, but what is multiplied are no 16-bit values any more.
+__global__ void __launch_bounds__(256) scaled_tiles(float *__restrict__ out, const __half2 *__restrict__ left,
+                                                    const __half2 *__restrict__ right, float scale, int depth, int pitch)
+{
+    __shared__ float a[16][64], b[16][64];
+    const int column = threadIdx.x % 16, row = threadIdx.x / 16;
+    float sum[4][4] = {};
+    for (int k0 = 0; k0 < depth; k0 += 16) {
+        widen<true>(left + size_t(k0) * pitch + blockIdx.y * 32, a, pitch, scale);
+        widen<false>(right + size_t(k0) * pitch + blockIdx.x * 32, b, pitch, 1.0f);
+        __syncthreads();
+        for (int k = 0; k < 16; ++k) {
+            const float4 y = *reinterpret_cast<const float4 *>(&b[k][4 * column]);
+            const float4 x = *reinterpret_cast<const float4 *>(&a[k][4 * row]);
+            const float xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+            for (int i = 0; i < 4; ++i)
+                for (int j = 0; j < 4; ++j) sum[i][j] = fmaf(xs[i], ys[j], sum[i][j]);
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; ++i)
+        *reinterpret_cast<float4 *>(&out[size_t(blockIdx.y * 64 + 4 * row + i) * pitch + blockIdx.x * 64 + 4 * column]) =
+            make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
+}
+
+void launch_staged(float *out, const __half2 *halves, float scale, int depth, int pitch)
+{
+    widened_tiles<<<dim3(64, 64), 256>>>(out, halves, halves, depth, pitch);
+    scaled_tiles<<<dim3(64, 64), 256>>>(out, halves, halves, scale, depth, pitch);
+}

@@ -21,11 +21,12 @@ wmma::load_matrix_sync(right, &b[0][column], 64);
 wmma::mma_sync(sum, left, right, sum);         // or a CuTe tiled MMA
 ```
 
-**Evidence.** In SASS, multiply-adds of two 16-bit values that their loop loads, and no tensor instruction in the
-kernel. They belong to matrices where values meet several others each, as in a tile held in registers, or where
-the source shows it: a loop in which two shared arrays of 16-bit floating point are read at indices that its counter
-moves, or two global ones of which one is read by rows and the other by columns. Counters tell how busy arithmetic
-and issue were, and what warps stalled on: they confirm the finding, bound its gain, or withdraw it.
+**Evidence.** In SASS, multiply-adds of two 16-bit values that their loop loads, or that the kernel widened when it
+stored them into shared memory, and no tensor instruction in it. They belong to matrices where values meet several
+others each, as in a tile held in registers, or where the source shows it: a loop in which two shared arrays of
+16-bit floating point are read at indices that its counter moves, or two global ones of which one is read by rows
+and the other by columns. Counters tell how busy arithmetic and issue were, and what warps stalled on: they confirm
+the finding, bound its gain, or withdraw it.
 
 **Threshold.** A fifth of the kernel's time in the bounded model: a product that waits for memory is not reported.
 Products of `float` are left alone, as TF32 would drop 13 bits of them.

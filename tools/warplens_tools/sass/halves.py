@@ -1,7 +1,8 @@
 """Products of two 16-bit floating-point values that a loop loads: what matrix instructions would multiply.
 
 A value comes from a load of shared or global memory, is widened (`HADD2.F32` for half; a shift by 16 bits, `PRMT` or a
-mask for bfloat16) or stays packed, and is multiplied by another such value.
+mask for bfloat16) or stays packed, and is multiplied by another such value. It may be widened on its way into shared
+memory: where a kernel stores nothing else there, what it loads from there are such values.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import msgspec
 
 from warplens_tools.evidence import Instruction
 from warplens_tools.sass.flow import Flow, Loop
-from warplens_tools.sass.pipes import is_load, space_of
+from warplens_tools.sass.pipes import access_bytes, is_load, is_store, space_of
 from warplens_tools.sass.registers import registers_of
 
 _WIDE_PRODUCTS, _PACKED_PRODUCTS = frozenset({"FFMA", "FMUL"}), frozenset({"HFMA2", "HMUL2"})
@@ -25,6 +26,7 @@ class _Value(msgspec.Struct, frozen=True):
     """What a register holds of a load: as loaded, or one element of it, widened by the instruction `made`."""
 
     load: int
+    #: Negative where it was loaded wide.
     made: int
     wide: bool
 
@@ -49,11 +51,38 @@ class Products(msgspec.Struct, frozen=True):
 def half_products(instructions: Sequence[Instruction], flow: Flow) -> list[Products]:
     """The products of every loop that holds no other and multiplies such values, in address order."""
     inner = [x for x in flow.loops if not any(y is not x and y.blocks < x.blocks for y in flow.loops)]
-    found = [_in_loop(instructions, flow, loop) for loop in inner]
+    staged = stages_widened(instructions)
+    found = [_in_loop(instructions, flow, loop, staged) for loop in inner]
     return [p for p in found if p.products]
 
 
-def _in_loop(instructions: Sequence[Instruction], flow: Flow, loop: Loop) -> Products:
+def stages_widened(instructions: Sequence[Instruction]) -> bool:
+    """Whether shared memory gets widened 16-bit values, and beside them at most zeros."""
+    held: dict[str, _Value] = {}
+    stored: set[str] = set()
+    for _ in range(2):  # Twice: what a loop loads may be stored in its next iteration.
+        stored = set()
+        for i, x in enumerate(instructions):
+            if space_of(x) == "shared" and not is_load(x):
+                stored.add(_stored(x, held))
+            _follow(i, x, held)
+    return "widened" in stored and stored <= {"widened", "zero"}
+
+
+def _stored(x: Instruction, held: dict[str, _Value]) -> str:
+    """ "widened", "zero", or "other": what an instruction puts into shared memory."""
+    if not is_store(x) or len(x.operands) != 2:
+        return "other"
+    first = _register(x.operands[1])
+    if first == "RZ":
+        return "zero"
+    if not first[1:].isdigit():
+        return "other"
+    names = [f"R{int(first[1:]) + n}" for n in range(max(access_bytes(x) // 4, 1))]
+    return "widened" if all(n in held and held[n].wide for n in names) else "other"
+
+
+def _in_loop(instructions: Sequence[Instruction], flow: Flow, loop: Loop, staged: bool) -> Products:
     indices = flow.instructions_of(loop)
     held: dict[str, _Value] = {}
     pairs: dict[int, tuple[_Value, _Value]] = {}
@@ -62,12 +91,12 @@ def _in_loop(instructions: Sequence[Instruction], flow: Flow, loop: Loop) -> Pro
             pair = _product(instructions[i], held)
             if pair is not None:
                 pairs[i] = pair
-            _follow(i, instructions[i], held)
+            _follow(i, instructions[i], held, staged)
     values = {v for pair in pairs.values() for v in pair}
     return Products(
         tuple(sorted(pairs)),
         tuple(sorted({v.load for v in values})),
-        tuple(sorted({v.made for v in values if v.wide})),
+        tuple(sorted({v.made for v in values if v.wide and v.made >= 0})),
         len({(v.load, v.made) for v in values}),
     )
 
@@ -82,12 +111,14 @@ def _product(x: Instruction, held: dict[str, _Value]) -> tuple[_Value, _Value] |
     return a, b
 
 
-def _follow(i: int, x: Instruction, held: dict[str, _Value]) -> None:
+def _follow(i: int, x: Instruction, held: dict[str, _Value], staged: bool = False) -> None:
     written, _ = registers_of(x)
     source = next((held[r] for o in x.operands[1:] if (r := _register(o)) in held), None)
     for name in written:
         held.pop(name, None)
-    if is_load(x) and space_of(x) in ("shared", "global", "generic"):
+    if staged and is_load(x) and space_of(x) == "shared":
+        held.update({name: _Value(i, -1 - n, True) for n, name in enumerate(sorted(written))})
+    elif is_load(x) and space_of(x) in ("shared", "global", "generic"):
         held.update({name: _Value(i, i + n, False) for n, name in enumerate(sorted(written))})
     elif source is not None and not source.wide:
         if _widens(x):
