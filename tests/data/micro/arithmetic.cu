@@ -63,3 +63,26 @@ __global__ void horner(float *__restrict__ out, const float *__restrict__ in, in
     for (int k = 0; k < terms; ++k) y = y * x + 0.5f;
     out[i] = y;
 }
+
+// The dividend has a high word, so that the routine for 64 bits is called each time; 16 neighbours read one word.
+struct Buckets {
+    unsigned long long count;
+    __device__ unsigned long long operator()(unsigned long long hash) const { return hash % count; }  // expect: integer-division
+};
+
+__global__ void lowest_bucket(unsigned *__restrict__ where, const unsigned *__restrict__ packed, int n, Buckets buckets)
+{
+    const int at = blockIdx.x * 256 + threadIdx.x;
+    if (at >= n) return;
+    unsigned long long best = ~0ull;
+    int found = 0;
+#pragma unroll 4
+    for (int j = 0; j < 12; ++j) {
+        const int word = 2 * (at + j) >> 5;
+        const unsigned long long low = __funnelshift_r(packed[word], packed[word + 1], 2 * (at + j));
+        const unsigned long long hash = (low | (unsigned long long)packed[word + 2] << 32) * 0x7fb5d329728ea185ull;
+        const unsigned long long bucket = buckets(hash ^ hash >> 27);
+        if (bucket < best) { best = bucket; found = j; }
+    }
+    where[at] = at + found;
+}

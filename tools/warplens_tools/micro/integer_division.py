@@ -60,8 +60,8 @@ from warplens_tools.view import KernelView
 
 #: Speedup in the bounded model from which divisions are reported.
 REPORTED = 1.1
-#: Executions of the routine for 64 bits per division that may take it: it is entered where a high word is not zero,
-#: which nothing but the values decides.
+#: Executions of the routine for 64 bits per division that has a short path of 32 bits beside it: it is entered where a
+#: high word is not zero, which nothing but the values decides. Without the short path every division enters it.
 LONG_SHARE = 0.5
 #: Instructions of a division by a constant over those of one by a variable (about 5 of 20).
 CONSTANT_SHARE = 0.25
@@ -172,11 +172,11 @@ def _ratio(view: KernelView, compiled: CompiledKernel, sites: Sequence[Site]) ->
     flow = analyse(compiled.instructions)
     weight = weights(flow)
     gone = {i for s in sites for i in s.indices}
-    for call in (i for s in sites for i in s.calls):
+    for call, share in ((i, _long_share(compiled, s)) for s in sites for i in s.calls):
         body = body_of(compiled.instructions, compiled.instructions[call].target)
         gone.update(body)
         for i in body:
-            weight[i] += LONG_SHARE * weight[call]
+            weight[i] += share * weight[call]
     after = [w * (CONSTANT_SHARE if i in gone else 1.0) for i, w in enumerate(weight)]
     before, later = (pipe_cycles(compiled.instructions, w, view.gpu) for w in (weight, after))
     floor = cautious_floor(view, compiled, weights(flow))
@@ -185,6 +185,10 @@ def _ratio(view: KernelView, compiled: CompiledKernel, sites: Sequence[Site]) ->
         return ratio, True
     floor = hopeful_floor(view, compiled, weights(flow))
     return bound_ratio(before | floor, later | floor), False
+
+
+def _long_share(compiled: CompiledKernel, site: Site) -> float:
+    return LONG_SHARE if any(is_reciprocal(compiled.instructions[i]) for i in site.indices) else 1.0
 
 
 def _written(view: KernelView, site: Site) -> tuple[Division, ...]:

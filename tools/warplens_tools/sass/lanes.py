@@ -37,6 +37,9 @@ class Atom(msgspec.Struct, frozen=True):
 
 Atoms = Mapping[str, Atom]
 _SIGN_BIT = 31
+#: Why a quotient is not known of which a warp yet has a few values only, as neighbouring lanes have the same.
+FEW_QUOTIENTS = "a division leaves a warp a few values, of which an unknown part decides"
+_FEW = 4
 
 
 class Opaque(msgspec.Struct, frozen=True):
@@ -202,7 +205,11 @@ def shift_right(a: Value, bits: int, atoms: Atoms, fresh: Fresh, *, arithmetic: 
         return add(per_lane([signed(n) >> bits for n in numbers]), fresh(multiple >> bits, natural))
     if all(n < multiple for n in numbers):
         return fresh(1, natural)
-    return Opaque("a division mixes the lane's own part with an unknown one", mixed=True)
+    signs = [signed(n) for n in numbers]
+    few = (max(signs) - min(signs)) >> bits < _FEW
+    return Opaque(
+        FEW_QUOTIENTS if few else "a division mixes the lane's own part with an unknown one", mixed=True
+    )
 
 
 def bitwise(operands: Sequence[Value], operation: Callable[..., int], atoms: Atoms, fresh: Fresh) -> Held:

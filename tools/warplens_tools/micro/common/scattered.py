@@ -23,6 +23,7 @@ from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
 from warplens_tools.sass.banks import wavefronts
 from warplens_tools.sass.flow import Flow, analyse
+from warplens_tools.sass.lanes import FEW_QUOTIENTS
 from warplens_tools.sass.pipes import access_bytes, is_load
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.sass.varying import lane_dependent
@@ -113,7 +114,7 @@ def _of_line(
             groups.setdefault((cause, sectors, stride), []).append(i)
         elif _SYMBOLIC.search(pattern.form):
             groups.setdefault((_plain(load=load), 32, None), []).append(i)
-        elif walks and not pattern.form and i in differing:
+        elif walks and not pattern.form and i in differing and not pattern.why.endswith(FEW_QUOTIENTS):
             groups.setdefault(("chunk", 32, None), []).append(i)
     return [
         Scattered(
