@@ -34,11 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import wasteful_read
+from warplens_tools.micro.common.counted import counted_finding, wasteful_read
 from warplens_tools.micro.common.measured import judge_by_sectors
 from warplens_tools.micro.common.overfetch import (
     global_indices_on,
@@ -126,11 +125,10 @@ def spot(view: KernelView) -> Iterator[Finding]:
     found = wasteful_read(view, "chunk")
     if found is None:
         return
-    yield TOOL.finding(
+    yield counted_finding(
         view,
-        span=view.line_span(found.line),
-        severity="warning",
-        confidence="high",
+        TOOL,
+        found,
         message=(
             f"Each thread walks a stretch of its own: this line's loads take {found.ratio:.1f} times the sectors that "
             "hold what the lanes want."
@@ -139,8 +137,6 @@ def spot(view: KernelView) -> Iterator[Finding]:
             "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so "
             "that the lanes of a warp read neighbours in every iteration."
         ),
-        evidence=found.evidence,
-        gain=make_gain(found.ratio, 1.0, found.ratio),
     )
 
 

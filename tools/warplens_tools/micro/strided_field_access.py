@@ -34,11 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.finding import Finding
 from warplens_tools.memory.coalescing import WarpAccess
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import wasteful_read
+from warplens_tools.micro.common.counted import counted_finding, wasteful_read
 from warplens_tools.micro.common.measured import judge_by_sectors
 from warplens_tools.micro.common.overfetch import sector_finding, uncoalesced
 from warplens_tools.micro.common.scattered import scattered_finding
@@ -88,11 +87,10 @@ def spot(view: KernelView) -> Iterator[Finding]:
     found = wasteful_read(view, "field")
     if found is None:
         return
-    yield TOOL.finding(
+    yield counted_finding(
         view,
-        span=view.line_span(found.line),
-        severity="warning",
-        confidence="high",
+        TOOL,
+        found,
         message=(
             f"The lanes of this line read {found.ratio:.1f} times the sectors they need, one part of each: fields of "
             "a struct lie between."
@@ -101,8 +99,6 @@ def spot(view: KernelView) -> Iterator[Finding]:
             "Keep each field in an array of its own (structure of arrays), or load the whole struct at once as a "
             "vector where all of it is used."
         ),
-        evidence=found.evidence,
-        gain=make_gain(found.ratio, 1.0, found.ratio),
     )
 
 

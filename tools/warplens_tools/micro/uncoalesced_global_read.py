@@ -39,10 +39,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import wasteful_read
+from warplens_tools.micro.common.counted import counted_finding, wasteful_read
 from warplens_tools.micro.common.measured import judge_by_sectors
 from warplens_tools.micro.common.overfetch import lane_words, sector_finding, uncoalesced
 from warplens_tools.micro.common.scattered import scattered_finding
@@ -90,18 +89,15 @@ def spot(view: KernelView) -> Iterator[Finding]:
     found = wasteful_read(view, "read")
     if found is None:
         return
-    yield TOOL.finding(
+    yield counted_finding(
         view,
-        span=view.line_span(found.line),
-        severity="warning",
-        confidence="high",
+        TOOL,
+        found,
         message=f"The loads of this line take {found.ratio:.1f} times the sectors that hold what the lanes want.",
         guidance=(
             "Let neighbouring lanes read neighbouring elements: run threadIdx.x along the inner extent of what is "
             "read, or bring a tile in by rows through shared memory and read it by columns from there."
         ),
-        evidence=found.evidence,
-        gain=make_gain(found.ratio, 1.0, found.ratio),
     )
 
 

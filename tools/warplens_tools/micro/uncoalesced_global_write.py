@@ -36,10 +36,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import wasteful_line
+from warplens_tools.micro.common.counted import counted_finding, wasteful_line
 from warplens_tools.micro.common.measured import judge_by_stored_sectors
 from warplens_tools.micro.common.overfetch import lane_words, sector_finding, uncoalesced
 from warplens_tools.micro.common.scattered import scattered_finding
@@ -83,18 +82,15 @@ def spot(view: KernelView) -> Iterator[Finding]:
     found = wasteful_line(view, names.GLOBAL_SECTORS, "global", stores=True)
     if found is None:
         return
-    yield TOOL.finding(
+    yield counted_finding(
         view,
-        span=view.line_span(found.line),
-        severity="warning",
-        confidence="high",
+        TOOL,
+        found,
         message=f"The stores of this line take {found.ratio:.1f} times the sectors that hold what the lanes write.",
         guidance=(
             "Exchange the elements through a shared tile (padded by one column) so that neighbouring lanes write "
             "neighbouring elements, or choose the layout to match its writer."
         ),
-        evidence=found.evidence,
-        gain=make_gain(found.ratio, 1.0, found.ratio),
     )
 
 

@@ -13,7 +13,10 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.collect.match import same_code
+from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import CounterEvidence, Instruction, Observation
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import is_store, space_of
 from warplens_tools.sass.varying import gathering
@@ -159,3 +162,19 @@ def executed_share(found: Counted, indices: Sequence[int]) -> float:
     """Part of the executed instructions that these are, 0 to 1."""
     every = found.total(names.PER_INSTRUCTION[0])
     return found.total(names.PER_INSTRUCTION[0], indices) / every if every else 0.0
+
+
+def counted_finding(
+    view: KernelView, tool: MicroTool, found: Wasteful, *, message: str, guidance: str
+) -> Finding:
+    """What was counted of a line, as a warning: its waste is what removing it gains at most."""
+    return tool.finding(
+        view,
+        span=view.line_span(found.line),
+        severity="warning",
+        confidence="high",
+        message=message,
+        guidance=guidance,
+        evidence=found.evidence,
+        gain=make_gain(found.ratio, 1.0, found.ratio),
+    )
