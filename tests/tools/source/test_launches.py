@@ -129,3 +129,25 @@ def test_spans_cut_out_the_configuration() -> None:
     assert text.slice(site.grid_span) == "4 * 2"
     assert text.slice(site.block_span) == "dim3(3)"
     assert text.slice(site.span).endswith(">>>(a)")
+
+
+@pytest.mark.parametrize(
+    ("using", "value"),
+    [
+        ("using namespace shop;", (128, 1, 1)),
+        ("using namespace other::shop;", (128, 1, 1)),
+        ("using namespace store;", (None, 1, 1)),
+        ("", (None, 1, 1)),
+    ],
+)
+def test_a_namespace_in_use_gives_its_constants(using: str, value: tuple[int | None, int, int]) -> None:
+    text = SourceText(
+        "#define TWICE(a) (2 * (a))\n"
+        "namespace shop { constexpr int kItems = TWICE(64 * 128); __global__ void k(float* a) {} }\n"
+        "namespace twice { constexpr int kShelves = 4; }\nnamespace again { constexpr int kShelves = 8; }\n"
+        f"void host(float* a) {{\n  {using} using namespace twice;\n"
+        "  k<<<kItems / 128, 128>>>(a);\n  k<<<kShelves, 128>>>(a);\n}\n"
+    )
+    items, shelves = parse(text, "k.cu").launches
+    assert items.grid_value == value
+    assert shelves.grid_value[0] is None

@@ -22,6 +22,9 @@ Dim3 = tuple[int | None, int | None, int | None]
 UNKNOWN_DIM3: Dim3 = (None, None, None)
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+#: The namespace whose body begins where a text ends; a `using namespace`. Of nested ones, the innermost name.
+_NAMESPACE = re.compile(r"\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*\{?\s*$")
+_USING = re.compile(r"\busing\s+namespace\s+(?:\w+\s*::\s*|::\s*)*(\w+)\s*;")
 _MAX_DEPTH = 12
 _INTEGERS = frozenset({"const", "constexpr", "plain"})
 
@@ -105,7 +108,18 @@ class Constants:
             if found.kind == "plain" and not is_set_once(self.tree, found):
                 return None
             return self.value(found.value, found.value_at, depth)
-        return self.outer[0]._name(name, self.outer[1], depth) if self.outer else None
+        return self.outer[0]._name(name, self.outer[1], depth) if self.outer else self._used(name, at, depth)
+
+    def _used(self, name: str, at: int, depth: int) -> int | None:
+        """A member of a namespace that a `using namespace` before it brings in; known as a qualified name is."""
+        found = [b for b in self.scopes().by_name.get(name, ()) if not b.local]
+        if len(found) != 1:
+            return None
+        before = self.tree.masked.code[:at].decode("ascii")
+        opened = _NAMESPACE.search(before[: found[0].scope_start])
+        if opened is None or opened[1] not in _USING.findall(before):
+            return None
+        return self._qualified(f"::{name}", at, depth)
 
     def _qualified(self, name: str, at: int, depth: int) -> int | None:
         """A member of a class or namespace: known only where the last name is declared once."""
