@@ -8,7 +8,6 @@ warp uses it while the sector is still in a cache: `rest` says which.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from warplens_tools.evidence import Tier
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.memory.address_evidence import pattern_of
+from warplens_tools.memory.footprint import Footprint, filled_sectors, footprint, merged, stride_of
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.banks import warp_lanes, wavefronts
 from warplens_tools.source.accesses import ArrayAccess, accesses
@@ -104,13 +104,13 @@ class _Place(msgspec.Struct, frozen=True):
 def warp_accesses(view: KernelView) -> list[WarpAccess]:
     """The global accesses of the kernel whose addresses are known well enough, in text order."""
     block = block_extents(view.kernel, view.model)
-    known = argument_values(parse_tree(view.text), view.model, view.kernel) | _grid_values(view)
     tree = parse_tree(view.text)
+    known = argument_values(tree, view.model, view.kernel) | _grid_values(view)
     types = tuple(sorted(template_arguments(view).items()))
     sites = (block, tuple(sorted(known.items())), types, view.gpu.limits, view.gpu.costs)
     key = ("warp accesses", view.kernel.span, view.kernel.name, *sites)
-    found = tree.remembered(key, lambda: _warp_accesses(view, block, known))
     every = tree.remembered(("global accesses", *key[1:]), lambda: _global_accesses(view, block))
+    found = tree.remembered(key, lambda: _warp_accesses(view, every, block, known))
     return _as_compiled(view, found, every)
 
 
@@ -178,11 +178,13 @@ def _passes(limits: Limits, pattern: AddressPattern) -> int:
 
 
 def _warp_accesses(
-    view: KernelView, block: tuple[int, int, int] | None, known: dict[str, int]
+    view: KernelView,
+    every: Sequence[ArrayAccess],
+    block: tuple[int, int, int] | None,
+    known: dict[str, int],
 ) -> tuple[WarpAccess, ...]:
     tree = parse_tree(view.text)
-    found = accesses(tree, view.kernel, block or UNKNOWN_DIM3)
-    places = [p for a in found if a.space == "global" and (p := _place(tree, view, a)) is not None]
+    places = [p for a in every if (p := _place(tree, view, a)) is not None]
     lanes = _Lanes(block or _ROW_BLOCK, known, view.gpu)
     return tuple(w for p in places if (w := lanes.warp_access(p, places)) is not None)
 
@@ -235,7 +237,7 @@ class _Lanes:
         index = place.access.index
         if index is None:
             return None
-        shapes = [self._shape(place, probe) for probe in _PROBES]
+        shapes = [self._footprint(place, probe) for probe in _PROBES]
         if any(s is None for s in shapes):
             return None
         counts = sorted((len(s.sectors), s) for s in shapes if s is not None)
@@ -243,11 +245,11 @@ class _Lanes:
             return None
         return self._described(place, counts[0][1], every)
 
-    def _shape(self, place: _Place, probe: Mapping[str, int]) -> _Shape | None:
+    def _footprint(self, place: _Place, probe: Mapping[str, int]) -> Footprint | None:
         starts = self._elements(place, self._values(place.access.index, probe), self.first)
-        return _shape(starts, place.ranges, self.limits) if starts is not None else None
+        return footprint(starts, place.ranges, self.limits) if starts is not None else None
 
-    def _described(self, place: _Place, shape: _Shape, every: Sequence[_Place]) -> WarpAccess:
+    def _described(self, place: _Place, shape: Footprint, every: Sequence[_Place]) -> WarpAccess:
         least = max(1, math.ceil(shape.wanted / self.limits.sector_bytes))
         used = sum(size for _, size in place.ranges)
         rest: Rest = "nobody"
@@ -255,7 +257,7 @@ class _Lanes:
         dram = float(len(shape.sectors))
         if len(shape.sectors) > least:
             siblings = self._siblings(place, every)
-            union = _merged(p.ranges for p in siblings) if len(siblings) > 1 else place.ranges
+            union = merged(p.ranges for p in siblings) if len(siblings) > 1 else place.ranges
             rest = self._rest(place, shape, siblings)
             apart, left = self._apart(place), self._left(siblings)
             read_too = any(p.access.reads for p in siblings)
@@ -275,7 +277,7 @@ class _Lanes:
             apart=apart,
             passes=wavefronts(shape.starts, min(r[1] for r in place.ranges), self.limits),
             lines=len({s * self.limits.sector_bytes // self.limits.cache_line_bytes for s in shape.sectors}),
-            stride=_stride(shape.starts),
+            stride=stride_of(shape.starts),
             rest=rest,
             dram_sectors=min(dram, len(shape.sectors) * self.fetched),
             aligned=shape.first % self.limits.sector_bytes == 0,
@@ -300,14 +302,14 @@ class _Lanes:
         """This access's share of the sectors that it and its siblings touch together."""
         touched: set[int] = set()
         for sibling in siblings:
-            shape = self._shape(sibling, _PROBES[0])
+            shape = self._footprint(sibling, _PROBES[0])
             touched |= set(shape.sectors) if shape is not None else set()
         if siblings[0].access.reads:
             # Missing sectors come with their neighbours.
             return len({s // self.fetched for s in touched}) * self.fetched / len(siblings)
         return len(touched) / max(1, len(siblings))
 
-    def _rest(self, place: _Place, shape: _Shape, siblings: Sequence[_Place]) -> Rest:
+    def _rest(self, place: _Place, shape: Footprint, siblings: Sequence[_Place]) -> Rest:
         """Who uses what is left of the sectors."""
         index = place.access.index
         values = self._values(index, _PROBES[0])
@@ -322,28 +324,28 @@ class _Lanes:
             for name in names:
                 if name in values and self._moves_inside(place, values, name):
                     return rest
-        covered = _merged(p.ranges for p in siblings)
+        covered = merged(p.ranges for p in siblings)
         whole = sum(size for _, size in covered) >= place.element and place.element > shape.width
         return "fields" if whole else "nobody"
 
-    def _next_warp_shares(self, place: _Place, values: Mapping[str, int], shape: _Shape) -> bool:
+    def _next_warp_shares(self, place: _Place, values: Mapping[str, int], shape: Footprint) -> bool:
         x, y, z = self.block
         size = self.limits.warp_size
         lanes = [(n % x, n // x % y, n // (x * y)) for n in range(size, min(2 * size, x * y * z))]
         starts = self._elements(place, values, lanes) if lanes else None
         if starts is None:
             return False
-        other = _shape(starts, place.ranges, self.limits)
+        other = footprint(starts, place.ranges, self.limits)
         return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
 
     def _left(self, siblings: Sequence[_Place]) -> float:
         """Share of the sectors that the siblings write of which they leave bytes."""
         spans: set[tuple[int, int]] = set()
         for sibling in siblings:
-            shape = self._shape(sibling, _PROBES[0]) if sibling.access.writes else None
+            shape = self._footprint(sibling, _PROBES[0]) if sibling.access.writes else None
             if shape is not None:
                 spans |= {(s + at, s + at + size) for s in shape.starts for at, size in sibling.ranges}
-        filled = _filled(spans, self.limits.sector_bytes)
+        filled = filled_sectors(spans, self.limits.sector_bytes)
         return sum(part < self.limits.sector_bytes for part in filled.values()) / max(1, len(filled))
 
     def _apart(self, place: _Place) -> float:
@@ -356,7 +358,7 @@ class _Lanes:
             starts = self._elements(place, values, every[first : first + size])
             if starts is None:
                 return 1.0
-            touched.append(_shape(starts, place.ranges, self.limits).sectors)
+            touched.append(footprint(starts, place.ranges, self.limits).sectors)
         return len(set().union(*touched)) / sum(map(len, touched))
 
     def _moves_inside(self, place: _Place, values: Mapping[str, int], name: str) -> bool:
@@ -395,50 +397,5 @@ class _Lanes:
 _PLAIN = frozenset({"block", "block size", "grid size", "parameter", "loop"})
 
 
-class _Shape(msgspec.Struct, frozen=True, order=True):
-    """What the lanes of one warp touch."""
-
-    starts: tuple[int, ...]
-    sectors: tuple[int, ...]
-    wanted: int
-    first: int
-    #: Bytes of one lane.
-    width: int
-    #: Sectors of which every byte is wanted.
-    whole: int
-
-
-def _shape(starts: Sequence[int], ranges: Sequence[tuple[int, int]], limits: Limits) -> _Shape:
-    spans = {(s + offset, s + offset + size) for s in starts for offset, size in ranges}
-    sector = limits.sector_bytes
-    sectors = {n for low, high in spans for n in range(low // sector, (high - 1) // sector + 1)}
-    wanted, end = 0, -(2**62)
-    for low, high in sorted(spans):
-        wanted += max(0, high - max(low, end))
-        end = max(end, high)
-    first = min(low for low, _ in spans)
-    width = sum(size for _, size in ranges)
-    whole = sum(part >= sector for part in _filled(spans, sector).values())
-    return _Shape(tuple(starts), tuple(sorted(sectors)), wanted, first, width, whole)
-
-
-def _filled(spans: Iterable[tuple[int, int]], size: int) -> dict[int, int]:
-    """Bytes of each sector that the ranges have."""
-    filled: dict[int, int] = {}
-    for low, high in spans:
-        for n in range(low // size, (high - 1) // size + 1):
-            filled[n] = filled.get(n, 0) + min(high, (n + 1) * size) - max(low, n * size)
-    return filled
-
-
-def _stride(starts: Sequence[int]) -> int | None:
-    steps = {b - a for a, b in itertools.pairwise(starts)}
-    return steps.pop() if len(steps) == 1 else None
-
-
 def _without_constant(form: Form | None) -> tuple[object, ...]:
     return tuple(t for t in form.terms if t[0]) if form is not None else ()
-
-
-def _merged(groups: Iterable[Iterable[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted({r for group in groups for r in group}))

@@ -1,0 +1,59 @@
+"""What the lanes of one warp touch of global memory: sectors, and the bytes that are wanted of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from warplens_tools.arch.gpu import Limits
+
+
+class Footprint(msgspec.Struct, frozen=True, order=True):
+    """What the lanes of one warp touch. Sizes in bytes."""
+
+    #: First byte of each lane's element.
+    starts: tuple[int, ...]
+    sectors: tuple[int, ...]
+    wanted: int
+    first: int
+    #: Bytes of one lane.
+    width: int
+    #: Sectors of which every byte is wanted.
+    whole: int
+
+
+def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]], limits: Limits) -> Footprint:
+    """Of lanes whose elements start there, each taking `ranges` (offset, size) of its element."""
+    spans = {(s + offset, s + offset + size) for s in starts for offset, size in ranges}
+    sector = limits.sector_bytes
+    sectors = {n for low, high in spans for n in range(low // sector, (high - 1) // sector + 1)}
+    wanted, end = 0, -(2**62)
+    for low, high in sorted(spans):
+        wanted += max(0, high - max(low, end))
+        end = max(end, high)
+    first = min(low for low, _ in spans)
+    width = sum(size for _, size in ranges)
+    whole = sum(part >= sector for part in filled_sectors(spans, sector).values())
+    return Footprint(tuple(starts), tuple(sorted(sectors)), wanted, first, width, whole)
+
+
+def filled_sectors(spans: Iterable[tuple[int, int]], size: int) -> dict[int, int]:
+    """Bytes of each sector that the ranges have."""
+    filled: dict[int, int] = {}
+    for low, high in spans:
+        for n in range(low // size, (high - 1) // size + 1):
+            filled[n] = filled.get(n, 0) + min(high, (n + 1) * size) - max(low, n * size)
+    return filled
+
+
+def stride_of(starts: Sequence[int]) -> int | None:
+    """Distance between neighbouring lanes; None where it is not the same for all."""
+    steps = {b - a for a, b in itertools.pairwise(starts)}
+    return steps.pop() if len(steps) == 1 else None
+
+
+def merged(groups: Iterable[Iterable[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:
+    """Every range of the groups once, in order."""
+    return tuple(sorted({r for group in groups for r in group}))
