@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from warplens.service.report import FaultReport, FileReport, FindingReport, KernelReport, Report
+from warplens.service.report import FileReport, FindingReport, KernelReport, Report
+from warplens_tools.collect.sanitizer import Fault
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import LaunchTiming, Observation
 from warplens_tools.text import SourceText
@@ -49,7 +50,7 @@ def _print_file(console: Console, file: FileReport) -> None:
     console.print()
 
 
-def _print_fault(console: Console, fault: FaultReport, path: str) -> None:
+def _print_fault(console: Console, fault: Fault, path: str) -> None:
     head = Text("  ")
     if fault.place is not None:
         elsewhere = "" if fault.place.path == path else f"{fault.place.path}:"

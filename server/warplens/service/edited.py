@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import os
 from pathlib import Path
 
 from warplens.agent.edits import text_hash
-from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
 from warplens.measure.verdict import Candidate
-from warplens.service.optimize import (
-    OpenJudge,
-    OptimizeOptions,
-    allowed_by,
-    inputs_of,
-    open_judge,
-    shown_name,
-)
+from warplens.service.optimize import OpenJudge, OptimizeOptions, inputs_of, open_judge, prove_one
 from warplens.service.service import Service
-from warplens.service.workloads import require_main, workload_of
-from warplens.store.database import data_folder, open_store
+from warplens.service.workloads import require_main
 from warplens_tools.errors import InputError
 from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText, TextEdit
@@ -59,23 +49,7 @@ def prove_edited(
         title=f"the version in {edited.name}",
         text_hash=text_hash(after),
     )
-    workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    allowed = allowed_by(options, inputs.loaded)
-    with (
-        open_store(data_folder(os.environ)) as store,
-        judge(workload, options.kernel, options.arch, allowed) as session,
-    ):
-        return prove(
-            text,
-            candidate,
-            session,
-            store,
-            name=shown_name(inputs),
-            caveat="",
-            limits=inputs.gpu.limits,
-            progress=progress,
-            cancel=cancel,
-        )
+    return prove_one(inputs, text, candidate, options, progress=progress, cancel=cancel, judge=judge)
 
 
 def edits_between(before: SourceText, after: SourceText) -> tuple[TextEdit, ...]:

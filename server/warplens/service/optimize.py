@@ -230,16 +230,43 @@ def prove_fix(
         text_hash=text_hash(after),
         answers=tuple(dict.fromkeys(codes)),
     )
+    return prove_one(
+        inputs,
+        text,
+        candidate,
+        OptimizeOptions(),
+        caveat=fix.caveat,
+        progress=progress,
+        cancel=cancel,
+        judge=judge,
+    )
+
+
+def prove_one(
+    inputs: FileInputs,
+    text: SourceText,
+    candidate: Candidate,
+    options: OptimizeOptions,
+    *,
+    caveat: str = "",
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+    judge: OpenJudge = open_judge,
+) -> OptimizeResult:
+    """Judge one candidate, an edit of `text`, and confirm it if it is faster. Raises as `prove_fix`."""
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    allowed = allowed_by(OptimizeOptions(), inputs.loaded)
-    with open_store(data_folder(os.environ)) as store, judge(workload, name, "", allowed) as session:
+    allowed = allowed_by(options, inputs.loaded)
+    with (
+        open_store(data_folder(os.environ)) as store,
+        judge(workload, candidate.kernel, options.arch, allowed) as session,
+    ):
         return prove(
             text,
             candidate,
             session,
             store,
             name=shown_name(inputs),
-            caveat=fix.caveat,
+            caveat=caveat,
             limits=inputs.gpu.limits,
             progress=progress,
             cancel=cancel,

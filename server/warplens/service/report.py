@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from warplens.service.profile_report import ProfileReport
-from warplens_tools.evidence import LaunchTiming, Observation, SourceLine, TimelineEvidence, Unknown
+from warplens_tools.collect.sanitizer import Fault
+from warplens_tools.evidence import LaunchTiming, Observation, TimelineEvidence, Unknown
 from warplens_tools.finding import BottleneckClass, Confidence, Finding, Gain, Severity, Vote
 from warplens_tools.text import TextEdit
 
@@ -110,22 +111,6 @@ class FindingReport(msgspec.Struct, frozen=True):
     page: str = ""
 
 
-class FaultReport(msgspec.Struct, frozen=True):
-    """What compute-sanitizer reports of a file's program: one kind of fault at one place."""
-
-    tool: str
-    message: str
-    #: The device function; "" for a call of the CUDA API.
-    function: str
-    #: Null where the program carries no line table for it.
-    place: SourceLine | None = None
-    #: A race's other accesses.
-    others: tuple[SourceLine, ...] = ()
-    #: Of the first: the thread, what the address lies in.
-    detail: str = ""
-    count: int = 1
-
-
 class FileReport(msgspec.Struct, frozen=True):
     """One file's kernels and findings."""
 
@@ -137,7 +122,7 @@ class FileReport(msgspec.Struct, frozen=True):
     #: What the file's program did over time; null where it was not traced.
     timeline: TimelineEvidence | None = None
     #: Null where compute-sanitizer was not asked for.
-    faults: tuple[FaultReport, ...] | None = None
+    faults: tuple[Fault, ...] | None = None
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.service.report import FaultReport, FileReport, Report
+from warplens.service.report import FileReport, Report
 from warplens.service.service import Service
 from warplens.service.workloads import require_main, workload_of
 from warplens_tools.arch.gpu import Gpu
@@ -49,7 +49,7 @@ def with_faults(
 
 def _faults(
     service: Service, name: str, progress: Progress, cancel: CancelToken | None
-) -> tuple[tuple[FaultReport, ...] | None, list[Unknown]]:
+) -> tuple[tuple[Fault, ...] | None, list[Unknown]]:
     path = Path(name).absolute()
     loaded = service.settings_for(path)
     toolchain = service.toolchain(loaded.settings)
@@ -66,7 +66,7 @@ def _faults(
         start = start_command(work, built)
         limit = max(120.0, SLOWER * work.time_limit)
         found, unknown = _examined(start, gpu, toolchain, limit, progress, cancel)
-    return tuple(_report(fault, name) for fault in found), unknown
+    return tuple(_on_lines_of(fault, name) for fault in found), unknown
 
 
 def _examined(
@@ -99,15 +99,11 @@ def _examined(
     return found, [*unknown, RACES]
 
 
-def _report(fault: Fault, path: str) -> FaultReport:
-    return FaultReport(
-        tool=fault.tool,
-        message=fault.message,
-        function=fault.function,
+def _on_lines_of(fault: Fault, path: str) -> Fault:
+    return msgspec.structs.replace(
+        fault,
         place=_here(fault.place, path) if fault.place is not None else None,
         others=tuple(_here(place, path) for place in fault.others),
-        detail=fault.detail,
-        count=fault.count,
     )
 
 
