@@ -22,7 +22,7 @@ from warplens_cutlass.settings import IndexSettings, RankingSettings
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.vocabulary import query_words, synonyms
 from warplens_tools.errors import InputError
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 
 if TYPE_CHECKING:
     from warplens_cutlass.search.recognise import CodeFacts

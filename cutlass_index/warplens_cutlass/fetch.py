@@ -14,8 +14,8 @@ from warplens_cutlass.corpus import Corpus, home, register
 from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store.build import BuildReport, build
 from warplens_tools.errors import TimeLimitError, ToolFailedError
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.run import run
 
 WHEEL = "nvidia-cutlass"
 VERSION = "4.2.0.0"

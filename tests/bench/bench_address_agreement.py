@@ -21,19 +21,19 @@ from warplens_tools.analysis import UNCLASSIFIED
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.errors import WarplensError
 from warplens_tools.evidence import KernelEvidence
 from warplens_tools.launches import block_extents
 from warplens_tools.memory.address_evidence import pattern_of
 from warplens_tools.memory.coalescing import warp_accesses
 from warplens_tools.memory.conflicts import conflict_of
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.parse import parse
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.view import KernelView
 
 ROOT = Path(__file__).parents[2]

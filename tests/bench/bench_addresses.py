@@ -22,14 +22,14 @@ import msgspec
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import resolve_toolchain, tool_version
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.parse import parse
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.pipes import is_load
-from warplens_tools.source.model import Kernel
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import resolve_toolchain, tool_version
 
 FOLDER = Path(__file__).parents[1] / "data/addresses"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")

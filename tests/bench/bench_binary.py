@@ -26,8 +26,8 @@ from pathlib import Path
 
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import Toolchain, ToolName, resolve_toolchain, tool_version
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import Toolchain, ToolName, resolve_toolchain, tool_version
 
 ROOT = Path(__file__).parents[2]
 ARCH = "sm_90"

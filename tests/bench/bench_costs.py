@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from warplens_tools.arch.load import driver_version, load_gpu
-from warplens_tools.collect.toolchain import resolve_toolchain, tool_environment, tool_version
+from warplens_tools.toolchain.locate import resolve_toolchain, tool_environment, tool_version
 
 SOURCE = Path(__file__).parent / "costs" / "costs.cu"
 

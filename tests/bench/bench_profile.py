@@ -22,7 +22,7 @@ from pathlib import Path
 
 from warplens_tools.arch.load import driver_version, query_devices
 from warplens_tools.collect.ncu import NcuRequest, collect_counters, ncu_command
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain, tool_version
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain, tool_version
 
 ROOT = Path(__file__).parents[2]
 KERNELS = {

@@ -24,13 +24,13 @@ from typing import Any
 import msgspec
 
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import present_gpus
-from warplens_tools.collect.toolchain import resolve_toolchain, tool_version
 from warplens_tools.errors import WarplensError
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.toolchain.locate import resolve_toolchain, tool_version
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warplens_tools.collect.toolchain import ToolName, resolve_toolchain
 from warplens_tools.run.probe.library import SOURCES
+from warplens_tools.toolchain.locate import ToolName, resolve_toolchain
 
 ROOT = Path(__file__).parents[2]
 CPP = ROOT / "tests/tools/run/cpp"

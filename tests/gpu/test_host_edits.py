@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from warplens.measure.edits import why_outside
+from warplens.measure.build.allowed import why_outside
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit

@@ -15,11 +15,11 @@ import psutil
 import pytest
 
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import CancelledError, InputError, WarplensError
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.gpu_lock import holder
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
@@ -37,7 +37,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(sys.argv[1]).parent))
 from test_judge import ENDLESS, PROGRAMS, START, candidate, workload
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 settings = MeasureSettings(hang_seconds=100, visit_seconds_per_candidate=100)
 with Judge(workload("affine"), settings=settings) as judge:
     judge.baseline()

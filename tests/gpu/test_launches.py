@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import InputError
 from warplens_tools.run.workload import Workload

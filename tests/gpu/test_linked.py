@@ -8,7 +8,7 @@ import pytest
 from tests.gpu.catalogue import catalogue
 
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit

@@ -10,10 +10,10 @@ import pytest
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
 from warplens.service.service import Service
+from warplens_tools.arch.ceilings import repeatability
+from warplens_tools.arch.nvml import gpu_devices, gpu_state
 from warplens_tools.collect.calibrate import calibrate
-from warplens_tools.collect.ceilings import repeatability
-from warplens_tools.collect.nvml import gpu_devices, gpu_state
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]

@@ -9,13 +9,13 @@ import pytest
 from tests.gpu.catalogue import BESIDE, PROGRAMS, Program, catalogue
 
 from warplens.measure.judge import Judge
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
 from warplens_tools.run.build import build_program
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 ALL = catalogue()
 #: Each file once, though it may be started in several ways.

@@ -16,7 +16,7 @@ from warplens_cutlass.store.build import build, remove, update
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.store.status import corpus_status, status
 from warplens_tools.errors import CancelledError, InputError
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 
 
 def names(corpus: Corpus) -> set[str]:

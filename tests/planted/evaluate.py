@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from warplens_tools.arch.load import driver_version, load_gpu
-from warplens_tools.collect.toolchain import resolve_toolchain, tool_version
+from warplens_tools.toolchain.locate import resolve_toolchain, tool_version
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.planted.on_card import OUTSIDE, Rules, Run, ask_rules, names_cause, recorded_rules, time_programs

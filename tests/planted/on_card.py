@@ -18,15 +18,15 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.survey import survey
+from warplens.measure.kernel.survey import survey
 from warplens_tools.collect.cupti import trace_timeline
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import read_recording
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
 from warplens_tools.errors import WarplensError
 from warplens_tools.run.probe.library import probe_library
 from warplens_tools.run.probe.visit import Command
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 #: Seconds for one program, and for one under Nsight Compute.
 PROGRAM_LIMIT, NCU_LIMIT = 60.0, 60.0

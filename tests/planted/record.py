@@ -31,10 +31,10 @@ from warplens_tools.collect.ncu import NcuRequest, collect_counters
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import SUFFIX, write_recording
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import WarplensError
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 
 def convert(reports: Path, into: Path) -> list[str]:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from warplens_tools.analysis import KernelAnalysis, analyse_file
 from warplens_tools.arch.load import load_architecture
+from warplens_tools.cuda.parse import parse
 from warplens_tools.finding import Finding
 from warplens_tools.memo import KernelMemo
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.registry import TOOLS
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 from warplens_tools.view import KernelView
 

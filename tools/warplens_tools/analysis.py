@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.cuda.dependencies import Dependencies
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import KernelEvidence, Tier
 from warplens_tools.finding import SEVERITIES, Bottleneck, Confidence, Finding
 from warplens_tools.memo import Analysed, KernelMemo
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.roofline.classify import classify
-from warplens_tools.source.dependencies import Dependencies
-from warplens_tools.source.model import Kernel, SourceModel
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import SourceText
 from warplens_tools.view import KernelView
 

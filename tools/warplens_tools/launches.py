@@ -6,8 +6,8 @@ import math
 
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.occupancy import Occupancy, occupancy
+from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.evidence import CompiledKernel
-from warplens_tools.source.model import Kernel, LaunchSite, SourceModel
 
 
 def block_size(site: LaunchSite) -> int | None:

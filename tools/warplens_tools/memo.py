@@ -15,11 +15,11 @@ from collections.abc import Iterable
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.cuda.dependencies import Basis, Dependencies
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.parts import Part, PartTexts
+from warplens_tools.cuda.tree import SourceTree
 from warplens_tools.finding import Bottleneck, Finding
-from warplens_tools.source.dependencies import Basis, Dependencies
-from warplens_tools.source.model import Kernel, SourceModel
-from warplens_tools.source.parts import Part, PartTexts
-from warplens_tools.source.tree import SourceTree
 from warplens_tools.text import SourceText, Span
 
 _CAPACITY = 512

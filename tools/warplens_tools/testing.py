@@ -22,6 +22,7 @@ import msgspec
 from warplens_tools.analysis import tiers_present
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
+from warplens_tools.cuda.parse import parse
 from warplens_tools.evidence import (
     TIERS,
     BinaryEvidence,
@@ -32,7 +33,6 @@ from warplens_tools.evidence import (
 )
 from warplens_tools.finding import SEVERITIES, Bottleneck, Finding
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 from warplens_tools.view import KernelView
 

@@ -1,7 +1,7 @@
 """Source text with positions, and edits on it.
 
 One convention everywhere above tree-sitter: lines and columns are 1-based, columns count code points,
-and a span's end is exclusive. Byte offsets stay inside `warplens_tools.source`, UTF-16 units inside
+and a span's end is exclusive. Byte offsets stay inside `warplens_tools.cuda`, UTF-16 units inside
 `warplens.lsp`.
 """
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.evidence import KernelEvidence
 from warplens_tools.finding import Bottleneck
-from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.text import SourceText, Span
 
 

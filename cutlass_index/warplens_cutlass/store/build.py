@@ -28,7 +28,7 @@ from warplens_cutlass.store.load import Loader, count_includers, remove_file, re
 from warplens_cutlass.store.read import read_files
 from warplens_cutlass.store.walk import FoundFile, walk
 from warplens_tools.errors import InputError, TimeLimitError, WarplensError
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 
 
 class BuildReport(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from warplens_cutlass.model import Skipped
 from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store.rows import FileRows, WorkResult, rows_of
 from warplens_cutlass.store.walk import FoundFile
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 
 #: Bytes of source in one unit of work: small enough to balance and to cancel, large enough to be worth a message.
 _BATCH_BYTES = 400_000

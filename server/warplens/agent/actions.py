@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from warplens.agent.edits import text_hash
 from warplens.agent.priors import Cause, expect, masked
-from warplens.agent.template import extract, illegal, launch_geometry
-from warplens.agent.tunable import TunableParameter, edits_for
-from warplens.agent.uses import File, read_file
-from warplens.agent.versions import Geometry, Move, Proposal
+from warplens.agent.versions import Move, Proposal
 from warplens.store.rates import HitRate
 from warplens_tools.arch.gpu import Limits
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Rewrite, Target
-from warplens_tools.source.model import Kernel
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.tunable.constant_uses import File, read_file
+from warplens_tools.tunable.parameter import Geometry, TunableParameter, edits_for
+from warplens_tools.tunable.template import extract, illegal, launch_geometry
 
 #: A value two octaves from the present one is this much less likely to be better than one octave away.
 _PER_OCTAVE = 0.8

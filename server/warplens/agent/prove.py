@@ -8,14 +8,14 @@ import msgspec
 
 from warplens import __version__
 from warplens.agent.edits import text_hash
-from warplens.agent.optimize import JudgeSession
 from warplens.agent.report import Win, proven_by, tried_candidate
 from warplens.agent.result import OptimizeResult
+from warplens.agent.search_loop import JudgeSession
 from warplens.agent.versions import WORKING, speedup_of
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.rates import SubjectKind, Trial, record_trials
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText
 
 

@@ -12,7 +12,7 @@ import math
 import random
 
 from warplens.agent.effects import Effects
-from warplens.agent.settings import SearchSettings
+from warplens.agent.search_settings import SearchSettings
 from warplens.agent.versions import (
     Ask,
     Move,

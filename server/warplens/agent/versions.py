@@ -11,6 +11,7 @@ import msgspec
 from warplens.agent.edits import compose, text_hash
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.tunable.parameter import Geometry
 
 ROOT = "baseline"
 #: States in which a version ran, was right, and was timed.
@@ -57,17 +58,6 @@ class Proposal(msgspec.Struct, frozen=True):
 
     move: Move
     edits: tuple[TextEdit, ...]
-
-
-class Geometry(msgspec.Struct, frozen=True):
-    """Launch geometry a version brings along; None where it is the baseline's."""
-
-    grid: tuple[int, int, int] | None = None
-    block: tuple[int, int, int] | None = None
-    dynamic_shared_bytes: int | None = None
-    #: False where host code computes a new one from what the text does not fix: only the rebuilt program
-    #: knows it.
-    known: bool = True
 
 
 class Space(Protocol):

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from warplens.cli.main import EXIT_CLEAN
+from warplens_tools.arch.ceilings import Calibration, repeatability, save_calibration
 from warplens_tools.collect.calibrate import calibrate as measure
 from warplens_tools.collect.calibrate import device_at, merged
-from warplens_tools.collect.ceilings import Calibration, repeatability, save_calibration
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 
 def calibrate(

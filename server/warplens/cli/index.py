@@ -22,7 +22,7 @@ from warplens_cutlass.store.build import remove as remove_index
 from warplens_cutlass.store.build import update as update_index
 from warplens_cutlass.store.status import CorpusStatus
 from warplens_cutlass.store.status import status as index_status
-from warplens_tools.run.cancel import Progress as Report
+from warplens_tools.process.cancel import Progress as Report
 
 T = TypeVar("T")
 _WORST = 15

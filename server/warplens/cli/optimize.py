@@ -17,7 +17,7 @@ from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.service import Service
-from warplens_tools.run.cancel import Progress, no_progress
+from warplens_tools.process.cancel import Progress, no_progress
 
 Switch = Parameter(negative="")
 

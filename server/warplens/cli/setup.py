@@ -10,9 +10,9 @@ from rich.console import Console
 
 from warplens.cli.main import EXIT_CLEAN
 from warplens_tools.collect.doctor import repair_bundle
-from warplens_tools.collect.managed import install_bundle
-from warplens_tools.collect.toolchain import forget_toolchain, resolve_toolchain
 from warplens_tools.errors import InputError
+from warplens_tools.toolchain.locate import forget_toolchain, resolve_toolchain
+from warplens_tools.toolchain.managed import install_bundle
 
 app = App(
     name="setup", help="Bring what this machine lacks into Warplens' own folder.", help_format="plaintext"

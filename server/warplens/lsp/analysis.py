@@ -19,7 +19,7 @@ from warplens.service.report import FileReport, Report
 from warplens.service.service import CheckOptions
 from warplens_tools.errors import CancelledError, WarplensError
 from warplens_tools.evidence import Unknown
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText
 
 if TYPE_CHECKING:

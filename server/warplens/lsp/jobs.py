@@ -10,7 +10,7 @@ from lsprotocol import types
 from warplens.lsp.progress import JobProgress
 from warplens.lsp.scheduler import Worker
 from warplens_tools.errors import InputError
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 
 if TYPE_CHECKING:
     from warplens.lsp.server import WarplensServer

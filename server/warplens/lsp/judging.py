@@ -10,7 +10,7 @@ import msgspec
 from warplens.lsp.proposals import Offer
 from warplens.service.report import FixReport
 from warplens.service.service import Service
-from warplens_tools.run.cancel import CancelToken, Progress
+from warplens_tools.process.cancel import CancelToken, Progress
 
 
 class Search(msgspec.Struct, frozen=True):

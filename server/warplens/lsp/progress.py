@@ -11,7 +11,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from warplens.lsp.scheduler import cancel_in_background
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 
 if TYPE_CHECKING:
     from warplens.lsp.server import WarplensServer

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 
 T = TypeVar("T")
 

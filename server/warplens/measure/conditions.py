@@ -9,7 +9,7 @@ from statistics import median
 
 from warplens.measure.verdict import Conditions
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.collect.nvml import GpuState, gpu_state
+from warplens_tools.arch.nvml import GpuState, gpu_state
 from warplens_tools.errors import MissingToolError
 
 #: Seconds between two readings: NVML itself refreshes power every 20 to 100 ms.

@@ -9,23 +9,23 @@ from statistics import median
 
 import msgspec
 
-from warplens.measure.builds import Built
+from warplens.measure.build.candidates import Built
 from warplens.measure.conditions import Watch
-from warplens.measure.gate import pooled, verdict_of
-from warplens.measure.program import LOWERED, ROUNDING, ProgramRun, difference, run_program
-from warplens.measure.sanitize import new_reports
-from warplens.measure.session import Opened
-from warplens.measure.shapes import at_shape, keeps_geometry, others_of
-from warplens.measure.survey import survey
-from warplens.measure.target import Target
+from warplens.measure.kernel.gate import pooled, verdict_of
+from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
+from warplens.measure.kernel.survey import survey
+from warplens.measure.kernel.target import Target
+from warplens.measure.kernel.visits import VisitResult, Visits
+from warplens.measure.program.sanitize import new_reports
+from warplens.measure.program.whole import LOWERED, ROUNDING, ProgramRun, difference, run_program
+from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import Interval, State, Verdict
-from warplens.measure.visits import Heard, Visits
 from warplens_tools.errors import CompileError, InputError, TimeLimitError
 from warplens_tools.evidence import Unknown
+from warplens_tools.process.cancel import CancelToken, Progress
 from warplens_tools.run.build import Overlay, start_command
-from warplens_tools.run.cancel import CancelToken, Progress
-from warplens_tools.run.cubin import unit_free_name
 from warplens_tools.run.probe.visit import Command
+from warplens_tools.toolchain.symbols import unit_free_name
 
 
 class ProgramGain(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 def confirm(
-    built: Built, opened: Opened, watch: Watch, progress: Progress, cancel: CancelToken | None
+    built: Built, opened: PreparedWorkload, watch: Watch, progress: Progress, cancel: CancelToken | None
 ) -> Confirmation:
     """Rebuild, compare, measure in fresh processes, run. The card is the caller's. Raises as `Judge.confirm`."""
     session = opened.session
@@ -90,7 +90,7 @@ def confirm(
     return Confirmation(verdict, whole, unknown)
 
 
-def _failed(built: Built, opened: Opened, state: State, reason: str) -> Confirmation:
+def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -> Confirmation:
     return Confirmation(
         Verdict(
             built.candidate.id,
@@ -103,7 +103,12 @@ def _failed(built: Built, opened: Opened, state: State, reason: str) -> Confirma
 
 
 def _whole(
-    built: Built, opened: Opened, new: Command, folder: Path, rounding: float, cancel: CancelToken | None
+    built: Built,
+    opened: PreparedWorkload,
+    new: Command,
+    folder: Path,
+    rounding: float,
+    cancel: CancelToken | None,
 ) -> ProgramGain | tuple[State, str]:
     """The whole program's gain, or how the rebuilt one does not do the same."""
     work, settings = opened.session.workload, opened.session.settings
@@ -121,9 +126,9 @@ def _whole(
 
 def _elsewhere(
     built: Built,
-    opened: Opened,
+    opened: PreparedWorkload,
     folder: Path,
-    verdict: Callable[[Heard], Verdict],
+    verdict: Callable[[VisitResult], Verdict],
     cancel: CancelToken | None,
 ) -> tuple[State, str] | None:
     """What is not right at other launches than the judged one, other shapes, the first, the last; nor slower
@@ -140,7 +145,7 @@ def _elsewhere(
         places += [at_shape(place, other, timed=False) for other in rest]
         places = [*(at_shape(place, s, timed=True) for s in counted), *places[: settings.other_launches]]
     for there in places:
-        heards: list[Heard] = []
+        heards: list[VisitResult] = []
         Visits(there, settings, folder).judge([built.job], heards.append, cancel)
         result = heards[-1].result
         grid = "x".join(map(str, there.target.shape.grid))
@@ -153,10 +158,10 @@ def _elsewhere(
     return None
 
 
-def _fresh(built: Built, opened: Opened, cancel: CancelToken | None) -> list[Heard]:
+def _fresh(built: Built, opened: PreparedWorkload, cancel: CancelToken | None) -> list[VisitResult]:
     """One visit per process; stops at the first that does not find it right."""
     session = opened.session
-    heards: list[Heard] = []
+    heards: list[VisitResult] = []
     for _ in range(session.settings.confirmations):
         visits = Visits(opened.place, session.settings, session.folder)
         visits.judge([built.job], heards.append, cancel)
@@ -165,7 +170,7 @@ def _fresh(built: Built, opened: Opened, cancel: CancelToken | None) -> list[Hea
     return heards
 
 
-def _one(heard: Heard, built: Built, opened: Opened, watch: Watch) -> Verdict:
+def _one(heard: VisitResult, built: Built, opened: PreparedWorkload, watch: Watch) -> Verdict:
     return verdict_of(
         heard,
         gpu=opened.session.gpu,
@@ -177,7 +182,7 @@ def _one(heard: Heard, built: Built, opened: Opened, watch: Watch) -> Verdict:
     )
 
 
-def _verdict(heards: list[Heard], built: Built, opened: Opened, watch: Watch) -> Verdict:
+def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, watch: Watch) -> Verdict:
     each = [_one(heard, built, opened, watch) for heard in heards]
     odd = next((v for v in each if v.state != "faster"), None)
     if odd is not None:

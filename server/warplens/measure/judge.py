@@ -20,27 +20,27 @@ from types import TracebackType
 
 import psutil
 
-from warplens.measure.builds import Builder, Built
+from warplens.measure.build.allowed import why_outside
+from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
-from warplens.measure.device_work import probe_tracer
-from warplens.measure.edits import why_outside
-from warplens.measure.gate import verdict_of
-from warplens.measure.outside import OutsideJudge
-from warplens.measure.program import ProgramRun
-from warplens.measure.session import Baseline, Opened, Session, open_workload
-from warplens.measure.settings import MeasureSettings
-from warplens.measure.shapes import judge_shapes, others_of
-from warplens.measure.target import KernelShare
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.gate import verdict_of
+from warplens.measure.kernel.shapes import judge_shapes, others_of
+from warplens.measure.kernel.target import KernelShare
+from warplens.measure.kernel.visits import VisitResult
+from warplens.measure.program.device_work import probe_tracer
+from warplens.measure.program.outside import OutsideJudge
+from warplens.measure.program.whole import ProgramRun
+from warplens.measure.session import Baseline, PreparedWorkload, Session, open_workload
 from warplens.measure.verdict import Candidate, Verdict
-from warplens.measure.visits import Heard
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import CompiledKernel
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.run.workload import Workload
-from warplens_tools.source.parse import parse
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 __all__ = ["Baseline", "Confirmation", "Judge", "KernelShare", "ProgramGain", "ProgramRun"]
 
@@ -83,7 +83,7 @@ class Judge:
         self._toolchain = toolchain or resolve_toolchain()
         remove_abandoned()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-"))
-        self._opened: Opened | None = None
+        self._opened: PreparedWorkload | None = None
         self._outside: OutsideJudge | None = None
 
     def __enter__(self) -> Judge:
@@ -168,7 +168,7 @@ class Judge:
         with opened.session.card(f"confirming {opened.baseline.kernel}", progress, cancel) as watch:
             return confirm(built[0], opened, watch, progress, cancel)
 
-    def _open(self, progress: Progress, cancel: CancelToken | None) -> Opened:
+    def _open(self, progress: Progress, cancel: CancelToken | None) -> PreparedWorkload:
         if self._opened is None:
             gpu = self._gpu()
             session = Session(
@@ -182,7 +182,7 @@ class Judge:
             self._opened = open_workload(session, self._kernel, progress, cancel)
         return self._opened
 
-    def _changes_host(self, opened: Opened, candidate: Candidate) -> bool:
+    def _changes_host(self, opened: PreparedWorkload, candidate: Candidate) -> bool:
         """Whether a candidate is to be judged from outside; False where it is refused or need not be."""
         if not self.settings.host_edits:
             return False
@@ -194,7 +194,7 @@ class Judge:
         never, host = why_outside(opened.builder.text, text, name, self.workload.source)
         return bool(host) and not never
 
-    def _from_outside(self, opened: Opened) -> OutsideJudge:
+    def _from_outside(self, opened: PreparedWorkload) -> OutsideJudge:
         if self._outside is None:
             library = opened.place.library
             self._outside = OutsideJudge(
@@ -224,7 +224,7 @@ class Judge:
 
     def _build(
         self,
-        opened: Opened,
+        opened: PreparedWorkload,
         candidates: Sequence[Candidate],
         tell: Callable[[Verdict], None],
         cancel: CancelToken | None,
@@ -252,7 +252,11 @@ class Judge:
         return sorted(built, key=lambda b: order[b.candidate.id])
 
     def _placed(
-        self, opened: Opened, built: list[Built], tell: Callable[[Verdict], None], cancel: CancelToken | None
+        self,
+        opened: PreparedWorkload,
+        built: list[Built],
+        tell: Callable[[Verdict], None],
+        cancel: CancelToken | None,
     ) -> list[Built]:
         """The candidates with the geometry that their rebuilt programs launch with."""
         if not any(b.candidate.asks_program for b in built):
@@ -271,7 +275,7 @@ class Judge:
 
     def _visit(
         self,
-        opened: Opened,
+        opened: PreparedWorkload,
         built: Sequence[Built],
         tell: Callable[[Verdict], None],
         progress: Progress,
@@ -280,7 +284,7 @@ class Judge:
         by_id = {b.candidate.id: b for b in built}
         with opened.session.card(f"judging {opened.baseline.kernel}", progress, cancel) as watch:
 
-            def verdict(heard: Heard) -> Verdict:
+            def verdict(heard: VisitResult) -> Verdict:
                 mine = by_id[heard.result.candidate]
                 return verdict_of(
                     heard,

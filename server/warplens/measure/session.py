@@ -8,28 +8,28 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.builds import Builder, Unit, control
+from warplens.measure.build.candidates import Builder, Unit, control
+from warplens.measure.build.fence import around_program
+from warplens.measure.build.geometry import Geometries
 from warplens.measure.conditions import Watch
-from warplens.measure.fence import around_program
-from warplens.measure.geometry import Geometries
-from warplens.measure.program import ProgramRun, require_success, run_program
-from warplens.measure.settings import MeasureSettings
-from warplens.measure.survey import survey
-from warplens.measure.target import KernelShare, Target, choose, shares
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.survey import survey
+from warplens.measure.kernel.target import KernelShare, Target, choose, shares
+from warplens.measure.kernel.visits import Visits, VisitSpec
+from warplens.measure.program.whole import ProgramRun, require_success, run_program
 from warplens.measure.timing import bootstrap
 from warplens.measure.verdict import Conditions
-from warplens.measure.visits import Place, Visits
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.collect.toolchain import Toolchain, tool_version
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
+from warplens_tools.process.cancel import CancelToken, Progress
+from warplens_tools.process.guard import die_with_parent
 from warplens_tools.run.build import Overlay, build_program, start_command
-from warplens_tools.run.cancel import CancelToken, Progress
 from warplens_tools.run.gpu_lock import gpu_lock
-from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.workload import Workload
-from warplens_tools.source.parse import parse
+from warplens_tools.toolchain.locate import Toolchain, tool_version
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class Session(msgspec.Struct, frozen=True):
             overlay=overlay,
             timeout=self.settings.compile_seconds,
             cancel=cancel,
-            through=around_program(folder, self.settings) if overlay is not None else guarded,
+            through=around_program(folder, self.settings) if overlay is not None else die_with_parent,
         )
 
     @contextmanager
@@ -87,7 +87,7 @@ class Session(msgspec.Struct, frozen=True):
                 watch.stop()
 
 
-class Opened(msgspec.Struct, frozen=True):
+class PreparedWorkload(msgspec.Struct, frozen=True):
     """What is known once the baseline was measured."""
 
     session: Session
@@ -96,12 +96,14 @@ class Opened(msgspec.Struct, frozen=True):
     target: Target
     visits: Visits
     program: Path
-    place: Place
+    place: VisitSpec
     baseline: Baseline
     geometries: Geometries
 
 
-def open_workload(session: Session, kernel: str, progress: Progress, cancel: CancelToken | None) -> Opened:
+def open_workload(
+    session: Session, kernel: str, progress: Progress, cancel: CancelToken | None
+) -> PreparedWorkload:
     """Build, run and survey the program; choose the launch. Raises as `Judge.baseline`."""
     work, settings = session.workload, session.settings
     progress("building the program", None)
@@ -123,7 +125,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
     target = choose(surveyed, kernels, unit.evidence.kernels, kernel)
     defined = model.kernel(target.compiled.qualified_name)
     names = unit.live(program.read_bytes())
-    place = Place(
+    place = VisitSpec(
         command=command,
         target=target,
         parameters=defined.parameters if defined is not None else (),
@@ -135,7 +137,7 @@ def open_workload(session: Session, kernel: str, progress: Progress, cancel: Can
         from_events=unit.linked is not None and unit.linked.launches,
         control=control(unit, target.compiled, program.read_bytes()),
     )
-    return Opened(
+    return PreparedWorkload(
         session=session,
         builder=builder,
         unit=unit,

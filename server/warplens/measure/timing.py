@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import SPANS, Interval, Timing
 from warplens_tools.run.probe.records import TimingRecord
 

@@ -16,16 +16,16 @@ from warplens_tools.analysis import analyse_file
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import Toolchain
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import CancelledError, CompileError, WarplensError
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel, CompilerMessage, KernelEvidence, Unknown
 from warplens_tools.finding import Finding
 from warplens_tools.memo import KernelMemo
 from warplens_tools.micro.registry import all_tools
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.source.parse import parse
+from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import Toolchain
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warplens_cutlass.corpus import home
 from warplens_cutlass.fetch import VERSION
-from warplens_tools.source.model import SourceModel
+from warplens_tools.cuda.model import SourceModel
 
 _HEADER = "cute/tensor.hpp"
 

@@ -12,7 +12,7 @@ from warplens.service.optimize import OpenJudge, OptimizeOptions, inputs_of, ope
 from warplens.service.service import Service
 from warplens.service.workloads import require_main
 from warplens_tools.errors import InputError
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText, TextEdit
 
 

@@ -10,10 +10,10 @@ from warplens.service.profile_report import ProfileReport
 from warplens.service.report import FileReport
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.arch.load import present_gpus
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.errors import CancelledError, WarplensError
 from warplens_tools.evidence import CounterEvidence
-from warplens_tools.run.cancel import CancelToken, Progress
+from warplens_tools.process.cancel import CancelToken, Progress
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 
 def report_of(

@@ -13,13 +13,13 @@ import msgspec
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
-from warplens.agent.optimize import JudgeSession, Problem, optimize, unproven
 from warplens.agent.priors import Cause
 from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
-from warplens.agent.settings import Budget
+from warplens.agent.search_loop import JudgeSession, Problem, optimize, unproven
+from warplens.agent.search_settings import Budget
 from warplens.measure.judge import Judge
-from warplens.measure.settings import Allowed, MeasureSettings
+from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens.service.measured import busy_of, headroom_of, report_of
 from warplens.service.report import FileReport, FixReport
@@ -30,13 +30,13 @@ from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates, record_decision
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
+from warplens_tools.cuda.model import SourceModel
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.run.workload import Workload
-from warplens_tools.source.model import SourceModel
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
 #: Opens a judge for a workload, a kernel ("" for the hottest), an architecture ("" for the card's own), and whether

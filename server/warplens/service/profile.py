@@ -22,13 +22,13 @@ from warplens.service.service import CheckOptions, Service, gpu_for, machine_unk
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
-from warplens_tools.collect.toolchain import Toolchain
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import CancelledError, InputError, WarplensError
 from warplens_tools.evidence import TIERS, BinaryEvidence, KernelEvidence, Tier, Unknown
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
-from warplens_tools.source.model import Kernel
-from warplens_tools.source.parse import parse
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import Toolchain
 
 
 class ProfileOptions(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.survey import survey
+from warplens.measure.kernel.survey import survey
 from warplens.service.profile_times import launch_timings
 from warplens.service.workloads import require_main, workload_of
 from warplens.settings import Loaded
@@ -25,8 +25,8 @@ from warplens_tools.collect.profile_cache import content_key, load_profile, name
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import SUFFIX, read_recording
 from warplens_tools.collect.report_gpu import report_gpu
-from warplens_tools.collect.toolchain import Toolchain, tool_version
 from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS
+from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, WarplensError
 from warplens_tools.evidence import (
     TIERS,
@@ -38,16 +38,16 @@ from warplens_tools.evidence import (
     TimelineEvidence,
     Unknown,
 )
+from warplens_tools.process.cancel import CancelToken, Progress
 from warplens_tools.run.build import build_program, start_command
-from warplens_tools.run.cancel import CancelToken, Progress
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.library import probe_library
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.probe.visit import environment_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.sass.pipes import pipe_of
-from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import Toolchain, tool_version
 
 #: A text export larger than this is refused: the raw page of a thousand launches has about 30 MB.
 MAX_TEXT_BYTES = 512 * 1024 * 1024

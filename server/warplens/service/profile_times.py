@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.timing import bootstrap
-from warplens_tools.collect.demangle import qualified_name
 from warplens_tools.evidence import LaunchTiming
 from warplens_tools.run.probe.records import SurveyedShape
+from warplens_tools.toolchain.demangle import qualified_name
 
 
 def launch_timings(surveyed: Sequence[SurveyedShape]) -> dict[str, LaunchTiming]:

@@ -13,10 +13,10 @@ from warplens.service.report import (
 )
 from warplens_tools.analysis import KernelAnalysis
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.cuda.model import SourceModel
 from warplens_tools.evidence import Unknown
 from warplens_tools.finding import Bottleneck, Finding
 from warplens_tools.launches import block_threads, theoretical_occupancy
-from warplens_tools.source.model import SourceModel
 
 
 def file_report(

@@ -13,13 +13,13 @@ from warplens.service.workloads import require_main, workload_of
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
-from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import CancelledError, MissingToolError, WarplensError
 from warplens_tools.evidence import SourceLine, Unknown
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.run.build import build_program, start_command
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.visit import Command, environment_of
+from warplens_tools.toolchain.locate import Toolchain
 
 #: A program under the tools takes some ten to a hundred times its own time.
 SLOWER = 20

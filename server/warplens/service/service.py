@@ -20,14 +20,14 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
 from warplens_tools.collect import doctor
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import CompileFlags, unit_flags
-from warplens_tools.collect.toolchain import Toolchain, ToolchainSettings, resolve_toolchain
+from warplens_tools.cuda.units import units_including
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TIERS, Tier, Unknown
 from warplens_tools.memo import KernelMemo
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
-from warplens_tools.source.units import units_including
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.flags import CompileFlags, unit_flags
+from warplens_tools.toolchain.locate import Toolchain, ToolchainSettings, resolve_toolchain
 
 
 class CheckOptions(msgspec.Struct, frozen=True):

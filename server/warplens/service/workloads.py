@@ -6,11 +6,11 @@ import shlex
 from pathlib import Path, PurePath
 
 from warplens.settings import Loaded, Program
-from warplens_tools.collect.flags import unit_flags
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
 from warplens_tools.run.workload import Workload
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.flags import unit_flags
 
 
 def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:

@@ -11,12 +11,13 @@ import math
 import random
 import re
 
-from warplens.agent.control import RandomSearch
-from warplens.agent.settings import SearchSettings
+from warplens.agent.random_search import RandomSearch
+from warplens.agent.search_settings import SearchSettings
 from warplens.agent.tree import SearchTree
-from warplens.agent.versions import Geometry, Move, Node, Proposal, best_first
+from warplens.agent.versions import Move, Node, Proposal, best_first
 from warplens.measure.verdict import Candidate, Interval, State, Timing, Verdict
 from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.tunable.parameter import Geometry
 
 NOISE = 0.01
 _LINE = re.compile(r"^(\w+) = (\d+)$", re.MULTILINE)

@@ -7,17 +7,17 @@ import re
 from collections.abc import Callable, Sequence
 
 from tests.server.agent.bench import timed
-from tests.server.agent.test_template import LIMITS
+from tests.tools.tunable.test_template import LIMITS
 
 from warplens.agent.actions import KernelSpace
-from warplens.agent.optimize import Problem
 from warplens.agent.priors import Cause
-from warplens.agent.settings import Budget
+from warplens.agent.search_loop import Problem
+from warplens.agent.search_settings import Budget
 from warplens.measure.judge import Baseline, Confirmation, ProgramRun
 from warplens.measure.verdict import Candidate, Conditions, Verdict
 from warplens_tools.errors import MissingToolError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Resources, Unknown
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText
 
 CODE = """#define BLOCK 256

@@ -7,12 +7,13 @@ import math
 import pytest
 from tests.server.agent.bench import Landscape, compare, search, timed
 
-from warplens.agent.control import RandomSearch
-from warplens.agent.settings import SearchSettings
+from warplens.agent.random_search import RandomSearch
+from warplens.agent.search_settings import SearchSettings
 from warplens.agent.tree import SearchTree
-from warplens.agent.versions import Ask, Geometry, Move, Proposal, best_first, state_of
+from warplens.agent.versions import Ask, Move, Proposal, best_first, state_of
 from warplens.measure.verdict import State, Verdict
 from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.tunable.parameter import Geometry
 
 SEARCHERS = [SearchTree, RandomSearch]
 

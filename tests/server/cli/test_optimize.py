@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
-from warplens.agent.optimize import optimize
 from warplens.agent.result import OptimizeResult
+from warplens.agent.search_loop import optimize
 from warplens.cli.main import run
 from warplens.cli.optimize import print_result, proof_lines
 from warplens.measure.verdict import Outside

@@ -26,8 +26,8 @@ from warplens.service.report import (
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Observation, Tier
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.run import run
 from warplens_tools.text import SourceText, Span, TextEdit
 
 _MARK = re.compile(r"// (source|binary): (\w+)")

@@ -9,7 +9,7 @@ import pytest
 from warplens.measure import conditions
 from warplens.measure.conditions import Watch
 from warplens_tools.arch.load import load_architecture
-from warplens_tools.collect.nvml import GpuState
+from warplens_tools.arch.nvml import GpuState
 from warplens_tools.errors import MissingToolError
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import warplens.measure.visits as room
-from warplens.measure.gate import verdict_of
-from warplens.measure.settings import MeasureSettings
-from warplens.measure.target import Target
-from warplens.measure.visits import Heard, Place, Visits
+import warplens.measure.kernel.visits as room
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.gate import verdict_of
+from warplens.measure.kernel.target import Target
+from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, Resources
@@ -43,7 +43,7 @@ def recorded(name: str) -> ResultRecord:
 def visits(tmp_path: Path) -> Visits:
     shape = next(r for r in read_records(RECORDED / "affine-survey.jsonl") if isinstance(r, SurveyedShape))
     compiled = CompiledKernel("k", "k(float*)", "k", "sm_90", Resources(32))
-    place = Place(
+    place = VisitSpec(
         command=Command(("true",), ""),
         target=Target("k", compiled, shape, 1, 1.0),
         parameters=(),
@@ -85,8 +85,8 @@ def answer(monkeypatch: pytest.MonkeyPatch, control: ResultRecord | None) -> lis
     return jobs
 
 
-def judge(visits: Visits) -> list[Heard]:
-    heard: list[Heard] = []
+def judge(visits: Visits) -> list[VisitResult]:
+    heard: list[VisitResult] = []
     try:
         visits.judge([JobCandidate("a", "/a", "k"), JobCandidate("b", "/b", "k")], heard.append)
     finally:

@@ -11,17 +11,17 @@ import pytest
 from warplens.measure import confirm as confirm_room
 from warplens.measure import judge as judge_room
 from warplens.measure import session as session_room
-from warplens.measure import survey as survey_room
-from warplens.measure import visits as visits_room
 from warplens.measure.confirm import Confirmation
 from warplens.measure.judge import Judge
-from warplens.measure.outside import OutsideJudge
-from warplens.measure.program import ProgramRun
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel import survey as survey_room
+from warplens.measure.kernel import visits as visits_room
+from warplens.measure.program.outside import OutsideJudge
+from warplens.measure.program.whole import ProgramRun
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import load_architecture
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.process.run import Completed
 from warplens_tools.run.probe.job import Job, Shape, encode_job
 from warplens_tools.run.probe.records import (
     BaselineRecord,
@@ -39,9 +39,9 @@ from warplens_tools.run.probe.records import (
     read_records,
 )
 from warplens_tools.run.probe.visit import Command, ProbeRun
-from warplens_tools.run.process import Completed
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 RECORDED = Path(__file__).parent / "recorded"
 PROGRAM = Path(__file__).parents[2] / "gpu/programs/affine.cu"

@@ -21,12 +21,12 @@ from warplens_tools.run.gpu_lock import holder
 ASKER = """
 import sys
 from pathlib import Path
-from warplens.measure.fence import around_program
-from warplens.measure.settings import MeasureSettings
-from warplens_tools.collect.toolchain import Toolchain
+from warplens.measure.build.fence import around_program
+from warplens.measure.judge_settings import MeasureSettings
+from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.run.build import Overlay, build_program
 from warplens_tools.run.gpu_lock import gpu_lock
-from warplens_tools.run.guard import guarded
+from warplens_tools.process.guard import die_with_parent
 from warplens_tools.run.probe.job import Job
 from warplens_tools.run.probe.visit import Command, run_with_probe
 from warplens_tools.run.workload import Workload
@@ -43,7 +43,7 @@ if stage == "run":
 else:
     words = ("sh", "-c", script.format("{folder}/up") + " # {source}")
     overlay = Overlay(str(source), "int main() { }") if stage == "candidate" else None
-    through = around_program(folder / "build", MeasureSettings()) if overlay else guarded
+    through = around_program(folder / "build", MeasureSettings()) if overlay else die_with_parent
     work = Workload(str(source), str(source), build=words)
     build_program(
         work, toolchain=Toolchain({}, {}), arch="sm_90", folder=folder / "build", overlay=overlay, through=through

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warplens.measure.settings import MeasureSettings
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.timing import Change, bootstrap, change, noise_floor, overall, ratio, timing_of
 from warplens_tools.run.probe.records import TimingRecord
 

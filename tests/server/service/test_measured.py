@@ -15,9 +15,9 @@ from warplens.service.service import Service
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.ncu_csv import require_csv
 from warplens_tools.collect.profiled import counter_evidence
-from warplens_tools.collect.toolchain import Tool, Toolchain
 from warplens_tools.errors import CancelledError, InputError
-from warplens_tools.run.cancel import no_progress
+from warplens_tools.process.cancel import no_progress
+from warplens_tools.toolchain.locate import Tool, Toolchain
 
 RAW = Path(__file__).parents[2] / "data/reports/saxpy_transpose.raw.csv"
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu
 
-from warplens.agent.optimize import JudgeSession
 from warplens.agent.result import OptimizeResult
-from warplens.measure.settings import Allowed
+from warplens.agent.search_loop import JudgeSession
+from warplens.measure.judge_settings import Allowed
 from warplens.service.edited import edits_between, prove_edited
 from warplens.service.optimize import (
     FileInputs,

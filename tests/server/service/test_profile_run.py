@@ -17,6 +17,7 @@ from warplens.service.service import CheckOptions, Service
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.ncu import NcuRequest
 from warplens_tools.collect.ncu_csv import require_csv
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import (
     BinaryEvidence,
@@ -27,7 +28,6 @@ from warplens_tools.evidence import (
     TimelineEvidence,
 )
 from warplens_tools.run.probe.records import SurveyedShape, read_records
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).parents[3]

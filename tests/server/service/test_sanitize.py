@@ -14,7 +14,7 @@ from warplens.service.report import Report
 from warplens.service.sanitize import with_faults
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.arch.load import load_architecture
-from warplens_tools.collect.toolchain import Missing, Tool, Toolchain
+from warplens_tools.toolchain.locate import Missing, Tool, Toolchain
 
 RECORDED = Path(__file__).parents[2] / "data/sanitizer"
 KERNEL = "__global__ void scale(float *x) { x[threadIdx.x] *= 2.0f; }\n"

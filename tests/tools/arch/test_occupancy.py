@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from warplens_tools.arch.load import known_architectures, load_architecture
 from warplens_tools.arch.occupancy import occupancy
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.errors import InputError
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 H100 = load_architecture("sm_90").limits
 

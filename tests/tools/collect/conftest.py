@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 
 @pytest.fixture(scope="session")

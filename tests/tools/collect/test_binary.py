@@ -9,10 +9,10 @@ import pytest
 
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import Missing, Tool, Toolchain
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import Missing, Tool, Toolchain
 
 pytestmark = pytest.mark.compiler
 

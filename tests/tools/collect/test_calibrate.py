@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warplens_tools.arch.load import load_architecture
-from warplens_tools.collect import nvml
-from warplens_tools.collect.calibrate import build_rulers, device_at, merged, parse_rulers
-from warplens_tools.collect.ceilings import (
+from warplens_tools.arch import nvml
+from warplens_tools.arch.ceilings import (
     Calibration,
     Ruler,
     calibration_path,
@@ -21,8 +19,10 @@ from warplens_tools.collect.ceilings import (
     save_calibration,
     with_calibration,
 )
-from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.arch.load import load_architecture
+from warplens_tools.collect.calibrate import build_rulers, device_at, merged, parse_rulers
 from warplens_tools.errors import MissingToolError
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 OUTPUT = """{"device": "NVIDIA H200", "capability": "9.0"}
 {"name": "dram", "unit": "B/s", "samples": [4.1e12, 4.2e12, 4.15e12]}

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from warplens_tools.collect.cupti import read_trace
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.errors import InputError
 from warplens_tools.run.probe.library import SOURCES
 from warplens_tools.run.probe.records import (
@@ -19,6 +18,7 @@ from warplens_tools.run.probe.records import (
     TraceEnd,
     read_records,
 )
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 END = TraceEnd(cupti=26, dropped=0)
 CPP = Path(__file__).parents[1] / "run/cpp/trace_test.cpp"

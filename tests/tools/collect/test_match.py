@@ -8,8 +8,8 @@ import pytest
 from warplens_tools.collect.match import line_mapping, match_launches, report_kernel_name
 from warplens_tools.collect.ncu_csv import parse_csv
 from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.evidence import CompiledKernel, Instruction, InstructionCounters, Resources, SourceLine
-from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.text import SourceText, Span
 
 REPORTS = Path(__file__).parents[2] / "data/reports"

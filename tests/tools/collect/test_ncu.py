@@ -15,9 +15,9 @@ from warplens_tools.collect.ncu import (
 from warplens_tools.collect.ncu_csv import parse_csv
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import counter_evidence
-from warplens_tools.collect.toolchain import Missing, Tool, Toolchain, resolve_toolchain
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError, WarplensError
-from warplens_tools.run.process import Completed
+from warplens_tools.process.run import Completed
+from warplens_tools.toolchain.locate import Missing, Tool, Toolchain, resolve_toolchain
 
 REPORTS = Path(__file__).parents[2] / "data/reports"
 REPORT = REPORTS / "tr.ncu-rep"

@@ -14,8 +14,8 @@ from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch, counter_evidence
 from warplens_tools.collect.recording import SUFFIX, read_recording, trimmed, write_recording
 from warplens_tools.collect.report_gpu import report_gpu
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.errors import InputError
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 REPORT = Path(__file__).parents[2] / "data" / "reports" / "tr.ncu-rep"
 

@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warplens_tools.collect.cuobjdump import parse_resource_usage
-from warplens_tools.collect.demangle import demangle, qualified_name, strip_signature
-from warplens_tools.collect.messages import parse_messages
 from warplens_tools.collect.ncu_csv import parse_csv
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.nsys import MAX_ACTIVITIES, read_sqlite
-from warplens_tools.collect.ptxas import parse_ptxas
-from warplens_tools.collect.sass import parse_nvdisasm
-from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import InputError
+from warplens_tools.toolchain.demangle import demangle, qualified_name, strip_signature
+from warplens_tools.toolchain.disassemble import parse_nvdisasm
+from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.messages import parse_messages
+from warplens_tools.toolchain.ptxas import parse_ptxas
 
 DATA = Path(__file__).parents[2] / "data"
 COLLECT, REPORTS = DATA / "collect", DATA / "reports"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warplens_tools.collect.sanitizer import TOOLS, Fault, examine, parse_reports
-from warplens_tools.collect.toolchain import Tool, Toolchain
 from warplens_tools.errors import TimeLimitError, ToolFailedError
 from warplens_tools.evidence import SourceLine
+from warplens_tools.toolchain.locate import Tool, Toolchain
 
 RECORDED = Path(__file__).parents[2] / "data/sanitizer"
 

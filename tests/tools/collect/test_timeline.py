@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from warplens_tools.collect.nsys import read_sqlite, read_timeline
 from warplens_tools.collect.timeline import Activity, HostCall, build_timeline
-from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.toolchain.locate import Toolchain
 
 EXPORT = Path(__file__).parents[2] / "data/reports/saxpy_transpose.nsys.sqlite"
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from warplens_tools.arch.load import load_architecture
-from warplens_tools.collect.compile import compile_unit
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.collect.whatif import Bounds, what_if, with_bounds
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.toolchain.compile import compile_unit
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 EXAMPLE = Path(__file__).parents[3] / "examples/first/filter_bank.cu"
 PTX = """.version 9.0

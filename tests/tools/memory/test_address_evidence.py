@@ -10,15 +10,15 @@ from warplens_tools.analysis import UNCLASSIFIED, analyse_file
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.toolchain import resolve_toolchain
+from warplens_tools.cuda.parse import parse
 from warplens_tools.evidence import KernelEvidence
 from warplens_tools.memory.address_evidence import pattern_of
 from warplens_tools.memory.coalescing import warp_accesses
 from warplens_tools.memory.conflicts import conflicts
 from warplens_tools.micro.registry import all_tools
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import resolve_toolchain
 from warplens_tools.view import KernelView
 
 pytestmark = pytest.mark.compiler

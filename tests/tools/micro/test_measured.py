@@ -13,7 +13,6 @@ from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import counter_evidence
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.collect.timeline import Activity, HostCall, build_timeline
-from warplens_tools.collect.toolchain import resolve_toolchain
 from warplens_tools.evidence import (
     CounterEvidence,
     TimelineEvidence,
@@ -41,6 +40,7 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common import room
 from warplens_tools.testing import faults_of
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 RAW = parse_csv((REPORTS / "saxpy_transpose.raw.csv").read_text("utf-8"))
 STREAM = """

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warplens_tools import rewrite as package
+from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.registry import REWRITES, rewrite
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
 FENCE = re.compile(r"```cuda\n(.*?)```", re.DOTALL)

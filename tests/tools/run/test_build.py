@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
 from warplens_tools.errors import CompileError, InputError
 from warplens_tools.run.build import Overlay, build_program, start_command
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 MAIN = """#include <cstdio>
 #include "parts/value.cuh"

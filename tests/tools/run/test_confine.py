@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.run import Completed, run
 from warplens_tools.run.confine import Abilities, Confinement, Limits, abilities, confined, readable
-from warplens_tools.run.guard import guarded
-from warplens_tools.run.process import Completed, run
 
 SMALL = Limits(cpu_seconds=30, memory_bytes=4 << 30, file_bytes=1 << 20)
 #: A Python that the fence lets be read: the test environment's own may lie anywhere.
@@ -172,7 +172,7 @@ needs_scopes = pytest.mark.skipif(not abilities().signals, reason="this kernel's
 
 def as_program(code: str, folder: Path, environment: dict[str, str]) -> Completed:
     confinement = Confinement((str(folder),), PYTHON, Limits(30, None, 1 << 20), program=True)
-    command = guarded(confined((sys.executable, "-I", "-c", TRY + code), confinement))
+    command = die_with_parent(confined((sys.executable, "-I", "-c", TRY + code), confinement))
     done = run(command, cwd=folder, env=environment, timeout=60)
     assert done.stdout == ""
     printed = [(folder / name).read_text() for name in ("stdout", "stderr")]

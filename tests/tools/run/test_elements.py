@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from warplens_tools.cuda.parse import parse
 from warplens_tools.run.elements import element_of, pointer_parameters, signature_types
 from warplens_tools.run.probe.job import JobParameter
-from warplens_tools.source.parse import parse
 from warplens_tools.text import SourceText
 
 

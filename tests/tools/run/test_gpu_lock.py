@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from warplens_tools.errors import CancelledError, TimeLimitError
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.gpu_lock import gpu_lock, holder
 
 HOLD = """

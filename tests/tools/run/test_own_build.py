@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from warplens_tools.collect.toolchain import Toolchain, resolve_toolchain
 from warplens_tools.errors import CompileError, InputError
 from warplens_tools.run import copy
 from warplens_tools.run.build import Overlay, build_program
 from warplens_tools.run.confine import Confinement, abilities, confined
 from warplens_tools.run.copy import copy_project
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 KERNELS = """#pragma once
 __device__ float twice(float x);

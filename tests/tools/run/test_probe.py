@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warplens_tools.collect.toolchain import ToolName, resolve_toolchain
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.run.probe import library
 from warplens_tools.run.probe.job import (
@@ -25,6 +24,7 @@ from warplens_tools.run.probe.job import (
     encode_job,
 )
 from warplens_tools.run.probe.records import RecordReader, ResultRecord
+from warplens_tools.toolchain.locate import ToolName, resolve_toolchain
 
 PROBE = library.SOURCES
 CPP = Path(__file__).parent / "cpp"

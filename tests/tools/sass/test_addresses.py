@@ -10,7 +10,6 @@ import pytest
 from tests.bench.bench_addresses import FOLDER, Expected, Result, compare, expectations, measure, summary
 
 from warplens_tools.arch.load import load_architecture
-from warplens_tools.collect.sass import parse_nvdisasm
 from warplens_tools.evidence import CompiledKernel, Instruction, Resources
 from warplens_tools.sass import lanes
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
@@ -18,6 +17,7 @@ from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.lanes import Value
 from warplens_tools.sass.results import registers_written
 from warplens_tools.sass.warps import Launch, full_warps, launch_of
+from warplens_tools.toolchain.disassemble import parse_nvdisasm
 
 LIMITS = load_architecture("sm_90").limits
 INLINE = Path(__file__).parents[2] / "data/collect/inline.lrm.txt"

@@ -1,7 +1,7 @@
 """Makes the `Gpu` that findings are judged against: the card that is here, or one standing in.
 
 Ceilings are derived: rate per clock per SM (the architecture's) times SMs times clock (the card's), until
-`warplens calibrate` has measured them on this very card (`warplens_tools.collect.ceilings`).
+`warplens calibrate` has measured them on this very card (`warplens_tools.arch.ceilings`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
+from warplens_tools.arch.ceilings import with_calibration
 from warplens_tools.arch.gpu import Ceiling, Costs, Gpu, Limits, Rates
-from warplens_tools.collect.ceilings import with_calibration
 from warplens_tools.errors import InputError, WarplensError
-from warplens_tools.run.process import run
+from warplens_tools.process.run import run
 
 DEFAULT_ARCHITECTURE = "sm_90"
 #: Whose costs stand in for those of an architecture where they were not measured.

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import msgspec
 
 from warplens_tools.collect.cache import BinaryCache, unit_key
-from warplens_tools.collect.compile import DEFAULT_TIME_LIMIT, check_unit, compile_unit
-from warplens_tools.collect.cubin import Cubin, read_cubin
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.line_table import read_line_table
-from warplens_tools.collect.sass import disassemble, with_lines
-from warplens_tools.collect.toolchain import Tool, Toolchain, tool_version
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence, CompilerMessage, Instruction
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.toolchain.compile import DEFAULT_TIME_LIMIT, check_unit, compile_unit
+from warplens_tools.toolchain.cubin import Cubin, read_cubin
+from warplens_tools.toolchain.disassemble import disassemble, with_lines
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.line_table import read_line_table
+from warplens_tools.toolchain.locate import Tool, Toolchain, tool_version
 
 Stage = Callable[[BinaryEvidence], None]
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
-from warplens_tools.collect.toolchain import COMPILER_VARIABLES, Toolchain, ToolName
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence, Instruction
+from warplens_tools.toolchain.locate import COMPILER_VARIABLES, Toolchain, ToolName
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
 #: Changes when an older cache's entries no longer mean the same.

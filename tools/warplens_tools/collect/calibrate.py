@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
+from warplens_tools.arch.ceilings import FORMAT_VERSION, Calibration, Ruler
 from warplens_tools.arch.load import Device, driver_version, query_devices
-from warplens_tools.collect.ceilings import FORMAT_VERSION, Calibration, Ruler
-from warplens_tools.collect.managed import warplens_home
-from warplens_tools.collect.nvml import states_around
-from warplens_tools.collect.toolchain import Toolchain, tool_environment, tool_version
+from warplens_tools.arch.nvml import states_around
 from warplens_tools.errors import CompileError, InputError, MissingToolError, ToolFailedError
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import Toolchain, tool_environment, tool_version
+from warplens_tools.toolchain.managed import warplens_home
 
 #: Seconds; a calibration takes about five on an H200.
 TIME_LIMIT = 120.0
@@ -96,7 +96,7 @@ def build_rulers(compute_capability: str, *, toolchain: Toolchain, cancel: Cance
     arch = "sm_" + compute_capability.replace(".", "")
     # wgmma exists only for the architecture-specific target.
     arch += "a" if arch == "sm_90" else ""
-    with as_file(files("warplens_tools.run.rulers") / "rulers.cu") as source:
+    with as_file(files("warplens_tools.run.microbenchmarks") / "rulers.cu") as source:
         key = hashlib.sha256(source.read_bytes() + f"{arch}/{tool_version(nvcc)}".encode()).hexdigest()[:16]
         folder = warplens_home() / "rulers" / key
         program = folder / "rulers"

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from warplens_tools.errors import ToolFailedError
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.run import run
 
 _ARCH = re.compile(r"^\s*arch\s*=\s*(sm_\w+)")
 _FUNCTION = re.compile(r"^\s*Function (\S+):\s*$")

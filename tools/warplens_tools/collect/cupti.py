@@ -10,14 +10,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from warplens_tools.collect.demangle import demangle
 from warplens_tools.collect.timeline import DIRECTIONS, Activity, HostCall, build_timeline
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import TimelineEvidence
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.probe.job import Job
 from warplens_tools.run.probe.records import Failed, Record, TracedActivity, TracedCall, TraceEnd
 from warplens_tools.run.probe.visit import Command, run_with_probe
+from warplens_tools.toolchain.demangle import demangle
 
 #: CUpti_ActivityMemoryKind of host memory.
 _HOST_MEMORY = {1: "pageable", 2: "pinned", 5: "managed", 7: "managed"}

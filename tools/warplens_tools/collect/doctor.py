@@ -18,12 +18,12 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.arch.load import DeviceQuery, driver_version, query_devices
-from warplens_tools.collect.compile import compile_unit
-from warplens_tools.collect.flags import CompileFlags
-from warplens_tools.collect.managed import WHEEL_TOOLS, Bundle, toolchain_bundle
-from warplens_tools.collect.toolchain import SETUP_REMEDY, Toolchain, ToolName, release, tool_version
 from warplens_tools.errors import WarplensError
 from warplens_tools.run.gpu_lock import holder, said
+from warplens_tools.toolchain.compile import compile_unit
+from warplens_tools.toolchain.flags import CompileFlags
+from warplens_tools.toolchain.locate import SETUP_REMEDY, Toolchain, ToolName, release, tool_version
+from warplens_tools.toolchain.managed import WHEEL_TOOLS, Bundle, toolchain_bundle
 
 Status = Literal["ok", "warning", "missing", "broken"]
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from warplens_tools.collect.demangle import demangle, strip_signature
 from warplens_tools.collect.profiled import ProfiledLaunch, counter_evidence, representative
+from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.evidence import CompiledKernel, CounterEvidence, InstructionCounters, Unknown
 from warplens_tools.sass.attribution import kernel_line
-from warplens_tools.source.model import Kernel, SourceModel
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.demangle import demangle, strip_signature
 
 #: Text values and averages, which a sum over a line's instructions would falsify.
 _NOT_SUMMED = ("memory_type", "memory_access_type", "memory_access_size_type", "_nway")

@@ -17,10 +17,10 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.collect.metrics import Need
 from warplens_tools.collect.ncu_report import profile_and_read
 from warplens_tools.collect.profiled import ProfiledLaunch
-from warplens_tools.collect.toolchain import Tool, Toolchain, tool_version
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError, WarplensError
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import Completed
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.run import Completed
+from warplens_tools.toolchain.locate import Tool, Toolchain, tool_version
 
 PERMISSION_REMEDY = (
     "run as root or with CAP_SYS_ADMIN; or allow every user with the kernel module option "

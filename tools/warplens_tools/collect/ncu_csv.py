@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.collect.demangle import strip_signature
 from warplens_tools.collect.profiled import Extent, ProfiledLaunch
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
+from warplens_tools.toolchain.demangle import strip_signature
 
 _FIXED = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream",
           "Block Size", "Grid Size", "Device", "CC", "Section Name", "Metric Name", "Metric Unit",

@@ -23,11 +23,11 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.collect.ncu_csv import dimensions, parse_csv
 from warplens_tools.collect.profiled import ProfiledLaunch
-from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import Completed, run
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.run import Completed, run
+from warplens_tools.toolchain.locate import Toolchain
 
 #: Seconds for one report; 100 launches with full sections read in about two.
 TIME_LIMIT = 120.0

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from warplens_tools.collect.timeline import DIRECTIONS, Activity, HostCall, build_timeline
-from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
 from warplens_tools.evidence import TimelineEvidence
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import Toolchain
 
 #: Activities read of one export; a longer trace is cut, which its origin then says.
 MAX_ACTIVITIES = 200_000

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from warplens_tools.collect.toolchain import Toolchain
 from warplens_tools.errors import ToolFailedError
 from warplens_tools.evidence import SourceLine, Unknown
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.guard import guarded
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import Toolchain
 
 #: Out-of-bounds and misaligned accesses; races, in shared memory only; global memory read before it was written;
 #: barriers not reached by all.
@@ -92,7 +92,7 @@ def examine(
     # Allocations lie beside each other: an access past the end of one is inside the next without a gap.
     command += ["--padding", str(_PADDING)] if tool == "memcheck" else []
     command += ["--print-limit", str(_REPORTS), "--error-exitcode", str(_FOUND), *program]
-    done = run(guarded(command), cwd=cwd, env=env, timeout=time_limit, cancel=cancel)
+    done = run(die_with_parent(command), cwd=cwd, env=env, timeout=time_limit, cancel=cancel)
     faults = parse_reports(tool, done.stdout)
     if not faults and done.status not in (0, _FOUND):
         raise ToolFailedError(

@@ -15,13 +15,13 @@ import msgspec
 
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.arch.occupancy import Occupancy, occupancy
-from warplens_tools.collect.compile import resources_of
-from warplens_tools.collect.ptxas import FunctionReport, parse_ptxas
-from warplens_tools.collect.toolchain import Toolchain, tool_environment
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence, Resources
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.compile import resources_of
+from warplens_tools.toolchain.locate import Toolchain, tool_environment
+from warplens_tools.toolchain.ptxas import FunctionReport, parse_ptxas
 
 #: Seconds for one entry.
 TIME_LIMIT = 60.0

@@ -7,14 +7,14 @@ import math
 import msgspec
 
 from warplens_tools.cost.parallelism import MEMORY_LATENCY_CLOCKS, loads_in_flight
+from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation, Tier
 from warplens_tools.launches import block_size
 from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.model import LaunchSite
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Warp schedulers of an SM (all architectures since sm_70).

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
+from warplens_tools.cuda.affine import Loop
+from warplens_tools.cuda.atomics import Atomic
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.memory.address_evidence import patterns_of
 from warplens_tools.sass.attribution import is_on_line, kernel_line, written_line
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.spread import Spread
-from warplens_tools.source.affine import Loop
-from warplens_tools.source.atomics import Atomic
 from warplens_tools.view import KernelView
 
 GLOBAL_ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"})

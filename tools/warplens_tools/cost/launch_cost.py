@@ -8,14 +8,14 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.geometry import Geometry, geometry
+from warplens_tools.cuda.accesses import accesses
+from warplens_tools.cuda.host_loops import HostCall, HostLoop, launch_loop
+from warplens_tools.cuda.transfers import idle_waits
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import Tier
 from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.accesses import accesses
-from warplens_tools.source.host_loops import HostCall, HostLoop, launch_loop
-from warplens_tools.source.transfers import idle_waits
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Nanoseconds from one asynchronous launch of the host to the next ("launch_period" of docs/benchmarks/calibrate.json).

@@ -10,6 +10,9 @@ from __future__ import annotations
 import functools
 
 from warplens_tools.arch.gpu import Limits
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.instances import view_element_bytes
 from warplens_tools.launches import block_extents
@@ -17,9 +20,6 @@ from warplens_tools.sass.addresses import AddressPattern, Space, address_pattern
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import is_load, is_store
 from warplens_tools.sass.warps import Block
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 

@@ -16,6 +16,12 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu, Limits
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.arguments import argument_values
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.forms import Form, Symbol
+from warplens_tools.cuda.records import member_place, records
+from warplens_tools.cuda.tree import SourceTree, parse_tree
 from warplens_tools.evidence import Tier
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
@@ -23,12 +29,6 @@ from warplens_tools.memory.address_evidence import pattern_of
 from warplens_tools.memory.footprint import Footprint, filled_sectors, footprint, merged, stride_of
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.banks import warp_lanes, wavefronts
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.arguments import argument_values
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.forms import Form, Symbol
-from warplens_tools.source.records import member_place, records
-from warplens_tools.source.tree import SourceTree, parse_tree
 from warplens_tools.view import KernelView
 
 #: Who uses the bytes of the touched sectors that the lanes themselves leave: nobody, other accesses of the

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 import msgspec
 
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.expression import TYPE_BYTES
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Tier
 from warplens_tools.launches import block_extents
 from warplens_tools.memory.address_evidence import pattern_of
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.banks import conflict_degree, warp_lanes, wavefronts
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.expression import TYPE_BYTES
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Two settings of everything that is the same for all lanes: a degree must not depend on it.

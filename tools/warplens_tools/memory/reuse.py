@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.affine import Loop
+from warplens_tools.cuda.arguments import argument_values
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.forms import Form
+from warplens_tools.cuda.handed import handed_parts
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.affine import Loop
-from warplens_tools.source.arguments import argument_values
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.forms import Form
-from warplens_tools.source.handed import handed_parts
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Iterations assumed of a loop whose count the file does not fix.

@@ -6,15 +6,15 @@ import math
 
 import msgspec
 
+from warplens_tools.cuda.accesses import ArrayAccess
+from warplens_tools.cuda.arguments import argument_values
+from warplens_tools.cuda.chosen import LOADED, chosen_places
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.forms import Form
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.instances import view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.sass.banks import warp_lanes
-from warplens_tools.source.accesses import ArrayAccess
-from warplens_tools.source.arguments import argument_values
-from warplens_tools.source.chosen import LOADED, chosen_places
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.forms import Form
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: What stands for an integer of the launch that is not known: a multiple of a cache line, so that it counts as aligned.

@@ -17,16 +17,16 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.forms import Form
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.launches import block_extents, grid_blocks, theoretical_occupancy
 from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
 from warplens_tools.memory.reuse import sweeps
 from warplens_tools.sass.attribution import kernel_line
 from warplens_tools.sass.pipes import access_bytes, is_load, is_store, space_of
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.forms import Form
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 from warplens_tools.view import KernelView
 

@@ -50,6 +50,10 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.cost.gain import bound_ratio, make_gain, removal_gain
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.reloads import accumulations, reloads
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Fix, Gain, RelatedSpan
 from warplens_tools.launches import block_extents
@@ -62,10 +66,6 @@ from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import access_bytes
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.reloads import accumulations, reloads
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 

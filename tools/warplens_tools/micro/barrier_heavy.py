@@ -45,6 +45,8 @@ import msgspec
 
 from warplens_tools.cost.gain import make_gain
 from warplens_tools.cost.stalls import Residency, residency
+from warplens_tools.cuda.barriers import excess_barriers
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor
@@ -57,8 +59,6 @@ from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import ISSUE_PER_CLOCK, pipe_cycles
-from warplens_tools.source.barriers import excess_barriers
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Instructions from barrier to barrier up to which a step is short, and steps from which they are worth a word.

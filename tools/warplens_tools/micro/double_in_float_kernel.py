@@ -39,6 +39,8 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import replacement_gain
+from warplens_tools.cuda.literals import DoubleUse, double_uses
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
@@ -52,8 +54,6 @@ from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.routines import with_routines
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.literals import DoubleUse, double_uses
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: SASS opcodes of double arithmetic and the float opcodes that would do the same work.

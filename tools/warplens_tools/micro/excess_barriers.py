@@ -39,6 +39,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cost.gain import make_gain
+from warplens_tools.cuda.barriers import ExcessBarrier, excess_barriers
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.launches import block_extents, block_threads
@@ -47,9 +50,6 @@ from warplens_tools.micro.common.room import EVERY, judge_by_room
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.barriers import ExcessBarrier, excess_barriers
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Clocks a block waits at a barrier even if its warps arrive together. Microbenchmarks of sm_70 to sm_90

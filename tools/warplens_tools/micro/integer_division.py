@@ -43,6 +43,8 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
+from warplens_tools.cuda.divisions import Division, called_divisions, helper_divisions, runtime_divisions
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool
@@ -53,8 +55,6 @@ from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.routines import body_of
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.divisions import Division, called_divisions, helper_divisions, runtime_divisions
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 from warplens_tools.view import KernelView
 

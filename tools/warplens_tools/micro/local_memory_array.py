@@ -41,6 +41,7 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.cost.local_memory import local_gain
+from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
@@ -49,7 +50,6 @@ from warplens_tools.micro.common.measured import judge_by_local
 from warplens_tools.micro.register_spills import spill_indices
 from warplens_tools.sass.attribution import hottest_line, weights
 from warplens_tools.sass.flow import analyse
-from warplens_tools.source.model import ArrayDeclaration
 from warplens_tools.view import KernelView
 
 

@@ -37,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.cost.gain import make_gain
+from warplens_tools.cuda.accesses import ArrayAccess
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
@@ -51,7 +52,6 @@ from warplens_tools.micro.common.overfetch import (
     sector_gain,
 )
 from warplens_tools.sass.attribution import TRIPS_PER_LEVEL
-from warplens_tools.source.accesses import ArrayAccess
 from warplens_tools.view import KernelView
 
 _EXCESS = 1.25

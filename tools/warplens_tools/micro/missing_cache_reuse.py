@@ -46,6 +46,8 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cuda.accesses import accesses
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.hidden_reuse import hidden_rereads
@@ -68,8 +70,6 @@ from warplens_tools.sass.feeders import feeders
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.accesses import accesses
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Hit rate of a cache, per cent, from which what is read again seldom comes from DRAM.

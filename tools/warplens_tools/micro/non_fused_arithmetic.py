@@ -36,6 +36,8 @@ from collections.abc import Iterator, Sequence
 
 from warplens_tools.cost.gain import removal_gain
 from warplens_tools.cost.removal import cautious_floor
+from warplens_tools.cuda.callees import called_code
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import BinaryEvidence, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
@@ -43,8 +45,6 @@ from warplens_tools.micro.common.place import hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.sass.attribution import weights, written_line
 from warplens_tools.sass.flow import analyse
-from warplens_tools.source.callees import called_code
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Speedup in the bounded model from which pairs are reported.

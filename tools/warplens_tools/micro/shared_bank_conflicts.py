@@ -37,6 +37,7 @@ from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
+from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Confidence, Finding, Fix, Gain, RelatedSpan
 from warplens_tools.launches import block_extents
@@ -51,7 +52,6 @@ from warplens_tools.rewrite.pad_shared_tile import REWRITE
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.model import ArrayDeclaration
 from warplens_tools.view import KernelView
 
 #: Passes over the conflict-free passes from which an access is reported, and from which it is a warning.

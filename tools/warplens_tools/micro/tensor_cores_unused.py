@@ -42,6 +42,9 @@ from collections.abc import Iterator
 
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents
@@ -53,9 +56,6 @@ from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.halves import Products, half_products
 from warplens_tools.sass.pipes import pipe_of, space_of
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.view import KernelView
 
 #: Speedup in the bounded model from which a product is reported.

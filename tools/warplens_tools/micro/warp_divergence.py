@@ -41,6 +41,10 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import DOUBTFUL, cautious_floor
+from warplens_tools.cuda.branches import LaneBranch, lane_branches
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.data_branches import data_branches
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents
@@ -50,10 +54,6 @@ from warplens_tools.micro.common.room import DRAM, L2, bounded, observed
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.branches import LaneBranch, lane_branches
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.data_branches import data_branches
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 from warplens_tools.view import KernelView
 

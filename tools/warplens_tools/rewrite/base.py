@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from warplens_tools.source.model import Kernel, SourceModel
+from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.text import SourceText, TextEdit
 
 

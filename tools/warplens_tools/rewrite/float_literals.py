@@ -34,10 +34,10 @@ the file does not tell.
 
 from __future__ import annotations
 
+from warplens_tools.cuda.literals import double_uses, is_float_kernel
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.source.literals import double_uses, is_float_kernel
-from warplens_tools.source.model import Kernel, SourceModel
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import SourceText, TextEdit
 
 CAVEAT = "double arithmetic becomes float: results may differ in the last digits"

@@ -48,13 +48,13 @@ import re
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.accesses import accesses
+from warplens_tools.cuda.affine import FormReader
+from warplens_tools.cuda.expanded import KernelTree, kernel_tree
+from warplens_tools.cuda.expression import TYPE_BYTES
+from warplens_tools.cuda.model import ArrayDeclaration, Kernel, SourceModel
+from warplens_tools.cuda.tree import SourceTree, parse_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.source.accesses import accesses
-from warplens_tools.source.affine import FormReader
-from warplens_tools.source.expanded import KernelTree, kernel_tree
-from warplens_tools.source.expression import TYPE_BYTES
-from warplens_tools.source.model import ArrayDeclaration, Kernel, SourceModel
-from warplens_tools.source.tree import SourceTree, parse_tree
 from warplens_tools.text import SourceText, TextEdit
 
 #: Static shared memory of a block on every architecture (CUDA C++ Programming Guide, Technical

@@ -39,12 +39,12 @@ import re
 
 import msgspec
 
+from warplens_tools.cuda.constness import only_read
+from warplens_tools.cuda.model import Kernel, Parameter, SourceModel
+from warplens_tools.cuda.overlap import mixed, same_buffer
+from warplens_tools.cuda.signatures import other_signatures
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.source.constness import only_read
-from warplens_tools.source.model import Kernel, Parameter, SourceModel
-from warplens_tools.source.overlap import mixed, same_buffer
-from warplens_tools.source.signatures import other_signatures
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import SourceText, Span, TextEdit
 
 CAVEAT = (

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from warplens_tools.collect.flags import CompileFlags, unit_flags
-from warplens_tools.collect.messages import parse_messages
-from warplens_tools.collect.toolchain import Toolchain, tool_environment
 from warplens_tools.errors import CompileError, InputError
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.run import Completed, run
 from warplens_tools.run.copy import copy_project
-from warplens_tools.run.guard import guarded
 from warplens_tools.run.probe.visit import Command
-from warplens_tools.run.process import Completed, run
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.flags import CompileFlags, unit_flags
+from warplens_tools.toolchain.locate import Toolchain, tool_environment
+from warplens_tools.toolchain.messages import parse_messages
 
 _OPERATORS = {"&&", "||", ";", "|"}
 #: Names of variables that hold credentials.
@@ -111,7 +111,7 @@ def build_program(
     overlay: Overlay | None = None,
     timeout: float | None = None,
     cancel: CancelToken | None = None,
-    through: Callable[[Sequence[str]], Sequence[str]] = guarded,
+    through: Callable[[Sequence[str]], Sequence[str]] = die_with_parent,
 ) -> Path:
     """Build the program into `folder` (made by this call) and give its path.
 

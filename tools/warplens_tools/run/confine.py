@@ -13,8 +13,8 @@ import msgspec
 
 from warplens_tools.errors import WarplensError
 from warplens_tools.evidence import Unknown
+from warplens_tools.process.run import run
 from warplens_tools.run import sandbox
-from warplens_tools.run.process import run
 
 #: Where every system keeps programs, libraries and their settings; of /etc only what names libraries and tools.
 _SYSTEM = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from warplens_tools.cuda.model import Parameter
 from warplens_tools.run.probe.job import Element, JobParameter
-from warplens_tools.source.model import Parameter
 
 _NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict|struct|std)\b|::|\s+")
 #: CUDA's own type names without their vector width (float4 is four floats in a row).

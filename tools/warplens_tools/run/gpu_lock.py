@@ -13,7 +13,7 @@ import filelock
 import msgspec
 
 from warplens_tools.errors import TimeLimitError
-from warplens_tools.run.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 
 _POLL = 0.1
 

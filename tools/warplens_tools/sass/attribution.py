@@ -6,9 +6,9 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
+from warplens_tools.cuda.model import Kernel
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.sass.flow import Flow
-from warplens_tools.source.model import Kernel
 
 #: Executions assumed per nesting level where trip counts are unknown. Only ratios between instructions
 #: of one kernel are formed from it: deep loops must dominate, and no figure shown to a user rests on it.

@@ -17,7 +17,7 @@ from warplens.service.report import FindingReport, KernelReport
 from warplens_cutlass.engine import search
 from warplens_cutlass.model import Answer, Result
 from warplens_tools.errors import InputError
-from warplens_tools.run.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText, Span
 
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ Job job_for(const Device& device, std::uint64_t seed) {
     Job job;
     job.seed = seed;
     job.parameters = device.parameters();
-    // as `warplens.measure.visits` asks
+    // as `warplens.measure.kernel.visits` asks
     job.variants = {{"with noise", 1, 0.5}, {"with full mantissas", 0, 0}, {"negated", -1, 0}, {"scaled by 3", 3, 0}, {"scaled by 0.01", 0.01, 0}};
     job.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};

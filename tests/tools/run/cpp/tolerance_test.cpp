@@ -18,7 +18,7 @@ struct Variant {
     const char* name;
     double scale, noise;
 };
-// As `warplens.measure.visits` asks for them.
+// As `warplens.measure.kernel.visits` asks for them.
 constexpr Variant kVariants[] = {
     {"own", 1, 0}, {"with noise", 1, 0.5}, {"with full mantissas", 0, 0}, {"negated", -1, 0}, {"scaled by 3", 3, 0}, {"scaled by 0.01", 0.01, 0}};
 

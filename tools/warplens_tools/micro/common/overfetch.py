@@ -8,6 +8,10 @@ from typing import Literal
 
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.waiting import standing_floor
+from warplens_tools.cuda.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.forms import ONE, Form
+from warplens_tools.cuda.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.launches import block_extents
@@ -18,10 +22,6 @@ from warplens_tools.sass.attribution import TRIPS_PER_LEVEL, kernel_line, weight
 from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import space_of
 from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.source.accesses import ArrayAccess, accesses
-from warplens_tools.source.constants import UNKNOWN_DIM3
-from warplens_tools.source.forms import ONE, Form
-from warplens_tools.source.tree import parse_tree
 from warplens_tools.text import Span
 from warplens_tools.view import KernelView
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import platformdirs
 
-from warplens_tools.collect.toolchain import Toolchain, tool_environment, tool_version
 from warplens_tools.errors import ToolFailedError
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.process import run
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import Toolchain, tool_environment, tool_version
 
 SOURCES = Path(__file__).parent
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")

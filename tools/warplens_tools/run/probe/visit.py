@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from warplens_tools.errors import CancelledError, TimeLimitError
-from warplens_tools.run.cancel import CancelToken
-from warplens_tools.run.guard import guarded
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.run import Completed, run
 from warplens_tools.run.probe.job import Job, encode_job
 from warplens_tools.run.probe.records import Begin, Record, RecordReader
-from warplens_tools.run.process import Completed, run
 
 #: Seconds between looks at the result file: short against one candidate's time.
 _POLL = 0.02
@@ -94,7 +94,9 @@ def _run(
 ) -> Completed | None:
     directory = Path(command.directory) if command.directory else None
     try:
-        return run(guarded(command.arguments), cwd=directory, env=environment, timeout=timeout, cancel=stop)
+        return run(
+            die_with_parent(command.arguments), cwd=directory, env=environment, timeout=timeout, cancel=stop
+        )
     except (TimeLimitError, CancelledError):
         return None
 

@@ -1,0 +1,311 @@
+"""The loop: ask the search, judge in batches, tell, write down; then confirm the best."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from warplens import __version__
+from warplens.agent.actions import KernelSpace
+from warplens.agent.edits import text_hash
+from warplens.agent.journal import Journal, Searcher
+from warplens.agent.random_search import RandomSearch
+from warplens.agent.report import control_of, nothing_found, offers, proven, tried
+from warplens.agent.result import OptimizeResult, Outcome, Spent
+from warplens.agent.search_settings import Budget, SearchSettings
+from warplens.agent.tree import SearchTree
+from warplens.agent.versions import Node, best_first
+from warplens.measure.judge import Baseline, Confirmation
+from warplens.measure.verdict import Candidate, Verdict
+from warplens.store.runs import Target, adopt_run, find_run, finish_run, start_run
+from warplens_tools.errors import CancelledError, MissingToolError
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.text import SourceText
+
+#: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
+#: program disagrees with the visit, the next are then seldom of the same family.
+CONFIRMATIONS = 3
+Strategy = Literal["mcts", "random"]
+Stopped = Literal["budget", "time", "roof", "exhausted"]
+
+
+class JudgeSession(Protocol):
+    """What the loop needs of `warplens.measure.judge.Judge`."""
+
+    def baseline(self, *, progress: Progress = ..., cancel: CancelToken | None = ...) -> Baseline:
+        """Measure the user's version."""
+
+    def judge(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        progress: Progress = ...,
+        cancel: CancelToken | None = ...,
+        on_verdict: Callable[[Verdict], None] | None = ...,
+    ) -> tuple[Verdict, ...]:
+        """One verdict per candidate."""
+
+    def confirm(
+        self, candidate: Candidate, *, progress: Progress = ..., cancel: CancelToken | None = ...
+    ) -> Confirmation:
+        """Measure a winner again."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One file to make faster, and how to search it."""
+
+    text: SourceText
+    path: str
+    #: The file as diffs name it, see `OptimizeResult.name`.
+    name: str
+    #: Steps for the kernel of that qualified name.
+    space: Callable[[str], KernelSpace]
+    #: What the program's build and start depend on, as text: verdicts are shared only where it is equal.
+    workload: str
+    budget: Budget = Budget()
+    settings: SearchSettings = SearchSettings()
+    seed: int = 0
+    #: Go on with an interrupted or finished run of the same text, workload, card and seed.
+    resume: bool = False
+    #: Spend the same number of candidates by chance as well.
+    control: bool = False
+    #: The baseline's time over the roof's, where the roofline says so.
+    headroom: Callable[[Baseline], float | None] = lambda _: None
+
+
+def optimize(
+    problem: Problem,
+    judge: JudgeSession,
+    store: sqlite3.Connection,
+    *,
+    progress: Progress = no_progress,
+    cancel: CancelToken | None = None,
+) -> OptimizeResult:
+    """Search, judge, confirm.
+
+    Raises:
+        MissingToolError: nothing can be measured here; see `unproven`.
+        WarplensError: the program fails, never launches the kernel, or is cancelled.
+    """
+    progress("measuring the baseline", None)
+    baseline = judge.baseline(progress=progress, cancel=cancel)
+    loop = _Loop(problem, judge, store, baseline, progress, cancel)
+    found = loop.run("mcts")
+    winner = loop.confirm(found) if found.best else None
+    control = loop.run("random") if problem.control else None
+    outcome: Outcome = "faster" if winner is not None else "nothing"
+    result = OptimizeResult(
+        version=1,
+        tool=f"warplens {__version__}",
+        path=problem.path,
+        kernel=baseline.kernel,
+        outcome=outcome,
+        reason=nothing_found(found.nodes),
+        baseline_hash=text_hash(problem.text),
+        name=problem.name,
+        baseline=baseline.timing,
+        conditions=baseline.conditions,
+        tried=tried(found.nodes),
+        spent=found.spent,
+        control=control_of(control.nodes) if control is not None else None,
+        unknown=baseline.unknown,
+        run=found.journal.run,
+        seed=problem.seed,
+    )
+    if winner is not None:
+        node, confirmation = winner
+        result = proven(result, problem.text, node, confirmation, baseline, found.space.limits)
+    loop.finish(found, result)
+    return result
+
+
+def unproven(
+    problem: Problem, kernels: Sequence[str], error: MissingToolError, *, most: int = 10
+) -> OptimizeResult:
+    """The most promising edits where nothing can be measured, with the reason; answers to findings first."""
+    found = [
+        offer for kernel in kernels for offer in offers(problem.space(kernel), problem.text, problem.name)
+    ]
+    expected = {id(offer): offer.probability * math.log(max(offer.gain, 1.0)) for offer in found}
+    found.sort(key=lambda offer: (not offer.answers, -expected[id(offer)]))
+    return OptimizeResult(
+        version=1,
+        tool=f"warplens {__version__}",
+        path=problem.path,
+        kernel=kernels[0] if len(kernels) == 1 else "",
+        outcome="unproven",
+        reason=str(error),
+        remedy=error.remedy,
+        baseline_hash=text_hash(problem.text),
+        name=problem.name,
+        offers=tuple(found[:most]),
+        seed=problem.seed,
+    )
+
+
+class _Found(msgspec.Struct):
+    """What one search came to."""
+
+    searcher: Searcher
+    journal: Journal
+    space: KernelSpace
+    spent: Spent
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.searcher.versions.told()
+
+    @property
+    def best(self) -> list[Node]:
+        return best_first(self.nodes)
+
+
+class _Loop:
+    """One `optimize` call: the parts every step needs."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        judge: JudgeSession,
+        store: sqlite3.Connection,
+        baseline: Baseline,
+        progress: Progress,
+        cancel: CancelToken | None,
+    ) -> None:
+        self.problem, self.judge, self.store = problem, judge, store
+        self.baseline, self.progress, self.cancel = baseline, progress, cancel
+
+    def run(self, strategy: Strategy) -> _Found:
+        """One search to the end of its budget. However it ends, what was told stays in the journal."""
+        space = self.problem.space(self.baseline.kernel)
+        searcher = self._searcher(strategy, space)
+        journal, resumed = self._journal(strategy, searcher)
+        started = time.monotonic()
+        try:
+            stopped = self._spend(searcher, journal, started)
+        except BaseException as error:
+            ended = "cancelled" if isinstance(error, CancelledError | KeyboardInterrupt) else "failed"
+            finish_run(self.store, journal.run, outcome=ended, speedup=None)
+            raise
+        spent = Spent(len(searcher.versions.told()), time.monotonic() - started, resumed, stopped)
+        found = _Found(searcher, journal, space, spent)
+        if strategy == "random":
+            best = found.best
+            speedup = best[0].speedup if best else None
+            finish_run(self.store, journal.run, outcome="control", speedup=speedup)
+        return found
+
+    def confirm(self, found: _Found) -> tuple[Node, Confirmation] | None:
+        """The best version that holds when it is measured again."""
+        for node in found.best[:CONFIRMATIONS]:
+            self.progress(f"confirming: {node.ask.candidate.title}", None)
+            again = self.judge.confirm(node.ask.candidate, progress=self.progress, cancel=self.cancel)
+            found.journal.confirmed(again)
+            if again.verdict.state == "faster":
+                return node, again
+        return None
+
+    def finish(self, found: _Found, result: OptimizeResult) -> None:
+        """Close the run with its outcome."""
+        timings = result.proof.verdict.timings if result.proof is not None else ()
+        speedup = timings[0].speedup.median if timings else None
+        finish_run(self.store, found.journal.run, outcome=result.outcome, speedup=speedup)
+
+    def _searcher(self, strategy: Strategy, space: KernelSpace) -> Searcher:
+        problem = self.problem
+        if strategy == "random":
+            return RandomSearch(
+                problem.text,
+                path=problem.path,
+                kernel=self.baseline.kernel,
+                space=space,
+                settings=problem.settings,
+                seed=problem.seed,
+            )
+        return SearchTree(
+            problem.text,
+            path=problem.path,
+            kernel=self.baseline.kernel,
+            space=space,
+            settings=problem.settings,
+            seed=problem.seed,
+            headroom=problem.headroom(self.baseline),
+        )
+
+    def _journal(self, strategy: Strategy, searcher: Searcher) -> tuple[Journal, int]:
+        """A run to write to: the one to go on with where that is asked for and there is one, else a new one."""
+        conditions, arch = self.baseline.conditions, self.baseline.compiled.arch
+        card = f"{self.problem.workload}\n{conditions.uuid}\n{conditions.driver}\n{conditions.cuda}\n{arch}"
+        target = Target(
+            path=self.problem.path,
+            kernel=self.baseline.kernel,
+            baseline_hash=text_hash(self.problem.text),
+            workload_hash=hashlib.sha256(card.encode()).hexdigest(),
+            strategy=strategy,
+            seed=self.problem.seed,
+        )
+        earlier = find_run(self.store, target) if self.problem.resume else None
+        if earlier is not None and adopt_run(self.store, earlier.id):
+            journal = Journal(self.store, earlier.id, arch=arch)
+            return journal, journal.replay(searcher)
+        settings = msgspec.json.encode(
+            {"search": self.problem.settings, "budget": self.problem.budget}
+        ).decode()
+        run = start_run(self.store, target, settings=settings, gpu=conditions.gpu, driver=conditions.driver)
+        journal = Journal(self.store, run, arch=arch)
+        journal.began(self.baseline)
+        return journal, 0
+
+    def _spend(self, searcher: Searcher, journal: Journal, started: float) -> Stopped:
+        budget = self.problem.budget
+        asks = [node.ask for node in searcher.versions.waiting()]
+        while True:
+            told = len(searcher.versions.told())
+            if told >= budget.candidates:
+                return "budget"
+            if time.monotonic() - started >= budget.seconds:
+                return "time"
+            if self._at_the_roof(searcher):
+                return "roof"
+            if not asks:
+                asks = searcher.ask(min(budget.batch, budget.candidates - told))
+                journal.asked(asks)
+            if not asks:
+                return "exhausted"
+            self._judge(searcher, journal, [ask.candidate for ask in asks])
+            asks = []
+
+    def _judge(self, searcher: Searcher, journal: Journal, candidates: list[Candidate]) -> None:
+        def told(verdict: Verdict) -> None:
+            node = searcher.versions.by_id[verdict.candidate]
+            if node.told:
+                return
+            journal.told(node, verdict)
+            searcher.tell(verdict.candidate, verdict)
+            self.progress(*self._standing(searcher))
+
+        if self.cancel is not None:
+            self.cancel.check()
+        for verdict in self.judge.judge(candidates, cancel=self.cancel, on_verdict=told):
+            told(verdict)
+
+    def _standing(self, searcher: Searcher) -> tuple[str, float]:
+        nodes = searcher.versions.told()
+        best = best_first(nodes)
+        leader = f", best {best[0].speedup:.2f}x" if best else ""
+        most = self.problem.budget.candidates
+        return f"judged {len(nodes)} of {most}{leader}", min(1.0, len(nodes) / most)
+
+    def _at_the_roof(self, searcher: Searcher) -> bool:
+        """Whether the best version has used up the headroom, as far as the ceilings are known."""
+        headroom = self.problem.headroom(self.baseline)
+        best = best_first(searcher.versions.told())
+        if headroom is None or headroom <= 1.0 or not best or not best[0].speedup:
+            return False
+        return math.log(best[0].speedup) >= self.problem.settings.roof_share * math.log(headroom)

@@ -1,0 +1,400 @@
+"""Compiles candidates alone, several at a time, and says of each what the judge shall load."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.build.allowed import why_not_allowed
+from warplens.measure.build.fence import Fence
+from warplens.measure.build.linking import (
+    Linked,
+    asks_linking,
+    calls_runtime,
+    changed_companion,
+    companions,
+    live_variables,
+    loadable,
+    relocatable,
+    same_code,
+    with_report,
+)
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.errors import (
+    CompileError,
+    InputError,
+    MissingToolError,
+    TimeLimitError,
+    ToolFailedError,
+)
+from warplens_tools.evidence import BinaryEvidence, CompiledKernel, Unknown
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.run.build import Overlay, flags_of, place
+from warplens_tools.run.probe.job import JobCandidate, JobVariable
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText
+from warplens_tools.toolchain.compile import compile_unit
+from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
+from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.symbols import code_digest, live_names, symbols, unit_free_name, variables
+
+#: What nvcc and ptxas say of code that only a device linker makes whole.
+_NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern function|Undefined reference to")
+#: Names the kernel as it is among candidates.
+_CONTROL = "as-it-is"
+#: Makes of a command the one that is run.
+Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """The workload's unit, compiled by itself as candidates are."""
+
+    evidence: BinaryEvidence
+    #: What can be loaded.
+    cubin: bytes
+    digest: str
+    #: The unit by itself: the same, or what was linked with other units' code.
+    own: bytes
+    linked: Linked | None = None
+
+    def live(self, program: bytes) -> dict[str, str]:
+        """Its variables' names, and for each its name in the running program; "" for none."""
+        if self.linked is not None:
+            return live_variables(self.linked, self.own)
+        return live_names(tuple(v.name for v in variables(self.cubin)), program)
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A candidate that compiled."""
+
+    candidate: Candidate
+    compiled: CompiledKernel
+    job: JobCandidate
+    #: Its machine code is the baseline's.
+    identical: bool
+    seconds: float
+
+
+class Builder:
+    """Compiles one workload's unit, as it is and with candidates' texts."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        toolchain: Toolchain,
+        arch: str,
+        folder: Path,
+        settings: MeasureSettings,
+    ) -> None:
+        self.workload = workload
+        self._toolchain, self._arch, self._folder, self._settings = toolchain, arch, folder, settings
+        self._flags = loadable(flags_of(workload))
+        self._linked: Linked | None = None
+        self._unlike = False
+        self._lacking: InputError | MissingToolError | ToolFailedError | None = None
+        self.fence = Fence(toolchain, self._flags, settings)
+        self.text = self.read(workload)
+
+    @staticmethod
+    def read(workload: Workload) -> SourceText:
+        """The text that candidates edit.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        return SourceText.read(Path(workload.source))
+
+    def baseline(self, cancel: CancelToken | None = None, *, program: Path | None = None) -> Unit:
+        """The unit as it is, linked with other units' device code as the built `program` is.
+
+        Raises:
+            InputError: its device code needs that of other units, and the program does not carry it.
+            CompileError, ToolFailedError, MissingToolError, TimeLimitError, CancelledError: as named.
+        """
+        data = program.read_bytes() if program is not None else b""
+        folder = self._folder / "baseline"
+        try:
+            unit = self._linked_baseline(data, folder, cancel) if carries_relocatable(data) else None
+            unit = unit or self._compile(None, folder, die_with_parent, cancel)
+        except CompileError as error:
+            if not _NEEDS_LINKING.search(error.output):
+                raise
+            raise self._lacking or InputError(
+                f"{self.workload.unit} needs relocatable device code that the built program does not carry",
+                remedy="build the program with -rdc=true from all units whose device code the kernel calls",
+            ) from error
+        self.fence.learn(unit.evidence, self._linked.others if self._linked is not None else ())
+        return unit
+
+    def _linked_baseline(self, program: bytes, folder: Path, cancel: CancelToken | None) -> Unit | None:
+        """The unit linked with what the program carries; None where it is whole by itself there."""
+        flags = flags_of(self.workload)
+        linking, whole, self._linked = relocatable(flags, program), self._flags, None
+        try:
+            carried = self._carried(program, self._folder, cancel)
+        except (InputError, MissingToolError, ToolFailedError) as error:
+            # a library may carry what this unit does not need
+            if asks_linking(flags):
+                raise
+            self._lacking = error
+            return None
+        self._flags = linking
+        unit = self._compile(None, folder, die_with_parent, cancel)
+        self._linked = companions(unit.own, [k.mangled for k in unit.evidence.kernels], carried)
+        if self._linked is None:
+            self._flags = whole
+            return None
+        own = Path(self._linked.own).read_bytes()
+        self._unlike = not same_code(own, unit.own)
+        return self._link(unit, folder, die_with_parent, cancel)
+
+    def unknown(self) -> tuple[Unknown, ...]:
+        """What cannot be said of candidates' builds, by name."""
+        unlike = Unknown(
+            "the flags that the program is built with",
+            "the unit, compiled by itself, is not the code that the program carries",
+            "say them in compile_commands.json, or as `flags` in warplens.toml",
+        )
+        children = Unknown(
+            "the baseline's time with the kernels that it launches",
+            "CUPTI times a kernel by its own threads; candidates and baseline are compared by events around both",
+        )
+        launches = self._linked is not None and self._linked.launches
+        found = [*([unlike] if self._unlike else []), *([children] if launches else [])]
+        return (*self.fence.unknown(), *found)
+
+    def differs(self, rebuilt: Path, cancel: CancelToken | None = None) -> str:
+        """How other units' code in a rebuilt program is not what its candidate was linked with; "" if it is.
+
+        Raises:
+            as `carried_units`.
+        """
+        if self._linked is None:
+            return ""
+        return changed_companion(self._linked, self._carried(rebuilt.read_bytes(), rebuilt.parent, cancel))
+
+    def _carried(self, program: bytes, folder: Path, cancel: CancelToken | None) -> tuple[Path, ...]:
+        place = folder / "carried"
+        return carried_units(program, toolchain=self._toolchain, arch=self._arch, folder=place, cancel=cancel)
+
+    def edited(self, candidate: Candidate) -> SourceText:
+        """The candidate's text.
+
+        Raises:
+            InputError: its edits overlap.
+        """
+        return self.text.apply(list(candidate.edits))
+
+    def build_all(
+        self,
+        candidates: Sequence[Candidate],
+        baseline: Unit,
+        target: CompiledKernel,
+        program: bytes,
+        *,
+        cancel: CancelToken | None = None,
+        on_done: Callable[[Built | Verdict], None],
+    ) -> None:
+        """Check and compile candidates; `on_done` gets each, as built or as a verdict, in this thread.
+
+        `program` is the built program's file, which knows its variables by their own names.
+        """
+        jobs = self._settings.build_jobs or os.cpu_count() or 1
+        with ThreadPoolExecutor(jobs) as pool:
+            futures = [
+                pool.submit(self._build, candidate, baseline, target, program, cancel)
+                for candidate in candidates
+            ]
+            for future in as_completed(futures):
+                on_done(future.result())
+
+    def _build(
+        self,
+        candidate: Candidate,
+        baseline: Unit,
+        target: CompiledKernel,
+        program: bytes,
+        cancel: CancelToken | None,
+    ) -> Built | Verdict:
+        started = time.monotonic()
+        try:
+            text = self.edited(candidate)
+            refused = why_not_allowed(self.text, text, target.qualified_name, self.workload.source)
+            if refused:
+                return Verdict(candidate.id, "refused", refused)
+            # an id is anyone's text, a folder's name is not
+            folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
+            unit = self._inside(Overlay(self.workload.source, text.text), folder, cancel)
+        except InputError as error:
+            return Verdict(candidate.id, "refused", str(error))
+        except (ToolFailedError, MissingToolError, TimeLimitError) as error:
+            # a text can make the compiler say anything, by #error: what was there for the baseline is there
+            seconds = time.monotonic() - started
+            return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
+        strange = _foreign(unit.evidence, baseline.evidence, self._toolchain)
+        if strange:
+            return Verdict(candidate.id, "refused", f"the edit makes the compiler read {strange}")
+        if unit.linked is not None and not unit.linked.launches and calls_runtime(symbols(unit.own)):
+            why = "the edit launches kernels, or copies, from the device, which the program does not"
+            return Verdict(candidate.id, "refused", why)
+        kept = _kept_state(unit.own, baseline.own)
+        if kept:
+            why = f"the edit adds the device variable {kept}, which carries results from launch to launch"
+            return Verdict(candidate.id, "refused", f"{why}; constants belong in __constant__ memory")
+        compiled = _counterpart(target, unit.evidence.kernels)
+        if compiled is None:
+            return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")
+        return Built(
+            candidate=candidate,
+            compiled=compiled,
+            job=_job(candidate, compiled, unit, baseline, program),
+            identical=unit.digest == baseline.digest and _same_geometry(candidate),
+            seconds=time.monotonic() - started,
+        )
+
+    def _inside(self, overlay: Overlay | None, folder: Path, cancel: CancelToken | None) -> Unit:
+        """Compile within the fence; once more where the fence itself was in the way."""
+        try:
+            return self._compile(overlay, folder, self.fence.around(folder), cancel)
+        except (CompileError, ToolFailedError, MissingToolError) as error:
+            if _blames_the_text(error) or not self.fence.shuts_out(
+                lambda: self._baseline_compiles_inside(cancel)
+            ):
+                raise
+        return self._compile(overlay, folder, self.fence.around(folder), cancel)
+
+    def _baseline_compiles_inside(self, cancel: CancelToken | None) -> bool:
+        folder = self._folder / "fence"
+        try:
+            self._compile(None, folder, self.fence.around(folder), cancel)
+        except (CompileError, ToolFailedError, MissingToolError):
+            return False
+        return True
+
+    def _compile(
+        self, overlay: Overlay | None, folder: Path, through: Through, cancel: CancelToken | None
+    ) -> Unit:
+        unit = Path(self.workload.unit)
+        flags, text = self._flags, None
+        if overlay is not None:
+            # a header's new text lies where the unit's includes find it first
+            placed = place(overlay, unit, flags.arguments, folder / "source")
+            text = overlay.text if Path(overlay.path) == unit else unit.read_text("utf-8", "replace")
+            options = (f"-I{folder / 'source'}",) if Path(overlay.path) != unit else ()
+            arguments = (*options, *placed.options, *flags.arguments)
+            flags = msgspec.structs.replace(flags, arguments=arguments)
+        evidence = compile_unit(
+            unit,
+            toolchain=self._toolchain,
+            flags=flags,
+            arch=self._arch,
+            workdir=folder,
+            overlay=text,
+            cancel=cancel,
+            timeout=self._settings.compile_seconds,
+            through=through,
+        )
+        cubin = Path(evidence.cubin_path).read_bytes()
+        alone = Unit(evidence, cubin, code_digest(cubin), cubin)
+        return alone if self._linked is None else self._link(alone, folder, through, cancel)
+
+    def _link(self, unit: Unit, folder: Path, through: Through, cancel: CancelToken | None) -> Unit:
+        if self._linked is None:
+            return unit
+        report = device_link(
+            self._linked.inputs(unit.evidence.cubin_path, first=self.workload.source != self.workload.unit),
+            toolchain=self._toolchain,
+            arch=self._arch,
+            folder=folder,
+            through=through,
+            timeout=self._settings.compile_seconds,
+            cancel=cancel,
+        )
+        linked = folder / "linked.cubin"
+        kernels = with_report(unit.evidence.kernels, report)
+        evidence = msgspec.structs.replace(unit.evidence, kernels=kernels, cubin_path=str(linked))
+        cubin = linked.read_bytes()
+        return Unit(evidence, cubin, code_digest(cubin), unit.own, self._linked)
+
+
+def _blames_the_text(error: Exception) -> bool:
+    """Whether the compiler found fault with the text, not with what it could not reach."""
+    if not isinstance(error, CompileError) or "Permission denied" in error.output:
+        return False
+    return any(message.severity == "error" and message.line for message in error.messages)
+
+
+def _kept_state(after: bytes, before: bytes) -> str:
+    """A writable variable that an edited unit has and the baseline has not; "" if there is none."""
+    known = {unit_free_name(v.name) for v in variables(before)}
+    added = (unit_free_name(v.name) for v in variables(after) if not v.constant)
+    return next((name for name in added if name not in known), "")
+
+
+def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> CompiledKernel | None:
+    """The judged kernel in an edited unit; where its template arguments changed, its only instantiation."""
+    twin = unit_free_name(target.mangled)
+    same = [k for k in kernels if unit_free_name(k.mangled) == twin]
+    family = same or [k for k in kernels if k.qualified_name == target.qualified_name]
+    return family[0] if len(family) == 1 or same else None
+
+
+def _same_geometry(candidate: Candidate) -> bool:
+    geometry = (candidate.grid, candidate.block, candidate.dynamic_shared_bytes)
+    return not candidate.asks_program and geometry == (None, None, None)
+
+
+def _foreign(after: BinaryEvidence, before: BinaryEvidence, toolchain: Toolchain) -> str:
+    """A file that the edited unit is built from and the baseline is not; "" if there is none.
+
+    The toolkit's own headers and CUTLASS' may be added.
+    """
+    headers = toolchain.find("cuda_headers")
+    allowed = [Path(headers.path).resolve()] if headers is not None else []
+    known = set(before.dependencies)
+    for name in after.dependencies:
+        path = Path(name).resolve()
+        if name in known or path.name == Path(after.path).name:
+            continue
+        library = any(path.is_relative_to(root) for root in allowed)
+        if not library and not {"cutlass", "cute"} & set(path.parts):
+            return name
+    return ""
+
+
+def control(unit: Unit, compiled: CompiledKernel, program: bytes) -> JobCandidate | None:
+    """The kernel as it is, loaded as candidates are; None where the unit is whole by itself."""
+    if unit.linked is None:
+        return None
+    return _job(Candidate(_CONTROL, "", "", ()), compiled, unit, unit, program)
+
+
+def _job(
+    candidate: Candidate, compiled: CompiledKernel, unit: Unit, baseline: Unit, program: bytes
+) -> JobCandidate:
+    live = baseline.live(program)
+    old = {unit_free_name(v.name): live.get(v.name, "") for v in variables(baseline.own)}
+    names = {v.name: old.get(unit_free_name(v.name), "") for v in variables(unit.own)}
+    if unit.linked is not None:
+        # other units' variables have the same names in every link; those of the device runtime are its own
+        elsewhere = {v.name for v in variables(unit.cubin)} - set(names)
+        names |= {name: live[name] for name in sorted(elsewhere) if name in live}
+    return JobCandidate(
+        id=candidate.id,
+        cubin=unit.evidence.cubin_path,
+        entry=compiled.mangled,
+        grid=candidate.grid,
+        block=candidate.block,
+        shared=candidate.dynamic_shared_bytes,
+        variables=tuple(JobVariable(name, twin) for name, twin in names.items()),
+    )

@@ -1,0 +1,1 @@
+"""Judges a kernel in place: inside the user's own running program."""

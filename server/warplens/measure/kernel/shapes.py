@@ -1,0 +1,87 @@
+"""Candidates measured at every distinct launch shape: faster only where slower at none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from warplens.measure.build.candidates import Built
+from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
+from warplens.measure.session import PreparedWorkload
+from warplens.measure.verdict import State, Verdict
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.run.probe.records import SurveyedShape
+
+_MEASURED = ("faster", "same", "slower")
+
+
+def others_of(opened: PreparedWorkload) -> tuple[SurveyedShape, ...]:
+    """The shapes beside the heaviest at which candidates are measured; none unless every one is asked for."""
+    if not opened.session.workload.every_shape:
+        return ()
+    return opened.place.target.others[: opened.session.settings.shapes_most - 1]
+
+
+def at_shape(place: VisitSpec, shape: SurveyedShape, *, timed: bool) -> VisitSpec:
+    """The same place, at another shape's launch of that number, or its last."""
+    target = msgspec.structs.replace(place.target, shape=shape)
+    launch = min(place.launch, shape.visitable - 1)
+    return msgspec.structs.replace(place, target=target, launch=launch, timed=timed)
+
+
+def keeps_geometry(built: Built) -> bool:
+    """Whether a candidate is launched as the program launches it: a geometry of its own holds for one shape."""
+    return (built.job.grid, built.job.block, built.job.shared) == (None, None, None)
+
+
+def judge_shapes(
+    opened: PreparedWorkload,
+    built: Sequence[Built],
+    first: dict[str, Verdict],
+    verdict: Callable[[VisitResult], Verdict],
+    cancel: CancelToken | None,
+) -> dict[str, Verdict]:
+    """The verdicts over all shapes, by candidate; `first` are those at the heaviest.
+
+    Raises:
+        as `Visits.judge`.
+    """
+    found = {name: [("", one)] for name, one in first.items()}
+    for shape in others_of(opened):
+        alive = [
+            b.job for b in built if keeps_geometry(b) and found[b.candidate.id][-1][1].state in _MEASURED
+        ]
+
+        def take(heard: VisitResult, shape: SurveyedShape = shape) -> None:
+            found[heard.result.candidate].append((_named(shape), verdict(heard)))
+
+        if alive:
+            place = at_shape(opened.place, shape, timed=True)
+            Visits(place, opened.session.settings, opened.session.folder).judge(alive, take, cancel)
+    return {name: over_shapes(verdicts) for name, verdicts in found.items()}
+
+
+def over_shapes(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
+    """One verdict of those at several shapes, by the shape's name; the timings stay the first one's."""
+    first = verdicts[0][1]
+    if len(verdicts) == 1:
+        return first
+    where, odd = next(((n, v) for n, v in verdicts if v.state not in _MEASURED), ("", None))
+    if odd is not None:
+        reason = f"{where}: {odd.reason}" if where else odd.reason
+        return msgspec.structs.replace(first, state=odd.state, reason=reason)
+    states = {v.state for _, v in verdicts}
+    state: State = "same"
+    if len(states) == 1 or "slower" not in states:
+        state = "faster" if "faster" in states else first.state
+    elif "faster" not in states:
+        state = "slower"
+    words = "; ".join(f"{name}: {v.reason}" if name else v.reason for name, v in verdicts)
+    mixed = "faster at one launch shape and slower at another: " if {"faster", "slower"} <= states else ""
+    return msgspec.structs.replace(first, state=state, reason=mixed + words)
+
+
+def _named(shape: SurveyedShape) -> str:
+    grid, block = ("x".join(map(str, extent)) for extent in (shape.grid, shape.block))
+    return f"with grid {grid} and block {block}"

@@ -1,0 +1,49 @@
+"""Which kernels the program runs, and how long each takes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from warplens_tools.errors import InputError, TimeLimitError
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.run.probe.job import Job
+from warplens_tools.run.probe.records import Failed, SurveyedShape, SurveyEnd
+from warplens_tools.run.probe.visit import Command, run_with_probe
+
+
+def survey(
+    command: Command,
+    library: Path,
+    folder: Path,
+    time_limit: float,
+    cancel: CancelToken | None = None,
+) -> tuple[SurveyedShape, ...]:
+    """Run the program once under the probe and list its kernels by launch shape.
+
+    Raises:
+        InputError: the probe could not work in it, or it ended without telling.
+        TimeLimitError, MissingToolError, CancelledError: as named.
+    """
+    with tempfile.TemporaryDirectory(dir=folder, prefix="survey-") as place:
+        job = Job(mode="survey", result=str(Path(place) / "records.jsonl"), parent=os.getpid())
+        # following every launch costs a program of tiny kernels about as much as they do themselves
+        run = run_with_probe(command, job, library, timeout=3 * time_limit, cancel=cancel)
+    for record in run.records:
+        if isinstance(record, Failed):
+            raise InputError(f"the program's kernels cannot be followed: {record.reason}")
+    shapes = tuple(r for r in run.records if isinstance(r, SurveyedShape))
+    if any(isinstance(r, SurveyEnd) for r in run.records):
+        return shapes
+    if run.completed is None:
+        raise TimeLimitError(
+            f"the program did not end within {3 * time_limit:g} s while its kernels were followed",
+            remedy="give it less work by its arguments, or raise its time limit",
+        )
+    if run.completed.status == 0 and not shapes:
+        raise InputError(
+            "the program launches no kernel, or leaves by _exit before it can be asked",
+            remedy="give the arguments and files with which it does, as settings of the program",
+        )
+    raise InputError(f"the program, followed by the probe, ended with {run.completed.status}")

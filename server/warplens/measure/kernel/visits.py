@@ -1,0 +1,276 @@
+"""Visits the launch as often as it takes to hear of every candidate."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.target import Target
+from warplens_tools.cuda.model import Parameter
+from warplens_tools.errors import InputError, TimeLimitError
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.run.elements import pointer_parameters
+from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant
+from warplens_tools.run.probe.records import (
+    BaselineRecord,
+    Begin,
+    Damaged,
+    Failed,
+    Never,
+    Opened,
+    Record,
+    ResultRecord,
+    Stage,
+)
+from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
+
+#: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
+#: constants and shortcuts that hold for the program's inputs alone, full mantissas a precision that averages out.
+VARIANTS = (
+    Variant("with noise", 1.0, 0.5),
+    Variant("with full mantissas", 0.0),
+    Variant("negated", -1.0),
+    Variant("scaled by 3", 3.0),
+    Variant("scaled by 0.01", 0.01),
+)
+#: Inputs that a lower precision holds exactly: what is off on them was not the precision.
+SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
+#: A program may need as long again to reach the launch under the probe.
+_OVERHEAD = 30.0
+
+
+class VisitSpec(msgspec.Struct, frozen=True):
+    """Where visits take place."""
+
+    command: Command
+    target: Target
+    #: The kernel's parameters in the source.
+    parameters: tuple[Parameter, ...]
+    #: Names of the running program's variables.
+    variables: tuple[str, ...]
+    library: Path
+    helpers: Path
+    time_limit: float
+    #: Which launch of the shape, from 0; the last where there are fewer.
+    launch: int
+    #: Whether candidates are timed, or only compared.
+    timed: bool = True
+    #: Timed by events around a launch: a kernel that launches others has not ended when its own threads have.
+    from_events: bool = False
+    #: The kernel as it is in a module like a candidate's, where that is not simply its unit: what differs from the
+    #: program's own is then the module's doing.
+    control: JobCandidate | None = None
+
+
+class VisitResult(msgspec.Struct, frozen=True):
+    """What a visit said of one candidate, with the baseline that it was measured against."""
+
+    result: ResultRecord
+    baseline: BaselineRecord
+    opened: Opened
+    #: The same of the control, where there is one.
+    control: ResultRecord | None = None
+    #: Whether the kernel launches others.
+    children: bool = False
+
+
+class Visits:
+    """Runs visits for one launch; remembers which questions the baseline itself does not stand."""
+
+    def __init__(self, place: VisitSpec, settings: MeasureSettings, folder: Path) -> None:
+        self._place, self._settings, self._folder = place, settings, folder
+        self._variants = list(VARIANTS) if settings.perturb_inputs else []
+        if settings.lower_precision:
+            self._variants.insert(0, SHORTENED)
+        self._poison = True
+        self._fill = True
+        self._launch = place.launch
+        self._moves = settings.perturb_inputs
+        self._opened: Opened | None = None
+        self._baseline: BaselineRecord | None = None
+        self._control: ResultRecord | None = None
+        self.given_up: list[str] = []
+
+    def judge(
+        self,
+        candidates: Sequence[JobCandidate],
+        on_heard: Callable[[VisitResult], None],
+        cancel: CancelToken | None = None,
+    ) -> None:
+        """Hear of every candidate, in as many visits as faults and hangs make of it.
+
+        Raises:
+            InputError: the launch cannot be visited; says why.
+            TimeLimitError: the program never came to the launch in its time.
+            MissingToolError, CancelledError: as named.
+        """
+        left = list(candidates)
+        while left:
+            batch = left[: self._settings.candidates_per_visit]
+            heard: set[str] = set()
+
+            def take(record: Record, heard: set[str] = heard) -> None:
+                self._note(record)
+                if isinstance(record, ResultRecord) and not self._is_control(record) and self._stands():
+                    heard.add(record.candidate)
+                    on_heard(self._heard(record))
+
+            self._control = None
+            run = self._visit([*self._controls(), *batch], take, cancel)
+            lost = self._lost(run, heard)
+            if lost is not None and self._is_control(lost):
+                self._control = lost
+            if not self._stands():
+                raise self._no_stand()
+            if lost is not None:
+                heard.add(lost.candidate)
+                on_heard(self._heard(lost))
+            elif not heard and not self._give_up(run):
+                raise self._unusable(run)
+            left = [c for c in left if c.id not in heard]
+
+    def _note(self, record: Record) -> None:
+        if isinstance(record, Opened):
+            self._opened = record
+        elif isinstance(record, BaselineRecord):
+            self._baseline = record
+        elif isinstance(record, ResultRecord) and self._is_control(record):
+            self._control = record
+
+    def _controls(self) -> list[JobCandidate]:
+        return [self._place.control] if self._place.control is not None else []
+
+    def _is_control(self, result: ResultRecord) -> bool:
+        return any(result.candidate == control.id for control in self._controls())
+
+    def _stands(self) -> bool:
+        """Whether the control, as far as it was heard of, gives the kernel's own results."""
+        return self._control is None or self._control.state in ("right", "unproven")
+
+    def _no_stand(self) -> InputError:
+        why = self._control.reason if self._control is not None else ""
+        return InputError(f"the kernel as it is, linked anew, is not what the program runs: {why}")
+
+    def _heard(self, result: ResultRecord) -> VisitResult:
+        if self._opened is None or self._baseline is None:
+            raise InputError("the probe spoke of a candidate before it knew the kernel")
+        return VisitResult(result, self._baseline, self._opened, self._control, self._place.from_events)
+
+    def _visit(
+        self,
+        batch: Sequence[JobCandidate],
+        on_record: Callable[[Record], None],
+        cancel: CancelToken | None,
+    ) -> ProbeRun:
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix="visit-") as folder:
+            job = self._job(batch, str(Path(folder) / "records.jsonl"))
+            each = self._settings.visit_seconds_per_candidate
+            return run_with_probe(
+                self._place.command,
+                job,
+                self._place.library,
+                timeout=self._place.time_limit + _OVERHEAD + each * len(batch),
+                stall=each,
+                cancel=cancel,
+                on_record=on_record,
+            )
+
+    def _job(self, batch: Sequence[JobCandidate], result: str) -> Job:
+        place, s = self._place, self._settings
+        shape = place.target.shape
+        return Job(
+            mode="visit",
+            result=result,
+            parent=os.getpid(),
+            helpers=str(place.helpers),
+            kernel=place.target.live,
+            shape=Shape(shape.grid, shape.block, shape.shared),
+            launch=min(shape.visitable - 1, self._launch),
+            seed=random.SystemRandom().getrandbits(48),
+            parameters=pointer_parameters(place.target.compiled.demangled, place.parameters),
+            variables=place.variables,
+            variants=tuple(self._variants),
+            candidates=tuple(batch),
+            options={
+                "repeats": s.repeats,
+                "tolerance_factor": s.tolerance_factor,
+                "lowered": s.lowered_error if s.lower_precision else 0.0,
+                "baseline_limit": place.time_limit,
+                "hang_factor": s.hang_factor,
+                "hang_seconds": s.hang_seconds,
+                "warm_up_seconds": s.warm_up_seconds,
+                "timing_seconds": s.timing_seconds,
+                "rounds_min": s.rounds_min,
+                "rounds_max": s.rounds_max,
+                "precision": s.precision,
+                "checked_share": s.checked_share,
+                "flush_cache": s.flush_cache,
+                "poison": self._poison,
+                "fill": self._fill,
+                "perturb": self._moves,
+                "time": place.timed,
+                "events": place.from_events,
+            },
+        )
+
+    def _lost(self, run: ProbeRun, heard: set[str]) -> ResultRecord | None:
+        """The candidate that the visit ended with and that it could not speak of any more."""
+        last = next((r for r in reversed(run.records) if isinstance(r, Begin | Damaged)), None)
+        if last is None or last.candidate in heard:
+            return None
+        if run.stalled:
+            return ResultRecord(last.candidate, "hung", "the card or the driver did not come back from it")
+        return ResultRecord(last.candidate, "crashed", "the program died under it")
+
+    def _give_up(self, run: ProbeRun) -> bool:
+        """Leave out the question that the baseline died of; False if there was none."""
+        stage = next((r for r in reversed(run.records) if isinstance(r, Stage)), None)
+        if stage is None or any(isinstance(r, BaselineRecord) for r in run.records):
+            return False
+        if stage.name == "poison" and self._poison:
+            self._poison = False
+        elif stage.name == "fill" and self._fill:
+            self._fill = False
+        elif stage.name == "later launch" and self._launch:
+            # its results lie there from the launch before, and nothing tells them from inputs
+            self._launch = 0
+        elif stage.name == "moved inputs" and self._moves:
+            self._moves = False
+        elif stage.name.startswith("variant ") and self._variants:
+            # inputs of another size lead this kernel out of bounds; so would its neighbours'
+            self._variants = []
+        else:
+            return False
+        self.given_up.append(stage.name)
+        return True
+
+    def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:
+        for record in reversed(run.records):
+            if isinstance(record, Failed):
+                return InputError(f"the launch cannot be visited: {record.reason}")
+            if isinstance(record, Never):
+                return _never(record)
+        if run.completed is None:
+            return TimeLimitError(
+                "the program did not come to the launch within its time",
+                remedy="give it less work by its arguments, or raise its time limit",
+            )
+        words = (run.completed.stderr.strip() or "no message").splitlines()[-1]
+        return InputError(f"the program ended with {run.completed.status} before the launch: {words}")
+
+
+def _never(record: Never) -> InputError:
+    if record.captured:
+        return InputError("every launch of that shape went into a graph, and none was reached there")
+    if record.seen:
+        return InputError(
+            "the program launched the kernel with other shapes than before",
+            remedy="make its launches the same in every run, for example by a fixed seed",
+        )
+    return InputError("the program did not launch the kernel this time")

@@ -1,0 +1,63 @@
+"""compute-sanitizer on the rebuilt program: faults that this card happened to forgive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
+from warplens_tools.errors import CancelledError, WarplensError
+from warplens_tools.evidence import Unknown
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.run.probe.visit import Command, environment_of
+from warplens_tools.toolchain.locate import Toolchain
+
+#: Launches of the kernel that are examined: each costs some ten to a hundred times its own time.
+_LAUNCHES = 2
+
+
+def new_reports(
+    before: Command,
+    after: Command,
+    *,
+    kernel: str,
+    toolchain: Toolchain,
+    time_limit: float,
+    cancel: CancelToken | None = None,
+) -> tuple[str, tuple[Unknown, ...]]:
+    """What compute-sanitizer reports of the rebuilt program's kernel and not of the original's.
+
+    `kernel` is its plain name, `time_limit` in seconds for one run. The second part says what could not be
+    examined.
+    """
+    if toolchain.find("compute-sanitizer") is None:
+        gone = toolchain.missing["compute-sanitizer"]
+        return "", (Unknown("faults that the card forgives", gone.why, gone.remedy),)
+
+    def faults(tool: str, command: Command) -> tuple[Fault, ...]:
+        return examine(
+            tool,
+            command.arguments,
+            toolchain=toolchain,
+            kernel=kernel,
+            launches=_LAUNCHES,
+            cwd=Path(command.directory) if command.directory else None,
+            env=environment_of(command),
+            time_limit=time_limit,
+            cancel=cancel,
+        ).faults
+
+    unknown = []
+    for tool in TOOLS:
+        try:
+            found = faults(tool, after)
+            # The original is asked only where there is something to excuse.
+            known = {f.message for f in faults(tool, before)} if found else set()
+        except CancelledError:
+            raise
+        except WarplensError as error:
+            unknown.append(Unknown(f"{tool} of the rebuilt program", str(error), error.remedy))
+            continue
+        new = next((f for f in found if f.message not in known), None)
+        if new is not None:
+            return f"compute-sanitizer {tool}: {new.message}", tuple(unknown)
+    return "", (*unknown, RACES)

@@ -1,0 +1,222 @@
+"""The loop: outcome and proof, budget, journal, resume after a kill, control, no GPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu, problem
+
+from warplens.agent.priors import Cause
+from warplens.agent.result import OptimizeResult
+from warplens.agent.search_loop import optimize, unproven
+from warplens.agent.search_settings import Budget
+from warplens.store.database import open_store
+from warplens.store.rates import hit_rates
+from warplens.store.runs import list_runs, read_steps
+from warplens_tools.errors import CancelledError, MissingToolError
+from warplens_tools.finding import Gain
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.text import SourceText
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with open_store(tmp_path) as connection:
+        yield connection
+
+
+def run(store: sqlite3.Connection, **fields: object) -> tuple[OptimizeResult, ComputedJudge]:
+    judge = ComputedJudge(SourceText(CODE))
+    return optimize(problem(**fields), judge, store), judge  # type: ignore[arg-type]
+
+
+def test_the_best_version_is_found_confirmed_and_shown_with_its_proof(store: sqlite3.Connection) -> None:
+    result, judge = run(store)
+    assert result.outcome == "faster"
+    assert result.diff.startswith("--- a/k.cu\n+++ b/k.cu\n")
+    assert "+#define BLOCK 128" in result.diff and "+#pragma unroll 4" in result.diff
+    assert SourceText(CODE).apply(list(result.edits)).text.count("\n") == CODE.count("\n")
+    assert result.proof is not None and result.proof.verdict.state == "faster"
+    assert [unknown.what for unknown in result.unknown] == ["races in global memory"]
+    assert judge.confirmed
+    changed = {c.metric: (c.before, c.after) for c in result.proof.changes}
+    assert changed["kernel time"][0] > changed["kernel time"][1]
+    assert result.conditions is not None and result.baseline is not None
+    assert (
+        result.spent is not None and result.spent.candidates == len(judge.judged) == len(result.tried) <= 24
+    )
+
+
+def test_a_candidate_that_fails_its_confirmation_is_not_called_faster(store: sqlite3.Connection) -> None:
+    judge = ComputedJudge(SourceText(CODE))
+    judge.confirms = False
+    result = optimize(problem(), judge, store)
+    assert result.outcome == "nothing" and result.diff == "" and result.proof is None
+    assert len(judge.confirmed) == 3
+    assert "nothing faster" in result.reason
+
+
+def test_a_kernel_with_nothing_to_tune_is_said_so(store: sqlite3.Connection) -> None:
+    code = "__global__ void scale(float* x) { x[0] = 1; }\nint main() { scale<<<1, 1>>>(0); }\n"
+    result = optimize(problem(code), ComputedJudge(SourceText(code)), store)
+    assert result.outcome == "nothing" and "nothing to try" in result.reason
+    assert result.spent is not None and result.spent.stopped == "exhausted"
+
+
+@pytest.mark.parametrize("candidates", [1, 5, 9])
+def test_no_more_candidates_are_judged_than_the_budget_has(
+    store: sqlite3.Connection, candidates: int
+) -> None:
+    result, judge = run(store, budget=Budget(candidates=candidates, batch=4))
+    assert len(judge.judged) == candidates
+    assert result.spent is not None and result.spent.stopped == "budget"
+
+
+def test_the_search_ends_when_time_is_up(store: sqlite3.Connection) -> None:
+    judge = ComputedJudge(SourceText(CODE), after=lambda _: time.sleep(0.05))
+    result = optimize(problem(budget=Budget(candidates=500, seconds=0.1, batch=1)), judge, store)
+    assert result.spent is not None and result.spent.stopped == "time"
+    assert len(judge.judged) < 6
+
+
+def test_the_search_ends_at_the_roof(store: sqlite3.Connection) -> None:
+    result, judge = run(store, headroom=lambda _: 1.1)
+    assert result.spent is not None and result.spent.stopped == "roof"
+    assert len(judge.judged) < 24
+
+
+def test_chance_gets_the_same_budget(store: sqlite3.Connection) -> None:
+    result, judge = run(store, control=True, budget=Budget(candidates=10, batch=5))
+    assert result.control is not None and result.control.tried == 10
+    assert len(judge.judged) == 20
+    assert [r.outcome for r in list_runs(store)] == ["control", "faster"]
+
+
+def test_each_step_credits_its_rule_and_the_finding_behind_it(store: sqlite3.Connection) -> None:
+    cause = Cause("WL105", "occupancy-block-size", "scale", "high", Gain(1.3, 1.0, 2.0))
+    result, _ = run(store, causes=[cause])
+    rates = {(r.kind, r.subject): r for r in hit_rates(store)}
+    block = rates[("rule", "parameter:block")]
+    assert 0 < block.hits < block.trials
+    assert block.mean_predicted == pytest.approx(1.3)
+    assert rates[("tool", "WL105")].trials >= block.trials
+    assert rates[("rule", "parameter:unroll")].trials > 0
+    assert result.proof is not None and result.proof.answers == ("WL105",)
+
+
+def test_the_journal_holds_every_ask_and_verdict(store: sqlite3.Connection) -> None:
+    result, judge = run(store)
+    assert result.run is not None
+    kinds = [step.kind for step in read_steps(store, result.run)]
+    assert kinds[0] == "baseline" and kinds[-1] == "confirm"
+    assert kinds.count("ask") == kinds.count("tell") == len(judge.judged)
+    (listed,) = list_runs(store)
+    assert (listed.outcome, listed.gpu) == ("faster", "a test double")
+    assert listed.speedup is not None and listed.speedup > 1.2
+
+
+def test_a_run_is_gone_on_with_and_pays_for_nothing_twice(store: sqlite3.Connection) -> None:
+    _, first = run(store, budget=Budget(candidates=8, batch=4))
+    again, second = run(store, budget=Budget(candidates=16, batch=4), resume=True)
+    assert again.spent is not None and again.spent.resumed == 8
+    assert len(second.judged) == 8
+    assert not set(first.judged) & set(second.judged)
+    assert len(list_runs(store)) == 1
+
+
+def test_another_card_shares_no_verdicts(store: sqlite3.Connection) -> None:
+    run(store, budget=Budget(candidates=8, batch=4))
+    judge = ComputedJudge(SourceText(CODE))
+    judge.uuid = "GPU-1"
+    result = optimize(problem(resume=True, budget=Budget(candidates=8, batch=4)), judge, store)
+    assert result.spent is not None and result.spent.resumed == 0
+
+
+def test_a_cancelled_run_keeps_its_verdicts(store: sqlite3.Connection) -> None:
+    token = CancelToken()
+    judge = ComputedJudge(SourceText(CODE), after=lambda count: token.cancel() if count == 6 else None)
+    with pytest.raises(CancelledError):
+        optimize(problem(), judge, store, cancel=token)
+    (listed,) = list_runs(store)
+    assert listed.outcome == "cancelled"
+    result, second = run(store, resume=True)
+    assert result.spent is not None and result.spent.resumed == 6
+    assert not set(judge.judged) & set(second.judged)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.server.agent.doubles import CODE, ComputedJudge, problem
+from warplens.agent.search_loop import optimize
+from warplens.store.database import open_store
+from warplens_tools.text import SourceText
+def after(count):
+    print(judge.judged[-1], flush=True)
+    if count == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+judge = ComputedJudge(SourceText(CODE), after)
+with open_store(Path(sys.argv[1])) as store:
+    optimize(problem(), judge, store)
+"""
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(verdicts=st.integers(1, 20))
+def test_a_killed_process_loses_no_verdict_and_the_search_goes_on_alike(
+    tmp_path_factory: pytest.TempPathFactory, verdicts: int
+) -> None:
+    folder = tmp_path_factory.mktemp("killed")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), str(verdicts)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    paid = process.stdout.split()
+    assert len(paid) == verdicts
+    with open_store(folder) as store:
+        resumed, judge = run(store, resume=True)
+    with open_store(folder / "whole") as store:
+        whole, reference = run(store)
+    assert resumed.spent is not None and resumed.spent.resumed == verdicts
+    assert paid + judge.judged == reference.judged
+    assert resumed.edits == whole.edits
+
+
+def test_without_a_gpu_edits_are_offered_unproven_with_the_reason() -> None:
+    cause = Cause("WL105", "occupancy-block-size", "scale", "high", Gain(1.5, 1.0, 2.0))
+    judge = NoGpu(SourceText(CODE))
+    with pytest.raises(MissingToolError) as caught:
+        judge.baseline()
+    result = unproven(problem(causes=[cause]), ["scale"], caught.value)
+    assert (result.outcome, result.kernel) == ("unproven", "scale")
+    assert "no CUDA GPU" in result.reason and result.remedy
+    assert result.offers and all(offer.status == "unproven" for offer in result.offers)
+    assert result.offers[0].answers == ("WL105",)
+    expected = [offer.probability * (offer.gain - 1) for offer in result.offers]
+    assert expected[0] == max(expected)
+    for offer in result.offers:
+        assert SourceText(CODE).apply(list(offer.edits)).text != CODE
+
+
+def test_the_answer_survives_the_wire(store: sqlite3.Connection) -> None:
+    result, _ = run(store, control=True)
+    assert msgspec.json.decode(msgspec.json.encode(result), type=OptimizeResult) == result

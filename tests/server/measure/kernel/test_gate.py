@@ -1,0 +1,193 @@
+"""From recorded visits on a card to verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.gate import pooled, verdict_of
+from warplens.measure.kernel.target import choose, shares
+from warplens.measure.kernel.visits import VisitResult
+from warplens.measure.verdict import Verdict
+from warplens_tools.arch.load import load_architecture
+from warplens_tools.errors import InputError
+from warplens_tools.evidence import CompiledKernel, Resources
+from warplens_tools.run.probe.records import (
+    BaselineRecord,
+    Begin,
+    Opened,
+    Record,
+    ResultRecord,
+    SurveyedShape,
+    read_records,
+)
+
+RECORDED = Path(__file__).parent / "recorded"
+GPU = load_architecture("sm_90")
+SETTINGS = MeasureSettings(resamples=200)
+
+
+def heard(name: str) -> dict[str, VisitResult]:
+    records = read_records(RECORDED / f"{name}.jsonl")
+    opened = next(r for r in records if isinstance(r, Opened))
+    baseline = next(r for r in records if isinstance(r, BaselineRecord))
+    return {r.candidate: VisitResult(r, baseline, opened) for r in records if isinstance(r, ResultRecord)}
+
+
+def verdict(one: VisitResult) -> Verdict:
+    return verdict_of(
+        one, gpu=GPU, settings=SETTINGS, resources=Resources(32), baseline_resources=Resources(40)
+    )
+
+
+def test_recorded_verdicts() -> None:
+    states = {name: verdict(h).state for name, h in heard("affine-visit").items()}
+    assert states == {
+        "stray": "wrong",
+        "fma": "same",
+        "slow": "slower",
+        "skip": "wrong",
+        "block": "illegal",
+        "geometry": "same",
+    }
+
+
+def test_a_hang_is_the_last_word_of_its_visit() -> None:
+    records = read_records(RECORDED / "affine-visit-hang.jsonl")
+    assert isinstance(records[-2], Begin)
+    judged = verdict(heard("affine-visit-hang")["hang"])
+    assert (judged.state, judged.timings) == ("hung", ())
+
+
+def test_a_verdict_carries_its_proof() -> None:
+    judged = verdict(heard("affine-visit")["slow"])
+    program, flushed = judged.timings
+    assert (program.cache, flushed.cache) == ("program", "flushed")
+    assert program.speedup.high < 1 - program.noise
+    assert judged.resources == Resources(32)
+    assert judged.error_ratio == 0.0
+    assert {"build", "load", "compare", "time"} == set(judged.cost)
+    assert "bitwise" in [o.value for o in judged.evidence]
+
+
+def test_a_launch_reached_inside_a_graph_says_so() -> None:
+    metric = "nodes of its graph run one by one before it"
+    slow = heard("affine-visit")["slow"]
+    assert metric not in [o.metric for o in verdict(slow).evidence]
+    inside = verdict(change(slow, opened__graph_nodes=3))
+    assert [o.value for o in inside.evidence if o.metric == metric] == [3.0]
+
+
+def change(one: VisitResult, **changes: object) -> VisitResult:
+    parts = {name: getattr(one, name) for name in ("result", "baseline", "opened")}
+    for name, value in changes.items():
+        part, field = name.split("__")
+        parts[part] = msgspec.structs.replace(parts[part], **{field: value})
+    return VisitResult(**parts)
+
+
+def test_what_cannot_be_compared_is_unproven() -> None:
+    right = heard("affine-visit")["geometry"]
+    assert verdict(change(right, baseline__changed_bytes=0, baseline__pure_bytes=0)).state == "unproven"
+    assert verdict(change(right, opened__opaque=("a surface",))).reason.startswith(
+        "the program writes a surface"
+    )
+    assert verdict(change(right, result__timings=())).state == "unproven"
+    assert verdict(change(right, baseline__blind=True)).reason.startswith("rounding alone may change")
+
+
+def test_results_that_an_earlier_launch_left_the_same_were_compared_by_poison() -> None:
+    right = heard("affine-visit")["geometry"]
+    assert verdict(change(right, baseline__changed_bytes=0)).state == verdict(right).state
+
+
+def test_faster_than_the_cache_takes_the_results_is_not_believed() -> None:
+    right = heard("affine-visit")["geometry"]
+    judged = verdict(change(right, baseline__changed_bytes=1 << 40))
+    assert judged.state == "impossible"
+
+
+@pytest.mark.parametrize(
+    ("relative", "words"), [(5e-4, "as a lower precision"), (0.5, "is no rounding"), (None, "differ")]
+)
+def test_a_wrong_result_says_how_far_off_it_is(relative: float | None, words: str) -> None:
+    wrong = heard("affine-visit")["skip"]
+    changed = change(wrong, result__relative_error=relative, result__reason="results differ")
+    assert words in verdict(changed).reason
+
+
+def test_results_that_are_only_less_precise_are_said_to_be_so() -> None:
+    wrong = heard("affine-visit")["skip"]
+    words = "results are rounded more coarsely than the kernel's own in the memory of parameter 0 at byte 0"
+    said = verdict(change(wrong, result__relative_error=3e-6, result__reason=words)).reason
+    allowed = "which optimize.lower-precision would allow"
+    assert said == f"{words}: a lower precision (relative error 3.0e-06), {allowed}"
+
+
+def test_an_allowed_lower_precision_is_named_in_the_verdict() -> None:
+    right = heard("affine-visit")["geometry"]
+    lowered = verdict(
+        change(right, result__lowered=True, result__bitwise=False, result__relative_error=1.5e-3)
+    )
+    assert lowered.state == verdict(right).state
+    assert "of a lower precision, which is allowed here (relative error 1.5e-03)" in lowered.reason
+    assert "within a lower precision" in {e.value for e in lowered.evidence}
+
+
+def test_pooling_joins_rounds_by_cache_state() -> None:
+    slow = heard("affine-visit")["slow"]
+    program, flushed = pooled([slow, slow])
+    assert len(program.candidate) == 2 * len(slow.result.timings[0].candidate)
+    assert (program.cache, flushed.cache) == ("program", "flushed")
+
+
+def surveyed(name: str) -> list[SurveyedShape]:
+    records: list[Record] = read_records(RECORDED / f"{name}.jsonl")
+    return [r for r in records if isinstance(r, SurveyedShape)]
+
+
+def compiled(mangled: str, name: str) -> CompiledKernel:
+    return CompiledKernel(mangled, f"{name}(float*)", name, "sm_90", Resources(16))
+
+
+def test_the_launch_to_visit_is_chosen() -> None:
+    shapes = surveyed("threads-survey")
+    found = shares(shapes, {"scale"})
+    assert {k.qualified_name: k.in_source for k in found} == {"busy": False, "scale": True}
+    assert sum(k.share for k in found) == pytest.approx(1.0)
+    units = [compiled("_Z5scalePfif", "scale"), compiled("_Z4busyPfi", "busy")]
+    target = choose(shapes, found, units, "")
+    assert (target.live, target.launches) == ("_Z5scalePfif", 200)
+    assert choose(shapes, found, units, "busy").compiled.qualified_name == "busy"
+    with pytest.raises(InputError, match="never launches other; it ran"):
+        choose(shapes, found, units, "other")
+    with pytest.raises(InputError, match="launches no kernel"):
+        choose([], (), units, "")
+    with pytest.raises(InputError, match="compiled by itself"):
+        choose(shapes, found, [], "busy")
+    graphs = [msgspec.structs.replace(s, launches=0, captured=3) for s in shapes]
+    with pytest.raises(InputError, match=r"only into graphs, .*: no launched graph has it as a node"):
+        choose(graphs, found, units, "busy")
+
+
+def test_a_launch_in_a_graph_is_chosen_where_its_node_can_be_reached() -> None:
+    obstacle = "a conditional node before it in its graph cannot be run by itself"
+    shapes = [msgspec.structs.replace(s, launches=0, captured=3) for s in surveyed("threads-survey")]
+    units = [compiled("_Z5scalePfif", "scale"), compiled("_Z4busyPfi", "busy")]
+    reached = [msgspec.structs.replace(s, reachable=7) for s in shapes]
+    target = choose(reached, shares(reached, {"scale"}), units, "scale")
+    assert (target.shape.visitable, target.launches) == (7, 7)
+    blocked = [msgspec.structs.replace(s, obstacle=obstacle) for s in shapes]
+    with pytest.raises(InputError, match=obstacle):
+        choose(blocked, shares(blocked, {"scale"}), units, "scale")
+
+
+def test_unit_local_names_match_across_compilations() -> None:
+    live = "_ZN49_GLOBAL__N__0a580c4d_20_anonymous_globals_cu_main6reduceEPKfPfi"
+    shape = msgspec.structs.replace(surveyed("affine-survey")[0], mangled=live)
+    name = "(anonymous namespace)::reduce"
+    unit = compiled(live.replace("0a580c4d", "ffffffff"), name)
+    assert choose([shape], shares([shape], {name}), [unit], "reduce").compiled == unit

@@ -1,0 +1,138 @@
+"""Expressions as forms: every form that is given has the value that C computes."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warplens_tools.cuda import forms
+from warplens_tools.cuda.accesses import accesses
+from warplens_tools.cuda.forms import Form
+from warplens_tools.cuda.parse import model_of
+from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.text import SourceText
+
+SYMBOLS = ["threadIdx.x", "threadIdx.y", "blockIdx.x", "blockDim.x", "n"]
+values = st.fixed_dictionaries({name: st.integers(0, 40) for name in SYMBOLS})
+
+
+def index_of(prelude: str, expression: str) -> Form | None:
+    text = SourceText(f"__global__ void k(float* a, int n) {{ {prelude} a[{expression}] = 0; }}")
+    tree = parse_tree(text)
+    kernel = model_of(tree, "k.cu").kernels[0]
+    found = accesses(tree, kernel)[0]
+    assert found.name == "a"
+    return found.index
+
+
+class Expression:
+    """An expression as text, with its value as C gives it (None where that is undefined)."""
+
+    def __init__(self, text: str, parts: tuple[Expression, ...] = (), operator: str = "") -> None:
+        self.text, self.parts, self.operator = text, parts, operator
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def value(self, of: dict[str, int]) -> int | None:
+        if not self.parts:
+            return of[self.text] if self.text in of else int(self.text, 0)
+        left, right = (part.value(of) for part in self.parts)
+        if left is None or right is None:
+            return None
+        if self.operator in "/%":
+            if right == 0:
+                return None
+            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+            return quotient if self.operator == "/" else left - quotient * right
+        if self.operator in ("<<", ">>"):
+            return (
+                None
+                if not 0 <= right < 8 or left < 0
+                else left << right
+                if self.operator == "<<"
+                else left >> right
+            )
+        return {
+            "+": left + right,
+            "-": left - right,
+            "*": left * right,
+            "&": left & right,
+            "^": left ^ right,
+        }[self.operator]
+
+
+def combined(parts: tuple[Expression, str, Expression]) -> Expression:
+    left, operator, right = parts
+    return Expression(f"({left.text}) {operator} ({right.text})", (left, right), operator)
+
+
+leaves = st.one_of(st.sampled_from(SYMBOLS), st.integers(0, 33).map(str), st.sampled_from(["0x10", "32"]))
+operators = st.sampled_from(["+", "-", "*", "/", "%", "&", "^", "<<", ">>"])
+expressions = st.recursive(
+    leaves.map(Expression), lambda inner: st.tuples(inner, operators, inner).map(combined), max_leaves=7
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(expressions, values)
+def test_a_form_has_the_value_of_its_expression(expression: Expression, of: dict[str, int]) -> None:
+    form, value = index_of("", expression.text), expression.value(of)
+    if form is not None and value is not None:
+        assert form.evaluate(of) == value
+
+
+@settings(max_examples=100, deadline=None)
+@given(expressions, values, st.sampled_from(SYMBOLS), st.integers(1, 5))
+def test_a_coefficient_is_the_growth(
+    expression: Expression, of: dict[str, int], symbol: str, step: int
+) -> None:
+    form = index_of("", expression.text)
+    if form is None or (growth := form.growth(symbol)) is None:
+        return
+    before, after = form.evaluate(of), form.evaluate(of | {symbol: of[symbol] + step})
+    rate = growth.evaluate(of)
+    if before is not None and after is not None and rate is not None:
+        assert after - before == step * rate
+    if not form.mentions(symbol):
+        assert growth == forms.ZERO
+
+
+@settings(max_examples=60, deadline=None)
+@given(expressions, expressions, values)
+def test_locals_set_once_are_followed(a: Expression, b: Expression, of: dict[str, int]) -> None:
+    form = index_of(f"const int u = {a.text}; int v = u + ({b.text});", "v * 2 + u")
+    left, right = a.value(of), b.value(of)
+    if form is not None and left is not None and right is not None:
+        assert form.evaluate(of) == (left + right) * 2 + left
+
+
+def test_polynomials_are_equal_whatever_their_order() -> None:
+    one = index_of("", "(threadIdx.x + 3) * (n - 1)")
+    two = index_of("int m = n - 1;", "m * threadIdx.x + n * 3 - 3")
+    assert one == two
+    assert one is not None
+    assert one.coefficient("threadIdx.x") is None
+    assert one.coefficient("threadIdx.y") == 0
+    growth = one.growth("threadIdx.x")
+    assert growth is not None
+    assert forms.describe(growth) == "-1 + n"
+
+
+def test_what_is_not_derivable_is_unknown() -> None:
+    for prelude, expression in [
+        ("", "f(threadIdx.x)"),
+        ("", "a[threadIdx.x]"),
+        ("int i = 0; if (n) i = threadIdx.x;", "i"),
+        ("int i = 0; g(&i);", "i"),
+        ("int i = 0; h(i);", "i"),
+        ('int i; asm volatile("mov.u32 %0, %1;" : "=r"(i) : "r"(n));', "i"),
+        ("unsigned char i = threadIdx.x * 64;", "i"),
+        ("int i = 2.5f * n;", "i"),
+        ("n = 4;", "n"),
+        ("int& r = n; r = 3;", "n"),
+        ("int i = i;", "i"),
+        ("while (n) { --n; }", "n"),
+        ("", "n > 3 ? 0 : threadIdx.x"),
+    ]:
+        assert index_of(prelude, expression) is None, (prelude, expression)

@@ -1,0 +1,71 @@
+"""Loops that step their variable in the body, helper functions in an index, layouts of structs."""
+
+from __future__ import annotations
+
+import pytest
+
+from warplens_tools.cuda.accesses import accesses
+from warplens_tools.cuda.arguments import argument_values
+from warplens_tools.cuda.forms import describe
+from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.records import element_bytes, member_place, records
+from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.text import SourceText
+
+HELPERS = "__device__ int at(int r, int c, int w) { return r * w + c; }\n"
+
+
+def index_of(body: str) -> str | None:
+    """The first access's index, of a kernel with that body."""
+    text = SourceText(f"{HELPERS}__global__ void k(float *a, int n, int w)\n{{\n{body}\n}}\n")
+    model = parse(text, "k.cu")
+    (first, *_) = accesses(parse_tree(text), model.kernels[0], (256, 1, 1))
+    return describe(first.index) if first.index is not None else None
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("int i = threadIdx.x; while (i < n) { a[i] = 0; i += 256; }", "256 * iteration + threadIdx.x"),
+        ("int i = threadIdx.x; for (; i < n; i += w) a[i] = 0;", "iteration * w + threadIdx.x"),
+        ("int i = 4; do { a[i] = 0; ++i; } while (i < n);", "4 + iteration"),
+        ("int i = threadIdx.x; while (i < n) { i += 256; a[i] = 0; }", None),
+        ("int i = threadIdx.x; while (i < n) { a[i] = 0; if (w) i += 256; }", None),
+        ("int i = threadIdx.x; while (i < n) { a[i] = 0; i += 256; } i = 3;", None),
+        ("int i = 0; while (i < n) { a[i] = 0; i += threadIdx.x; }", None),
+        ("a[at(threadIdx.y, threadIdx.x, w)] = 0;", "threadIdx.x + threadIdx.y * w"),
+        ("a[at(threadIdx.y, (int)a[0], w)] = 0;", None),
+    ],
+)
+def test_index(body: str, expected: str | None) -> None:
+    found = index_of(body)
+    at = None if found is None else found.split("@")
+    plain = None if at is None else at[0] + "".join(part.lstrip("0123456789") for part in at[1:])
+    assert plain == expected
+
+
+def test_layouts_are_those_of_the_compiler() -> None:
+    tree = parse_tree(
+        SourceText(
+            "#define N 3\nstruct V { float x, y, z; };\n"
+            "typedef struct { double m; V p; int id[N]; char flag; } P;\n"
+            "struct alignas(16) A { float a, b, c; static int count; float get() const; };\n"
+            "struct Q { Unknown u; };\nstruct D : V { int w; };\n"
+        )
+    )
+    assert {name: r.size for name, r in records(tree).items()} == {"V": 12, "P": 40, "A": 16}
+    assert member_place(tree, "P", ".p.y") == (12, 4)
+    assert member_place(tree, "P", ".flag") == (32, 1)
+    assert member_place(tree, "float4", ".z") == (8, 4)
+    assert member_place(tree, "P", ".none") is None
+    assert element_bytes(tree, "Q") is None
+
+
+def test_arguments_that_all_launches_agree_on() -> None:
+    text = SourceText(
+        "__global__ void k(float *a, int n, int pitch, int once) {}\n"
+        "int main() { const int n = 1 << 20; int pitch = 1001;\n"
+        "  k<<<n / 256, 256>>>(p, n, pitch, 1); k<<<1, 256>>>(p, n, pitch, 2); }\n"
+    )
+    model = parse(text, "k.cu")
+    assert argument_values(parse_tree(text), model, model.kernels[0]) == {"n": 1 << 20, "pitch": 1001}

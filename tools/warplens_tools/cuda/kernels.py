@@ -1,0 +1,233 @@
+"""Kernels: from function definitions, and from the macros that make them."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.constants import Constants
+from warplens_tools.cuda.declarators import read_declarator, read_parameters
+from warplens_tools.cuda.functions import Function, is_extern_c, plain_name, qualified_name
+from warplens_tools.cuda.model import ArrayDeclaration, Kernel, LaunchBounds, Parameter
+from warplens_tools.cuda.tree import SourceTree
+from warplens_tools.text import Span
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_BOUNDS_TEXT = re.compile(r"__launch_bounds__\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+
+
+def read_kernel(tree: SourceTree, constants: Constants, function: Function, names: frozenset[str]) -> Kernel:
+    """A kernel's model; `names` are the functions that the file defines."""
+    declared = plain_name(tree.text_of(function.name_node))
+    return Kernel(
+        name=declared.rsplit("::", 1)[-1],
+        qualified_name=qualified_name(tree, function, declared),
+        parameters=_parameters(tree, function),
+        span=tree.text_span(function.start, function.node.end_byte),
+        name_span=tree.span(_last_name(function.name_node)),
+        body=tree.span(function.body),
+        template_parameters=template_parameters(tree, function.node),
+        launch_bounds=_launch_bounds(tree, constants, function),
+        arrays=read_arrays(tree, constants, function.body),
+        extern_c=is_extern_c(function),
+        calls=_calls(tree, function.body, names),
+        macro=function.macro.name if function.macro else "",
+        broken=function.node.has_error or _repaired(tree, function),
+    )
+
+
+def _parameters(tree: SourceTree, function: Function) -> tuple[Parameter, ...]:
+    """The parameters, of which nothing rests on other text unless macros stand among them."""
+    listed = function.declarator.child_by_field_name("parameters")
+    if listed is None:
+        return ()
+    written, span = tree.text_of(listed), tree.span(listed)
+    key = ("parameters", written, tree.code_of(listed), tree.words(listed.start_byte, listed.end_byte), span)
+    found: tuple[Parameter, ...] | None = tree.carried(key)
+    if found is None:
+        found = read_parameters(tree, listed)
+        tree.carry(key, found)
+    return found
+
+
+def _last_name(node: Node) -> Node:
+    """The name itself in `Tile<T>::run<4>`."""
+    while node.type in ("qualified_identifier", "template_function"):
+        below = node.child_by_field_name("name")
+        if below is None:
+            break
+        node = below
+    return node
+
+
+def _repaired(tree: SourceTree, function: Function) -> bool:
+    return any(function.start <= at <= function.node.end_byte for at in tree.masked.repairs)
+
+
+def template_parameters(tree: SourceTree, node: Node) -> tuple[str, ...]:
+    """Names of the template parameters of the function itself and of the classes around it."""
+    names: list[str] = []
+    current = node.parent
+    while current is not None:
+        if current.type == "template_declaration":
+            listed = current.child_by_field_name("parameters")
+            names = [*_parameter_names(tree, listed), *names] if listed is not None else names
+        current = current.parent
+    return tuple(names)
+
+
+def _parameter_names(tree: SourceTree, listed: Node) -> list[str]:
+    names = []
+    for parameter in listed.named_children:
+        declared = parameter.child_by_field_name("declarator") or parameter.child_by_field_name("name")
+        name = read_declarator(declared).name if declared is not None else None
+        if name is None:
+            name = next((c for c in parameter.named_children if c.type == "type_identifier"), None)
+        names.append(tree.text_of(name) if name is not None else "")
+    return names
+
+
+def _launch_bounds(tree: SourceTree, constants: Constants, function: Function) -> LaunchBounds | None:
+    start, end = function.start, function.body.start_byte
+    nodes = [n for n in _bounds_nodes(tree, function) if start <= n.start_byte < end]
+    if nodes:
+        parts = [tree.text_of(n) for n in nodes[0].named_children]
+        return _bounds(constants, parts, start, tree.span(nodes[0]))
+    for use in tree.uses(start, end):
+        found = _BOUNDS_TEXT.search(use.expansion)
+        if found:
+            parts = [p.strip() for p in found[1].split(",")]
+            return _bounds(constants, parts, start, tree.text_span(use.start, use.end))
+    return None
+
+
+def _bounds_nodes(tree: SourceTree, function: Function) -> list[Node]:
+    if "__launch_bounds__" not in function.header:
+        return []
+    return tree.captures("(launch_bounds) @bounds", function.node).get("bounds", [])
+
+
+def _bounds(constants: Constants, parts: list[str], at: int, span: Span) -> LaunchBounds | None:
+    if not parts:
+        return None
+    second = parts[1] if len(parts) > 1 else ""
+    return LaunchBounds(
+        max_threads=parts[0],
+        min_blocks=second,
+        max_threads_value=constants.value(parts[0], at),
+        min_blocks_value=constants.value(second, at) if second else None,
+        span=span,
+    )
+
+
+def read_arrays(tree: SourceTree, constants: Constants, body: Node) -> tuple[ArrayDeclaration, ...]:
+    """The shared and local arrays declared in a body, in order."""
+    key = ("no arrays", tree.words(body.start_byte, body.end_byte))
+    if tree.carried(key):
+        return ()
+    found: list[ArrayDeclaration] = []
+    for node in tree.nodes_in("declaration", body):
+        found += _declared_arrays(tree, constants, node)
+    if not found:
+        tree.carry(key, True)
+    return tuple(found)
+
+
+def _declared_arrays(tree: SourceTree, constants: Constants, node: Node) -> list[ArrayDeclaration]:
+    code = tree.code_of(node)
+    if "[" not in code:
+        return []
+    declarators = node.children_by_field_name("declarator")
+    first = declarators[0].start_byte
+    words = set(re.findall(r"\w+", tree.words(_with_uses(tree, node.start_byte), first)))
+    if words & {"static", "__constant__", "__device__"} and "__shared__" not in words:
+        return []
+    base = " ".join(_SPECIFIER.sub(" ", code[: first - node.start_byte]).split())
+    space: Literal["shared", "local"] = "shared" if "__shared__" in words else "local"
+    dynamic = space == "shared" and "extern" in words
+    arrays = []
+    for declarator in declarators:
+        array = _array(tree, constants, node, declarator, base, space, dynamic)
+        if array is not None:
+            arrays.append(array)
+    return arrays
+
+
+_SPECIFIER = re.compile(
+    r"\b(?:__shared__|__constant__|__device__|extern|static|const|constexpr|volatile|alignas|__align__|register|typename|struct)\b"
+)
+
+
+def _with_uses(tree: SourceTree, start: int) -> int:
+    """`start`, or further left over white space: a taken-out macro may stand there."""
+    code = tree.masked.code
+    while start > 0 and code[start - 1] in b" \t\n":
+        start -= 1
+    return start
+
+
+def file_array(
+    tree: SourceTree, constants: Constants, declaration: Node, name: str
+) -> ArrayDeclaration | None:
+    """The `__constant__` or `__device__` array that a declaration at file scope gives `name`."""
+    declarators = declaration.children_by_field_name("declarator")
+    if not declarators:
+        return None
+    first = declarators[0].start_byte
+    words = set(re.findall(r"\w+", tree.words(_with_uses(tree, declaration.start_byte), first)))
+    if not words & {"__constant__", "__device__"}:
+        return None
+    code = tree.code_of(declaration)[: first - declaration.start_byte]
+    base = " ".join(_SPECIFIER.sub(" ", code).split())
+    space: _ArraySpace = "constant" if "__constant__" in words else "global"
+    found = (_array(tree, constants, declaration, d, base, space, False) for d in declarators)
+    return next((a for a in found if a is not None and a.name == name), None)
+
+
+_ArraySpace = Literal["shared", "local", "constant", "global"]
+
+
+def _array(
+    tree: SourceTree,
+    constants: Constants,
+    node: Node,
+    declarator: Node,
+    base: str,
+    space: _ArraySpace,
+    dynamic: bool,
+) -> ArrayDeclaration | None:
+    initial = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
+    target = declarator.child_by_field_name("declarator") if initial is not None else declarator
+    read = read_declarator(target)
+    if read.name is None or not read.extents or read.reference or read.function or read.pointer_to_array:
+        return None
+    written = tuple(tree.text_of(e) if e is not None else "" for e in read.extents)
+    sizes = tuple(_extent(tree, constants, e, initial) for e in read.extents)
+    if dynamic and read.extents == (None,):
+        written, sizes = (), ()
+    return ArrayDeclaration(
+        name=tree.text_of(read.name),
+        element_type=base + "*" * read.pointers,
+        space=space,
+        extents=written,
+        sizes=sizes,
+        span=tree.span(node),
+        extent_spans=tuple(tree.span(e) for e in read.extents if e is not None),
+        dynamic=dynamic,
+    )
+
+
+def _extent(tree: SourceTree, constants: Constants, extent: Node | None, initial: Node | None) -> int | None:
+    if extent is not None:
+        return constants.value(tree.code_of(extent), extent.start_byte)
+    return initial.named_child_count if initial is not None and initial.type == "initializer_list" else None
+
+
+def _calls(tree: SourceTree, body: Node, names: frozenset[str]) -> tuple[str, ...]:
+    code = tree.code_of(body)
+    present = sorted(names.intersection(_WORD.findall(code)))
+    if not present:
+        return ()
+    return tuple(dict.fromkeys(re.findall(rf"\b({'|'.join(present)})\s*[(<]", code)))

@@ -1,0 +1,152 @@
+"""Plain data of the source model. Made by `warplens_tools.cuda.parse`; holds no syntax-tree nodes.
+
+Expressions are kept as written. Where a value follows from literals, `#define`s, `constexpr` and
+`const` integers of the same file it is also given as an `int`; otherwise that field is None.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from warplens_tools.text import Span
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One kernel parameter."""
+
+    name: str
+    #: The type as written, without the name: "const float* __restrict__".
+    type: str
+    span: Span
+    #: "float" of "const float*"; the type itself for a by-value parameter.
+    element_type: str
+    pointer: bool = False
+    #: The pointed-to data is const.
+    const: bool = False
+    restrict: bool = False
+
+
+class ArrayDeclaration(msgspec.Struct, frozen=True):
+    """An array declared in a kernel body, or a `__constant__` or `__device__` array of the file."""
+
+    name: str
+    element_type: str
+    space: Literal["shared", "local", "constant", "global"]
+    #: Extents as written, outermost first; empty for `extern __shared__ T name[]`.
+    extents: tuple[str, ...]
+    #: The extents as integers, each None where it does not follow from constants.
+    sizes: tuple[int | None, ...]
+    #: The whole declaration.
+    span: Span
+    #: Each extent's expression, as `extents`.
+    extent_spans: tuple[Span, ...] = ()
+    dynamic: bool = False
+
+
+class LaunchBounds(msgspec.Struct, frozen=True):
+    """`__launch_bounds__(max_threads, min_blocks)` as written and, where constant, as integers."""
+
+    max_threads: str
+    min_blocks: str = ""
+    max_threads_value: int | None = None
+    min_blocks_value: int | None = None
+    span: Span | None = None
+
+
+class Kernel(msgspec.Struct, frozen=True):
+    """A `__global__` function with a body."""
+
+    name: str
+    #: With namespaces and classes, without template arguments: "ns::scale". Anonymous namespaces are
+    #: spelled "(anonymous namespace)", as a demangler does.
+    qualified_name: str
+    parameters: tuple[Parameter, ...]
+    #: The whole definition, from `template`/`extern`/`__global__` to the closing brace.
+    #: What a macro writes stands where the macro is used; see `macro`.
+    span: Span
+    name_span: Span
+    body: Span
+    template_parameters: tuple[str, ...] = ()
+    launch_bounds: LaunchBounds | None = None
+    arrays: tuple[ArrayDeclaration, ...] = ()
+    extern_c: bool = False
+    #: Names of functions called in the body that this file defines.
+    calls: tuple[str, ...] = ()
+    #: Name of the textual macro the kernel is written through; "" for a plain kernel.
+    macro: str = ""
+    #: The text has syntax errors inside the definition: what is listed may be incomplete.
+    broken: bool = False
+
+
+class LaunchSite(msgspec.Struct, frozen=True):
+    """One `kernel<<<grid, block, shared, stream>>>(…)`, or a call of a `cudaLaunchKernel` form."""
+
+    #: As written, e.g. "ns::scale"; "" where it is launched through a pointer that may hold several.
+    kernel_name: str
+    #: Template arguments as written, e.g. ("float", "4").
+    template_arguments: tuple[str, ...]
+    grid: str
+    block: str
+    shared: str
+    stream: str
+    #: Extents where they follow from constants; (x, y, z), each None if not.
+    grid_value: tuple[int | None, int | None, int | None]
+    block_value: tuple[int | None, int | None, int | None]
+    #: 0 where the launch gives no size.
+    shared_value: int | None
+    span: Span
+    grid_span: Span
+    block_span: Span
+    arguments: tuple[str, ...]
+    #: Name of the host function it stands in; "" at file scope.
+    host_function: str = ""
+    #: Nesting depth of loops around it in that function.
+    loop_depth: int = 0
+
+
+class Constant(msgspec.Struct, frozen=True):
+    """An integer that the file fixes: a `#define`, or a `constexpr`/`const` variable."""
+
+    name: str
+    value: int | None
+    text: str
+    kind: Literal["define", "constexpr", "const"]
+    span: Span
+    value_span: Span
+
+
+class Include(msgspec.Struct, frozen=True):
+    """One `#include`."""
+
+    target: str
+    system: bool
+    span: Span
+
+
+class SourceModel(msgspec.Struct, frozen=True):
+    """What one file says, in file order."""
+
+    path: str
+    kernels: tuple[Kernel, ...]
+    launches: tuple[LaunchSite, ...]
+    constants: tuple[Constant, ...]
+    includes: tuple[Include, ...]
+    #: Names of `__device__` functions defined in the file.
+    device_functions: tuple[str, ...] = ()
+    #: Places the parser could not read; empty for a clean file.
+    errors: tuple[Span, ...] = ()
+    has_main: bool = False
+    #: The text uses CuTe/CUTLASS, wgmma, TMA or setmaxnreg, so sm_90 means sm_90a.
+    needs_arch_specific: bool = False
+
+    def kernel(self, name: str) -> Kernel | None:
+        """The kernel of that qualified or plain name; the first when a plain name is shared."""
+        return next((k for k in self.kernels if k.qualified_name == name), None) or next(
+            (k for k in self.kernels if k.name == name), None
+        )
+
+    def launches_of(self, kernel: Kernel) -> tuple[LaunchSite, ...]:
+        """Launch sites that name this kernel."""
+        return tuple(s for s in self.launches if s.kernel_name.rsplit("::", 1)[-1] == kernel.name)
