@@ -205,7 +205,7 @@ def test_a_constant_of_mains_own_is_host_code() -> None:
 
 
 def test_examples_are_their_own_baseline() -> None:
-    for path in sorted((Path(__file__).parents[3] / "examples/first").glob("*.cu")):
+    for path in sorted((Path(__file__).parents[4] / "examples/first").glob("*.cu")):
         text = path.read_text()
         said = judge(text, text, kernel="")
         assert said == "" or said.startswith("the edited text has no kernel")

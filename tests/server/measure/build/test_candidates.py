@@ -15,7 +15,7 @@ from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
 from warplens_tools.toolchain.locate import resolve_toolchain
 
-PROGRAM = Path(__file__).parents[2] / "gpu/programs/anonymous_globals.cu"
+PROGRAM = Path(__file__).parents[3] / "gpu/programs/anonymous_globals.cu"
 KERNEL = "(anonymous namespace)::reduce"
 
 

@@ -25,7 +25,7 @@ from warplens_tools.run.probe.records import (
     read_records,
 )
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parents[1] / "recorded"
 GPU = load_architecture("sm_90")
 SETTINGS = MeasureSettings(resamples=200)
 
