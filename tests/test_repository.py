@@ -1,0 +1,44 @@
+"""What the repository says of itself is true."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+
+
+def test_an_extra_names_a_file_that_exists() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    described = dict(re.findall(r"^# ([\w/.]+): .*\n(\w+) = \[", text, re.M))
+    assert {name for name in extras if name != "all"} == set(described.values())
+    assert all((ROOT / path).is_file() for path in described)
+    assert extras["all"] == [f"warplens[{','.join(sorted(n for n in extras if n != 'all'))}]"]
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in _LINK.findall(page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert not broken
+
+
+def test_the_workflow_runs_what_a_person_runs() -> None:
+    assert "run: .ci/run" in (ROOT / ".github/workflows/ci.yml").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (.+)$", (ROOT / ".ci/run").read_text(), re.M):
+        assert re.search(rf"^{target}:", makefile, re.M)
+
+
+def test_the_hooks_run_what_make_lint_runs() -> None:
+    hooks = re.findall(r"entry: \.venv/bin/([\w-]+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    lint = re.search(r"^lint:.*\n((?:\t.+\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert lint is not None
+    assert set(hooks) == set(re.findall(r"\$\(VENV\)/bin/([\w-]+)", lint[1]))
