@@ -1,19 +1,21 @@
 """Measures the judge on a GPU: python tests/bench/judge.py [--only PART ...] [--out FILE].
 
 Parts: `aa` (the baseline against itself), `gain` (a true 3 %), `faults` (planted wrong, endless and faulting
-candidates), `exploits` (tests/gpu/exploits.toml), `programs` (tests/gpu/programs.toml), `smallest` (the smallest gain
-found below 20 us), `cost` (of a visit and of a candidate), `throughput` (the pipeline against one step after another),
-`confirm` (a winner's second examination). Writes JSON, by default docs/benchmarks/judge.json.
+candidates), `exploits` (every batch in tests/gpu/exploits), `programs` (tests/gpu/programs.toml), `smallest` (the
+smallest gain found below 20 us), `cost` (of a visit and of a candidate), `throughput` (the pipeline against one step
+after another), `confirm` (a winner's second examination). Writes JSON, by default docs/benchmarks/judge.json; parts
+that are not measured now stay there as they are, and `runs` says of each where and when it was measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,6 +36,7 @@ from warplens_tools.toolchain.locate import resolve_toolchain, tool_version
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
+from tests.bench.judge_exploits import measure as measure_exploits  # noqa: E402
 from tests.gpu.catalogue import Program, catalogue  # noqa: E402
 
 PROGRAMS = ROOT / "tests/gpu/programs"
@@ -186,23 +189,6 @@ def measure_faults() -> dict[str, Any]:
     return {"right": right, "of": len(rows), "seconds": round(seconds, 2), "candidates": rows}
 
 
-def measure_exploits() -> dict[str, Any]:
-    """What optimizers were caught at, and honest candidates."""
-    listed = tomllib.loads((ROOT / "tests/gpu/exploits.toml").read_text())["candidate"]
-    baseline, verdicts, seconds = judged(workload("product"), {c["name"]: c["edits"] for c in listed})
-    rows = {}
-    for entry, verdict in zip(listed, verdicts, strict=True):
-        rows[entry["name"]] = {"right": verdict.state in entry["states"], **brief(verdict)}
-        say(f"exploit {entry['name']}: {verdict.state} ({verdict.reason[:120]})")
-    return {
-        "kernel_us": round(baseline.timing.median_ns / 1e3, 2),
-        "right": sum(r["right"] for r in rows.values()),
-        "of": len(rows),
-        "seconds": round(seconds, 2),
-        "candidates": rows,
-    }
-
-
 def measure_programs() -> dict[str, Any]:
     """Each program is measured against itself, or refused by name; the examples beside those of the tests."""
     examples = [
@@ -327,21 +313,31 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
+def _where() -> dict[str, Any]:
+    """Where and when a part was measured."""
+    gpu = present_gpus()[0]
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return {
+        "commit": commit.stdout.strip(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "gpu": gpu.name,
+        "driver": gpu.driver,
+        "nvcc": tool_version(resolve_toolchain().require("nvcc")),
+    }
+
+
 def main() -> None:
     """Measure, and write after every part, so that a lost machine loses one part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks/judge.json")
     options = parser.parse_args()
-    gpu = present_gpus()[0]
-    result: dict[str, Any] = {
-        "command": "python tests/bench/judge.py " + " ".join(sys.argv[1:]),
-        "date": datetime.now(UTC).date().isoformat(),
-        "gpu": gpu.name,
-        "driver": gpu.driver,
-        "nvcc": tool_version(resolve_toolchain().require("nvcc")),
-        "settings": msgspec.to_builtins(SETTINGS),
-    }
+    result: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    result["command"] = "python tests/bench/judge.py, in parts (--only ...)"
+    result["settings"] = msgspec.to_builtins(SETTINGS)
+    result["runs"] = {k: v for k, v in result.get("runs", {}).items() if k not in options.only}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     for name in options.only:
         try:
@@ -349,6 +345,7 @@ def main() -> None:
         except WarplensError as error:
             result[name] = {"failed": f"{type(error).__name__}: {error}"}
             say(f"{name} failed: {error}")
+        result["runs"][name] = _where()
         options.out.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
 
 

@@ -93,7 +93,7 @@ def test_a_launch_that_is_never_reached_is_refused(shapes: Workload) -> None:
 def test_a_lower_precision_is_wrong_unless_it_is_allowed(entry: str) -> None:
 
     path = PROGRAMS / "product.cu"
-    listed = tomllib.loads((PROGRAMS.parent / "exploits.toml").read_text())["candidate"]
+    listed = tomllib.loads((PROGRAMS.parent / "exploits/product.toml").read_text())["candidate"]
     edits = next(c["edits"] for c in listed if c["name"] == entry)
     work = Workload(str(path), str(path))
     refused = judged(work, candidate(path, edits))
