@@ -21,10 +21,10 @@ from warplens_tools.analysis import UNCLASSIFIED
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.parse import parse
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.errors import WarplensError
 from warplens_tools.evidence import KernelEvidence
 from warplens_tools.launches import block_extents

@@ -6,7 +6,7 @@ from warplens_cutlass.extract.atoms import parse_atom
 from warplens_cutlass.extract.body import ptx_operations
 from warplens_cutlass.extract.file import extract_file
 from warplens_cutlass.model import Definition, FileFacts, Skipped
-from warplens_tools.cuda.mask import first_branches, mask_library
+from warplens_tools.cuda.syntax.mask import first_branches, mask_library
 
 
 def facts(path: str) -> FileFacts:

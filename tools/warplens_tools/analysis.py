@@ -10,7 +10,7 @@ import msgspec
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.dependencies import Dependencies
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import KernelEvidence, Tier
 from warplens_tools.finding import SEVERITIES, Bottleneck, Confidence, Finding
 from warplens_tools.memo import Analysed, KernelMemo

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from warplens_tools.cuda.records import element_bytes
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.layouts import element_bytes
 from warplens_tools.view import KernelView
 
 

@@ -17,8 +17,8 @@ import msgspec
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.dependencies import Basis, Dependencies
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.parts import Part, PartTexts
-from warplens_tools.cuda.tree import SourceTree
+from warplens_tools.cuda.syntax.definitions import Part, PartTexts
+from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.finding import Bottleneck, Finding
 from warplens_tools.text import SourceText, Span
 

@@ -11,7 +11,7 @@ import tree_sitter_cpp
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser, Tree
 
-from warplens_tools.cuda.mask import first_branches, mask_library
+from warplens_tools.cuda.syntax.mask import first_branches, mask_library
 
 #: tree-sitter's own stack is a heap, but a walk and the scanner degrade on such files; the deepest
 #: nesting in CUTLASS 4.2 is 31.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from warplens_tools.cuda.accesses import ArrayAccess, accesses, escaping
-from warplens_tools.cuda.forms import describe
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses, escaping
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import model_of
-from warplens_tools.cuda.tree import SourceTree, parse_tree
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.cuda.values.forms import describe
 from warplens_tools.text import SourceText
 
 PRELUDE = """

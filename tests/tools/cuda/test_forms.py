@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warplens_tools.cuda import forms
-from warplens_tools.cuda.accesses import accesses
-from warplens_tools.cuda.forms import Form
+from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.parse import model_of
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values import forms
+from warplens_tools.cuda.values.forms import Form
 from warplens_tools.text import SourceText
 
 SYMBOLS = ["threadIdx.x", "threadIdx.y", "blockIdx.x", "blockDim.x", "n"]

@@ -7,10 +7,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warplens_tools.cuda.mask import mask
 from warplens_tools.cuda.parse import model_of
-from warplens_tools.cuda.recovery import parse_code
-from warplens_tools.cuda.tree import SourceTree, parse_tree, walk
+from warplens_tools.cuda.syntax.mask import mask
+from warplens_tools.cuda.syntax.recovery import parse_code
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
 from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).parents[3]

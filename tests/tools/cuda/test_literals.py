@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from warplens_tools.cuda.literals import double_uses
+from warplens_tools.cuda.facts.double_uses import double_uses
+from warplens_tools.cuda.facts.reloads import accumulations, may_alias, reloads
 from warplens_tools.cuda.parse import model_of
-from warplens_tools.cuda.reloads import accumulations, may_alias, reloads
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.text import SourceText
 
 PRELUDE = """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from warplens_tools.cuda.accesses import accesses
-from warplens_tools.cuda.arguments import argument_values
-from warplens_tools.cuda.forms import describe
+from warplens_tools.cuda.facts.accesses import accesses
+from warplens_tools.cuda.facts.launch_arguments import argument_values
 from warplens_tools.cuda.parse import parse
-from warplens_tools.cuda.records import element_bytes, member_place, records
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.forms import describe
+from warplens_tools.cuda.values.layouts import element_bytes, member_place, records
 from warplens_tools.text import SourceText
 
 HELPERS = "__device__ int at(int r, int c, int w) { return r * w + c; }\n"

@@ -19,14 +19,14 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS, hidden_atomics, places_on_line
 from warplens_tools.cost.waiting import standing_floor
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.arguments import argument_values
-from warplens_tools.cuda.atomics import Atomic, atomics
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.expression import TYPE_BYTES
-from warplens_tools.cuda.forms import Form
-from warplens_tools.cuda.tree import parse_tree
-from warplens_tools.cuda.varying import lane_names, mentions_lanes
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.facts.atomics import Atomic, atomics
+from warplens_tools.cuda.facts.launch_arguments import argument_values
+from warplens_tools.cuda.syntax.expression import TYPE_BYTES
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.varying import lane_names, mentions_lanes
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.finding import Gain
 from warplens_tools.launches import block_extents, block_threads

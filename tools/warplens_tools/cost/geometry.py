@@ -8,7 +8,7 @@ import msgspec
 
 from warplens_tools.cost.parallelism import MEMORY_LATENCY_CLOCKS, loads_in_flight
 from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation, Tier
 from warplens_tools.launches import block_size
 from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic

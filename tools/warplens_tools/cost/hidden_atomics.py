@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from warplens_tools.cuda.affine import Loop
-from warplens_tools.cuda.atomics import Atomic
+from warplens_tools.cuda.facts.atomics import Atomic
+from warplens_tools.cuda.values.form_reader import Loop
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.memory.address_evidence import patterns_of
 from warplens_tools.sass.attribution import is_on_line, kernel_line, written_line

@@ -8,10 +8,10 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.geometry import Geometry, geometry
-from warplens_tools.cuda.accesses import accesses
-from warplens_tools.cuda.host_loops import HostCall, HostLoop, launch_loop
-from warplens_tools.cuda.transfers import idle_waits
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import accesses
+from warplens_tools.cuda.facts.host_copies import idle_waits
+from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import Tier
 from warplens_tools.memory.traffic import dram_bytes_per_clock, global_traffic
 from warplens_tools.sass.flow import analyse

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from warplens_tools.cuda.macros import MacroTable
+from warplens_tools.cuda.facts.aliasing import same_buffer
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
-from warplens_tools.cuda.overlap import same_buffer
-from warplens_tools.cuda.parts import Part, PartTexts, digest, parts_of, words_of
-from warplens_tools.cuda.tree import SourceTree
+from warplens_tools.cuda.syntax.definitions import Part, PartTexts, digest, parts_of, words_of
+from warplens_tools.cuda.syntax.macros import MacroTable
+from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.text import Span
 
 _NOWHERE = Span(0, 0, 0, 0)

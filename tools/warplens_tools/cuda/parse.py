@@ -8,16 +8,15 @@ from collections.abc import Mapping
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.constants import Constants
-from warplens_tools.cuda.expanded import constants_of, functions_of
-from warplens_tools.cuda.functions import Function, is_extern_c, plain_name, scope_names
-from warplens_tools.cuda.generated import argument_span, expanded_kernel
+from warplens_tools.cuda.generated_kernels import argument_span, expanded_kernel
 from warplens_tools.cuda.kernels import read_kernel, template_parameters
-from warplens_tools.cuda.launches import find_launches
-from warplens_tools.cuda.lexical import without_comments
-from warplens_tools.cuda.macros import MacroUse
+from warplens_tools.cuda.launch_sites import find_launches
 from warplens_tools.cuda.model import Include, Kernel, SourceModel
-from warplens_tools.cuda.tree import SourceTree, parse_tree
+from warplens_tools.cuda.syntax.functions import Function, functions_of, is_extern_c, plain_name, scope_names
+from warplens_tools.cuda.syntax.lexical import without_comments
+from warplens_tools.cuda.syntax.macros import MacroUse
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.cuda.values.constants import Constants, constants_of
 from warplens_tools.text import SourceText, Span
 
 _ARCH_SPECIFIC = re.compile(

@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.instances import view_element_bytes
 from warplens_tools.launches import block_extents

@@ -16,12 +16,12 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu, Limits
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.arguments import argument_values
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.forms import Form, Symbol
-from warplens_tools.cuda.records import member_place, records
-from warplens_tools.cuda.tree import SourceTree, parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.facts.launch_arguments import argument_values
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.values.forms import Form, Symbol
+from warplens_tools.cuda.values.layouts import member_place, records
 from warplens_tools.evidence import Tier
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents

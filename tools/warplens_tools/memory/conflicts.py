@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.expression import TYPE_BYTES
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.syntax.expression import TYPE_BYTES
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import CompiledKernel, Tier
 from warplens_tools.launches import block_extents
 from warplens_tools.memory.address_evidence import pattern_of

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.affine import Loop
-from warplens_tools.cuda.arguments import argument_values
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.forms import Form
-from warplens_tools.cuda.handed import handed_parts
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.facts.launch_arguments import argument_values
+from warplens_tools.cuda.facts.pointer_arguments import pointer_arguments
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.values.form_reader import Loop
+from warplens_tools.cuda.values.forms import Form
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.view import KernelView
@@ -105,7 +105,7 @@ def sweeps(view: KernelView) -> list[Sweep]:
 def _sweeps(view: KernelView) -> tuple[Sweep, ...]:
     known = argument_values(parse_tree(view.text), view.model, view.kernel)
     extents = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
-    parts = handed_parts(parse_tree(view.text), view.kernel, extents)
+    parts = pointer_arguments(parse_tree(view.text), view.kernel, extents)
     every = [(a, False) for a in _global(view)] + [(a, True) for a in parts]
     found = [s for a, part in every if (s := _sweep(view, a, known, part=part)) is not None]
     arrays = {(s.access.name, s.outer.offset): s for s in found}

@@ -6,12 +6,12 @@ import math
 
 import msgspec
 
-from warplens_tools.cuda.accesses import ArrayAccess
-from warplens_tools.cuda.arguments import argument_values
-from warplens_tools.cuda.chosen import LOADED, chosen_places
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.forms import Form
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.indirect_accesses import LOADED, indirect_accesses
+from warplens_tools.cuda.facts.launch_arguments import argument_values
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.values.forms import Form
 from warplens_tools.instances import view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.sass.banks import warp_lanes
@@ -43,7 +43,7 @@ class Row(msgspec.Struct, frozen=True):
 def rows(view: KernelView) -> list[Row]:
     """The accesses to rows whose pitch and beginning the file tells, in text order."""
     block = block_extents(view.kernel, view.model)
-    found = chosen_places(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3)
+    found = indirect_accesses(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3)
     return [r for a in found if (r := _row(view, a, block or (256, 1, 1))) is not None]
 
 

@@ -17,10 +17,10 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.forms import Form
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.launches import block_extents, grid_blocks, theoretical_occupancy
 from warplens_tools.memory.coalescing import WarpAccess, warp_accesses

@@ -50,10 +50,10 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.cost.gain import bound_ratio, make_gain, removal_gain
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.reloads import accumulations, reloads
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.facts.reloads import accumulations, reloads
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Fix, Gain, RelatedSpan
 from warplens_tools.launches import block_extents

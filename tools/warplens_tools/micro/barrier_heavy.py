@@ -45,8 +45,8 @@ import msgspec
 
 from warplens_tools.cost.gain import make_gain
 from warplens_tools.cost.stalls import Residency, residency
-from warplens_tools.cuda.barriers import excess_barriers
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.barriers import excess_barriers
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.traffic import dram_floor

@@ -39,8 +39,8 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import replacement_gain
-from warplens_tools.cuda.literals import DoubleUse, double_uses
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.double_uses import DoubleUse, double_uses
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor

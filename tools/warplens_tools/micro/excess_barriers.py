@@ -39,9 +39,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cost.gain import make_gain
-from warplens_tools.cuda.barriers import ExcessBarrier, excess_barriers
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.barriers import ExcessBarrier, excess_barriers
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.launches import block_extents, block_threads

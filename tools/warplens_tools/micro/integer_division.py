@@ -43,8 +43,13 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
-from warplens_tools.cuda.divisions import Division, called_divisions, helper_divisions, runtime_divisions
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.divisions import (
+    Division,
+    called_divisions,
+    helper_divisions,
+    runtime_divisions,
+)
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.micro.base import MicroTool

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.cost.gain import make_gain
-from warplens_tools.cuda.accesses import ArrayAccess
+from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.coalescing import WarpAccess, warp_accesses

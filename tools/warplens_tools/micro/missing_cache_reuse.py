@@ -46,8 +46,8 @@ import msgspec
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cuda.accesses import accesses
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import accesses
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.memory.hidden_reuse import hidden_rereads

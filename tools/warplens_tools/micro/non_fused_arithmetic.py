@@ -36,8 +36,8 @@ from collections.abc import Iterator, Sequence
 
 from warplens_tools.cost.gain import removal_gain
 from warplens_tools.cost.removal import cautious_floor
-from warplens_tools.cuda.callees import called_code
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.callees import called_code
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import BinaryEvidence, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool

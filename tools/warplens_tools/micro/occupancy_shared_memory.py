@@ -32,9 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cost.parallelism import shortage
-from warplens_tools.cuda.expanded import constants_of
 from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.launches import dynamic_shared_bytes
 from warplens_tools.micro.base import MicroTool

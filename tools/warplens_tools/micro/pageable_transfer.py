@@ -44,8 +44,8 @@ import msgspec
 
 from warplens_tools.cost.gain import make_gain
 from warplens_tools.cost.timeline_share import WORTH, host_transfers, share_observation, total_ns
-from warplens_tools.cuda.transfers import HostCopy, host_copies, launch_beside
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.host_copies import HostCopy, host_copies, launch_beside
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import Observation, TimelineEvidence
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.micro.base import MicroTool

@@ -49,9 +49,9 @@ import msgspec
 from warplens_tools.cost.gain import make_gain
 from warplens_tools.cost.launch_cost import duration
 from warplens_tools.cost.timeline_share import WORTH, host_transfers, share_observation, total_ns
-from warplens_tools.cuda.host_loops import HostLoop, launch_loop
-from warplens_tools.cuda.transfers import HostCopy, changed_names, host_copies, plain_stream
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.host_copies import HostCopy, changed_names, host_copies, plain_stream
+from warplens_tools.cuda.facts.host_loops import HostLoop, launch_loop
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.micro.base import MicroTool

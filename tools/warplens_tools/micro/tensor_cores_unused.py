@@ -42,9 +42,9 @@ from collections.abc import Iterator
 
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents

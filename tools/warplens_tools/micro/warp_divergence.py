@@ -41,10 +41,10 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.removal import DOUBTFUL, cautious_floor
-from warplens_tools.cuda.branches import LaneBranch, lane_branches
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.data_branches import data_branches
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.data_branches import data_branches
+from warplens_tools.cuda.facts.lane_branches import LaneBranch, lane_branches
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding
 from warplens_tools.launches import block_extents

@@ -34,9 +34,9 @@ the file does not tell.
 
 from __future__ import annotations
 
-from warplens_tools.cuda.literals import double_uses, is_float_kernel
+from warplens_tools.cuda.facts.double_uses import double_uses, is_float_kernel
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.text import SourceText, TextEdit
 

@@ -48,12 +48,12 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.accesses import accesses
-from warplens_tools.cuda.affine import FormReader
-from warplens_tools.cuda.expanded import KernelTree, kernel_tree
-from warplens_tools.cuda.expression import TYPE_BYTES
+from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, SourceModel
-from warplens_tools.cuda.tree import SourceTree, parse_tree
+from warplens_tools.cuda.syntax.expression import TYPE_BYTES
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.text import SourceText, TextEdit
 

@@ -39,11 +39,11 @@ import re
 
 import msgspec
 
-from warplens_tools.cuda.constness import only_read
+from warplens_tools.cuda.facts.aliasing import mixed, same_buffer
+from warplens_tools.cuda.facts.read_only import only_read
+from warplens_tools.cuda.facts.signatures import other_signatures
 from warplens_tools.cuda.model import Kernel, Parameter, SourceModel
-from warplens_tools.cuda.overlap import mixed, same_buffer
-from warplens_tools.cuda.signatures import other_signatures
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.text import SourceText, Span, TextEdit
 

@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from warplens_tools.cuda.lexical import matching, to_ascii, without_comments
 from warplens_tools.cuda.model import Constant, Kernel, LaunchSite, SourceModel
+from warplens_tools.cuda.syntax.lexical import matching, to_ascii, without_comments
 from warplens_tools.text import SourceText, Span
 from warplens_tools.tunable.host_code import (
     Expression,

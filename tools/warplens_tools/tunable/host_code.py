@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from warplens_tools.cuda.lexical import matching, split_arguments
+from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 
 NAME = re.compile(r"(?<![\w.])(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")
 _WORDS = (

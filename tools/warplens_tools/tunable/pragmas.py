@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.cuda.lexical import matching
 from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.lexical import matching
 from warplens_tools.tunable.block_sizes import LITERAL, number
 from warplens_tools.tunable.constant_uses import File
 from warplens_tools.tunable.host_code import arguments

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.cuda.expression import TYPE_BYTES
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
+from warplens_tools.cuda.syntax.expression import TYPE_BYTES
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.block_sizes import AXES, block_parameters, read_body
 from warplens_tools.tunable.constant_uses import File, Site, read_file

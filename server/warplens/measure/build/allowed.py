@@ -10,11 +10,11 @@ import re
 
 import msgspec
 
-from warplens_tools.cuda.functions import find_functions
-from warplens_tools.cuda.lexical import to_ascii, without_comments
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import model_of
-from warplens_tools.cuda.tree import SourceTree, parse_tree
+from warplens_tools.cuda.syntax.functions import find_functions
+from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
 from warplens_tools.text import SourceText
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[^\n]*(?:\\\n[^\n]*)*", re.MULTILINE)

@@ -8,10 +8,10 @@ from typing import Literal
 
 from warplens_tools.cost.gain import bound_ratio, make_gain
 from warplens_tools.cost.waiting import standing_floor
-from warplens_tools.cuda.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.forms import ONE, Form
-from warplens_tools.cuda.tree import parse_tree
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.values.forms import ONE, Form
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.launches import block_extents

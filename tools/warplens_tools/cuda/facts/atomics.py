@@ -1,0 +1,198 @@
+"""The atomic operations of a kernel: where they go, and how many threads meet there."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.accesses import loops_around
+from warplens_tools.cuda.model import ArrayDeclaration, Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
+from warplens_tools.cuda.values.form_reader import FormReader, Loop
+from warplens_tools.cuda.values.forms import ZERO, Form
+from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.cuda.values.layouts import element_bytes, member_at
+from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
+from warplens_tools.cuda.values.varying import Bounds, lane_names, mentions_lanes
+from warplens_tools.text import Span
+
+_ATOMIC = re.compile(r"(?:::)?atomic[A-Z]\w*")
+_CALLS = "(call_expression function: [(identifier) (qualified_identifier)] @callee) @call"
+
+
+class Atomic(msgspec.Struct, frozen=True):
+    """One call, e.g. `atomicAdd(&bins[key[i]], 1)`."""
+
+    #: e.g. "atomicAdd".
+    function: str
+    name: str
+    space: Space
+    element_type: str
+    #: The index as written; "" for a scalar.
+    index_text: str
+    index: Form | None
+    #: Places that the index can name at most, from types and array extents; None where nothing bounds it.
+    places: int | None
+    #: It differs between the lanes of a warp, as far as data flow tells.
+    varies: bool
+    #: Only one lane, or a few named ones, come here: it stands behind a comparison of the thread's index.
+    leader: bool
+    span: Span
+    loops: tuple[Loop, ...]
+
+
+def atomics(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[Atomic, ...]:
+    """Every atomic operation in the kernel's own text, in text order; `block` as for `accesses`."""
+    key = ("atomics", kernel.span, kernel.name, block)
+    return tree.remembered(key, lambda: _atomics(tree, kernel, block))
+
+
+def _atomics(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[Atomic, ...]:
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or "atomic" not in expanded.tree.code_of(expanded.function.body):
+        return ()
+    forms = FormReader(expanded, block)
+    reader = _AtomicReader(expanded.tree, kernel, forms, expanded.function.body)
+    calls = expanded.tree.captures(_CALLS, expanded.function.body).get("call", [])
+    return tuple(a for call in calls if (a := reader.atomic(call)) is not None)
+
+
+class _AtomicReader:
+    def __init__(self, tree: SourceTree, kernel: Kernel, forms: FormReader, body: Node) -> None:
+        self.tree, self.forms, self.body = tree, forms, body
+        self.pointers = PointerReader(kernel, forms)
+        self.bounds = Bounds(forms, self.pointers)
+        self.varying = lane_names(tree.code_of(body))
+
+    def atomic(self, call: Node) -> Atomic | None:
+        function, listed = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+        if function is None or listed is None or not listed.named_children:
+            return None
+        name = self.tree.code_of(function)
+        if not _ATOMIC.fullmatch(name):
+            return None
+        target = listed.named_children[0]
+        place, index = self._place(target)
+        if place is None:
+            return None
+        text = self.tree.text_of(index) if index is not None else ""
+        return Atomic(
+            function=name.removeprefix("::"),
+            name=place.name,
+            space=place.space,
+            element_type=place.element_type,
+            index_text=text,
+            index=place.offset,
+            places=self._places(place, index),
+            varies=mentions_lanes(self.tree.code_of(target), self.varying),
+            leader=self._is_led(call),
+            span=self.tree.span(call),
+            loops=tuple(self.forms.loop(n) for n in loops_around(call)),
+        )
+
+    def _place(self, target: Node) -> tuple[Pointer | None, Node | None]:
+        """Where the first argument points, and the index expression it is given by."""
+        found = self.pointers.pointer(target)
+        inner = target.child_by_field_name("argument")
+        if target.type == "pointer_expression" and inner is not None and inner.type == "identifier":
+            return self._scalar(inner), None
+        while inner is not None and inner.type == "field_expression":  # &bins[i].count, &totals->mass
+            arrow = (
+                self.tree.code_of(inner)
+                .rpartition(self.tree.code_of(inner.named_children[-1]))[0]
+                .endswith("->")
+            )
+            inner = inner.child_by_field_name("argument")
+            if arrow and inner is not None and inner.type != "subscript_expression":
+                return self.pointers.pointer(inner), None
+            if inner is not None and inner.type == "subscript_expression":
+                found = self.pointers.element(inner)
+        if found is None and inner is not None and inner.type == "subscript_expression":
+            found = self._member_array(inner)
+        if target.type == "pointer_expression" and inner is not None:
+            listed = inner.child_by_field_name("indices")
+            return found, listed.named_children[0] if listed is not None and listed.named_children else None
+        if target.type == "binary_expression":
+            return found, target.child_by_field_name("right")
+        return found, None
+
+    def _member_array(self, subscript: Node) -> Pointer | None:
+        """`totals->rows[g]` or `out.bin[b]`: an array that is a member of what one pointer points to."""
+        member = subscript.child_by_field_name("argument")
+        root = member.child_by_field_name("argument") if member is not None else None
+        indices = subscript.child_by_field_name("indices")
+        if member is None or root is None or member.type != "field_expression" or indices is None:
+            return None
+        found = self.pointers.pointer(root)
+        if found is None or indices.named_child_count != 1:
+            return None
+        name = self.tree.code_of(member.named_children[-1])
+        declared = member_at(self.tree.file, found.element_type, name)
+        if declared is None or declared.pointer:
+            return None
+        each = element_bytes(self.tree.file, declared.type)
+        count = declared.size // each if each else None
+        if found.space not in ("global", "shared") or count is None:
+            return None
+        span = self.tree.span(member)
+        listed = ArrayDeclaration(name, declared.type, found.space, (str(count),), (count,), span)
+        index = self.forms.form(indices.named_children[0])
+        return Pointer(self.tree.code_of(member), found.space, declared.type, index, (), listed)
+
+    def _scalar(self, name: Node) -> Pointer | None:
+        """`&total`, a shared or file-scope variable."""
+        binding = self.forms.kernel.constants.binding(self.tree.text_of(name), name.start_byte)
+        if binding is None:
+            return None
+        words = self.tree.words(max(0, binding.declaration[0] - 12), binding.start).split()
+        space: Space = "shared" if "__shared__" in words else "global" if "__device__" in words else "unknown"
+        known = [w for w in words if w in ("int", "unsigned", "float", "double", "long")]
+        return Pointer(binding.name, space, known[-1] if known else "", ZERO) if space != "unknown" else None
+
+    def _places(self, place: Pointer, index: Node | None) -> int | None:
+        declared = place.declared.sizes if isinstance(place.declared, ArrayDeclaration) else ()
+        extent = 1
+        for size in declared:
+            extent = extent * size if size is not None and extent else 0
+        bounds = [b for b in (self.bounds.values(index), extent if declared and extent else None) if b]
+        return min(bounds, default=None)
+
+    def _is_led(self, call: Node) -> bool:
+        child, current = call, call.parent
+        while current is not None and current.start_byte >= self.body.start_byte:
+            condition = current.child_by_field_name("condition") if current.type == "if_statement" else None
+            if (
+                condition is not None
+                and condition.start_byte != child.start_byte
+                and self._selects(condition)
+            ):
+                return True
+            child, current = current, current.parent
+        return False
+
+    def _selects(self, node: Node) -> bool:
+        """Whether a condition holds for one lane, or for those below a constant: `lane == 0`, `!threadIdx.x`."""
+        operator = node.child_by_field_name("operator")
+        if node.type == "binary_expression" and operator is not None:
+            left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+            if operator.type in ("==", "<"):
+                limit = self.forms.form(right)
+                constant = limit is not None and limit.value is not None
+                return (self._is_thread(left) and constant) or (
+                    operator.type == "==" and self._is_thread(right)
+                )
+            if operator.type == "&&":
+                return any(n is not None and self._selects(n) for n in (left, right))
+        if node.type == "unary_expression" and operator is not None and operator.type == "!":
+            return self._is_thread(node.child_by_field_name("argument"))
+        if node.type in ("parenthesized_expression", "condition_clause"):
+            return any(self._selects(n) for n in node.named_children)
+        return False
+
+    def _is_thread(self, node: Node | None) -> bool:
+        """Whether an expression is made of thread indices and of nothing that differs between blocks."""
+        form = self.forms.form(node)
+        return form is not None and not form.uniform and not any(s.kind == "block" for s in form.symbols)

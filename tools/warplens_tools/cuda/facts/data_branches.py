@@ -1,0 +1,105 @@
+"""Branches whose condition is data that each lane loads for itself: whether lanes agree, only a run shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.lane_branches import LaneBranch
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.cuda.values.varying import lane_names
+from warplens_tools.text import Span
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+#: `.x` of `threadIdx.x`: a member's name says nothing of a variable's.
+_MEMBER = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*")
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)([^;{}]*)")
+
+
+def data_branches(tree: SourceTree, kernel: Kernel) -> tuple[LaneBranch, ...]:
+    """Every `switch` and `if … else` of the kernel on such data, in text order; its sides count as equally likely."""
+    expanded = kernel_tree(tree, kernel)
+    return () if expanded is None else tuple(_branches(expanded, kernel))
+
+
+def _branches(expanded: KernelTree, kernel: Kernel) -> Iterator[LaneBranch]:
+    names, span = _names(expanded, kernel), expanded.tree.span
+    for node in walk(expanded.function.body):
+        test = node.child_by_field_name("condition")
+        if test is None or not _is_data(expanded, test, names):
+            continue
+        sides: list[Span] = []
+        if node.type == "switch_statement":
+            body = node.child_by_field_name("body")
+            cases = [] if body is None else [c for c in body.named_children if c.type == "case_statement"]
+            # Labels that fall through to the next one hold nothing of their own.
+            sides = [span(c) for c in cases if c.named_child_count > 1]
+        elif node.type == "if_statement" and not _is_chained(node):
+            sides = _chain(expanded, node)
+        if len(sides) > 1:
+            share = 1.0 / len(sides)
+            yield LaneBranch(span(test), sides[0], None, share, tuple((s, share) for s in sides[1:]))
+
+
+def _chain(expanded: KernelTree, node: Node) -> list[Span]:
+    """The sides of `if … else if … else …`; none of an `if` without `else`."""
+    sides: list[Span] = []
+    at: Node | None = node
+    while at is not None and at.type == "if_statement":
+        then, other = at.child_by_field_name("consequence"), at.child_by_field_name("alternative")
+        if then is not None:
+            sides.append(expanded.tree.span(then))
+        at = other.named_children[-1] if other is not None and other.named_child_count else None
+        if at is not None and at.type != "if_statement":
+            sides.append(expanded.tree.span(at))
+    return sides if len(sides) > 1 else []
+
+
+def _is_chained(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "else_clause"
+
+
+class _Names(msgspec.Struct, frozen=True):
+    """Names of a kernel's body."""
+
+    lanes: frozenset[str]
+    pointers: frozenset[str]
+    #: What lanes loaded, each from its own place, or what comes of that.
+    data: frozenset[str]
+
+
+def _is_data(expanded: KernelTree, test: Node, names: _Names) -> bool:
+    code = expanded.tree.code_of(test)
+    return bool(_words(code) & names.data) or _loads(code, names.pointers, names.lanes)
+
+
+def _loads(code: str, pointers: frozenset[str], lanes: frozenset[str]) -> bool:
+    """Whether an expression loads from a place that differs between lanes."""
+    used = _words(code)
+    return bool(used & lanes) and ("[" in code or bool(used & pointers))
+
+
+def _names(expanded: KernelTree, kernel: Kernel) -> _Names:
+    code = _MEMBER.sub("", expanded.tree.code_of(expanded.function.body))
+    lanes, pointers = lane_names(code), frozenset(p.name for p in kernel.parameters if p.pointer)
+    assigned = [
+        (name, _words(value), _loads(value, pointers, lanes))
+        for name, value in _ASSIGNED.findall(code)
+        if name in lanes
+    ]
+    data: set[str] = set()
+    grown = True
+    while grown:
+        new = {name for name, used, loaded in assigned if loaded or used & data} - data
+        grown = bool(new)
+        data |= new
+    return _Names(lanes, pointers, frozenset(data))
+
+
+def _words(code: str) -> set[str]:
+    return set(_WORD.findall(_MEMBER.sub("", code)))

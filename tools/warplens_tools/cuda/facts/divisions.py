@@ -1,0 +1,66 @@
+"""Divisions and remainders whose divisor is no constant: of a kernel, and of the functions it may call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.callees import called_names, own_name
+from warplens_tools.cuda.syntax.functions import functions_of
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.constants import Constants, constants_of
+from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.text import Span
+
+_PATTERN = """
+(binary_expression operator: ["/" "%"] right: (_) @divisor) @operation
+(assignment_expression operator: ["/=" "%="] right: (_) @divisor) @operation
+"""
+
+
+class Division(msgspec.Struct, frozen=True):
+    """One `a / b`, `a % b`, `a /= b` or `a %= b`; whether on integers the text does not always tell."""
+
+    span: Span
+    divisor: str
+    #: The line its operator and divisor stand on, which is where the compiler puts its instructions.
+    line: int
+    #: The function it stands in, where that is not the kernel.
+    function: str = ""
+
+
+def runtime_divisions(tree: SourceTree, kernel: Kernel) -> tuple[Division, ...]:
+    """Divisions in the kernel's own text whose divisor does not follow from constants, in text order."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return ()
+    return tuple(_divisions(expanded.tree, expanded.function.body, expanded.constants))
+
+
+def helper_divisions(tree: SourceTree) -> tuple[Division, ...]:
+    """Such divisions in the file's functions that are no kernels, in text order."""
+    return tree.remembered("helper divisions", lambda: tuple(_helper_divisions(tree)))
+
+
+def _helper_divisions(tree: SourceTree) -> Iterator[Division]:
+    for function in functions_of(tree):
+        if not function.is_kernel:
+            name = own_name(tree, function)
+            for division in _divisions(tree, function.body, constants_of(tree)):
+                yield msgspec.structs.replace(division, function=name)
+
+
+def called_divisions(tree: SourceTree, code: str) -> tuple[Division, ...]:
+    """The divisions of the functions that a piece of code names, and of those that these name."""
+    named = called_names(tree, code)
+    return tuple(d for d in helper_divisions(tree) if d.function in named)
+
+
+def _divisions(tree: SourceTree, body: Node, constants: Constants) -> Iterator[Division]:
+    for node in tree.captures(_PATTERN, body).get("operation", []):
+        divisor = node.child_by_field_name("right")
+        if divisor is not None and constants.value(tree.code_of(divisor), divisor.start_byte) is None:
+            yield Division(tree.span(node), tree.text_of(divisor), tree.span(divisor).line)

@@ -1,0 +1,190 @@
+"""Loops of host code around a launch, and the host calls made in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.text import Span
+
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_CALL = re.compile(r"\b(cuda[A-Z]\w*|(?:std::)?chrono\b|clock|gettimeofday|omp_get_wtime)\s*(?=\(|::)")
+_TIMING = frozenset({"cudaEventRecord", "cudaEventElapsedTime", "clock", "gettimeofday", "omp_get_wtime"})
+_WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize")
+_PAREN = re.compile(r"[()]")
+_COUNTED = re.compile(r"=\s*0\s*;\s*\w+\s*<\s*(\w+)\s*;")
+
+
+class HostCall(msgspec.Struct, frozen=True):
+    """A call of the CUDA runtime, or of a clock."""
+
+    name: str
+    #: The call with its arguments.
+    span: Span
+    arguments: str
+
+
+class HostLoop(msgspec.Struct, frozen=True):
+    """The innermost loop that launches a kernel again and again."""
+
+    span: Span
+    #: Its first line without the body: "for (int step = 0; step < steps; ++step)".
+    header: str
+    #: Calls in the loop, and in the function around the launch where the loop calls that.
+    calls: tuple[HostCall, ...]
+    #: Kernels that the loop launches, in text order, as written.
+    launches: int
+    #: The launches are recorded into a CUDA graph.
+    captured: bool
+    #: What the loop's header compares its counter from 0 with; "" where it has another form.
+    bound: str
+
+    @property
+    def timed(self) -> bool:
+        """Whether the loop takes times itself: a benchmark, whose waits are meant."""
+        return any(call.name in _TIMING or call.name.endswith("chrono") for call in self.calls)
+
+    @property
+    def waits(self) -> tuple[HostCall, ...]:
+        """Calls that make the host wait for the device: explicit ones, else copies to the host."""
+        copies = tuple(c for c in self.named("cudaMemcpy") if "DeviceToHost" in c.arguments)
+        return self.named(*_WAITS) or copies
+
+    def named(self, *names: str) -> tuple[HostCall, ...]:
+        """Calls of these names, in text order."""
+        return tuple(call for call in self.calls if call.name in names)
+
+
+def launch_loop(tree: SourceTree, site: LaunchSite) -> HostLoop | None:
+    """The loop around a launch, or around the only calls of the function it stands in; None where there is none."""
+    return loop_around(tree, site.span)
+
+
+def host_calls(tree: SourceTree) -> tuple[HostCall, ...]:
+    """Every call of the CUDA runtime, or of a clock, in the file."""
+    return _calls(tree, 0, len(tree.masked.source))
+
+
+def loop_around(tree: SourceTree, span: Span) -> HostLoop | None:
+    """The loop around a stretch of host code, or around the only calls of the function it stands in."""
+    return tree.remembered(("loop around", span), lambda: _loop_at(tree, span))
+
+
+def _loop_at(tree: SourceTree, span: Span) -> HostLoop | None:
+    start, end = _offsets(tree, span)
+    node = tree.root.descendant_for_byte_range(start, end)
+    loop = _loop_around(node)
+    if loop is not None:
+        return _read(tree, loop, _calls(tree, loop.start_byte, loop.end_byte))
+    function = tree.function_at(start, end)
+    return _through_caller(tree, function) if function is not None else None
+
+
+def host_scope(tree: SourceTree, span: Span) -> str:
+    """The code of the function around a stretch of host code and of the functions that call it, without comments."""
+    function = tree.function_at(*_offsets(tree, span))
+    if function is None:
+        return ""
+    named = _name_of(tree, function)
+    callers = [_function(n) for n in _callers(tree, named)] if named not in ("", "main") else []
+    stretches = dict.fromkeys((f.start_byte, f.end_byte) for f in (function, *callers))
+    return "\n".join(tree.masked.source[start:end] for start, end in stretches)
+
+
+def _offsets(tree: SourceTree, span: Span) -> tuple[int, int]:
+    return tree.text.offset(span.line, span.column), tree.text.offset(span.end_line, span.end_column)
+
+
+def _name_of(tree: SourceTree, function: Node) -> str:
+    declarator = function.child_by_field_name("declarator")
+    named = re.search(r"(\w+)\s*\(", tree.code_of(declarator)) if declarator is not None else None
+    return named[1] if named else ""
+
+
+def _through_caller(tree: SourceTree, function: Node) -> HostLoop | None:
+    """The loop that calls the launch's function, where every call of it stands in a loop."""
+    named = _name_of(tree, function)
+    if named in ("", "main"):
+        return None
+    loops = [_loop_around(n) for n in _callers(tree, named)]
+    loop = loops[0] if loops else None
+    if loop is None or any(other is None for other in loops):
+        return None
+    inside = _calls(tree, function.start_byte, function.end_byte)
+    return _read(tree, loop, (*inside, *_calls(tree, loop.start_byte, loop.end_byte)), launched=function)
+
+
+def _callers(tree: SourceTree, name: str) -> tuple[Node, ...]:
+    """The names in the file's calls of a function."""
+    return tree.remembered(("callers", name), lambda: tuple(_find_callers(tree, name)))
+
+
+def _find_callers(tree: SourceTree, name: str) -> Iterator[Node]:
+    # The name comes first, which lets the search skip to where it stands.
+    for found in re.finditer(rf"{name}(?<!\w{name})\s*\(", tree.masked.source):
+        node = tree.root.descendant_for_byte_range(found.start(), found.start() + len(name))
+        call = node.parent if node is not None and node.type == "identifier" else None
+        if node is not None and call is not None and call.type == "call_expression":
+            function = call.child_by_field_name("function")
+            if function is not None and function.id == node.id:
+                yield node
+
+
+def _loop_around(node: Node | None) -> Node | None:
+    while node is not None and node.type != "function_definition":
+        if node.type in _LOOPS:
+            return node
+        node = node.parent
+    return None
+
+
+def _function(node: Node) -> Node:
+    while node.type != "function_definition" and node.parent is not None:
+        node = node.parent
+    return node
+
+
+def _read(
+    tree: SourceTree, loop: Node, calls: tuple[HostCall, ...], launched: Node | None = None
+) -> HostLoop:
+    body = loop.child_by_field_name("body")
+    until = body.start_byte if body is not None and loop.type != "do_statement" else loop.start_byte
+    header = " ".join(tree.text.text[loop.start_byte : until].rstrip(" {\n").split())
+    counted = _COUNTED.search(header)
+    return HostLoop(
+        span=tree.span(loop),
+        header=header,
+        calls=calls,
+        launches=tree.code_of(launched if launched is not None else loop).count("<<<"),
+        captured="cudaStreamBeginCapture" in tree.code_of(_function(loop)),
+        bound=counted[1] if counted else "",
+    )
+
+
+def _calls(tree: SourceTree, start: int, end: int) -> tuple[HostCall, ...]:
+    """Calls in a stretch of the text; also those inside error-checking macros."""
+    code = tree.masked.source[start:end]
+    found = []
+    for match in _CALL.finditer(code):
+        close = _closing(code, match.end())
+        inside = code[match.end() + 1 : close - 1] if close > match.end() + 1 else ""
+        span = tree.text_span(start + match.start(), start + close)
+        found.append(HostCall(match[1], span, " ".join(inside.split())))
+    return tuple(found)
+
+
+def _closing(code: str, at: int) -> int:
+    """The offset after the parenthesis that closes the one at `at`; `at` itself where there is none."""
+    depth = 0
+    for found in _PAREN.finditer(code, at):
+        if depth == 0 and found.start() != at:
+            break
+        depth += 1 if found[0] == "(" else -1
+        if depth == 0:
+            return found.end()
+    return at

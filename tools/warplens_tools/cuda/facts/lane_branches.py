@@ -1,0 +1,209 @@
+"""Branches whose condition is a function of the lane: which share of a warp takes each side.
+
+Conditions are evaluated for every lane of every warp of a block, once for each of several settings of
+all that does not vary inside a warp. Only what holds in all settings is given.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Mapping
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
+from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.forms import Form, Symbol
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.text import Span
+
+#: Settings of parameters and indices that are the same for a warp: a share must not depend on them.
+_UNIFORM = (7, 1 << 20, 1_000_003)
+#: Iterations of the loops around; of these one divided warp is enough.
+_ITERATIONS = (1, 2, 4)
+#: Taken where the launches do not fix the block: true of every block of 32 or more threads along x.
+_ASSUMED_BLOCK = (256, 1, 1)
+#: Warps of which this share or more must be divided: a check at the edge divides one.
+_MOST_WARPS = 0.75
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+Values = Mapping[str, int]
+
+
+class LaneBranch(msgspec.Struct, frozen=True):
+    """An `if`, or a `switch`, that divides most warps."""
+
+    condition: Span
+    then: Span
+    otherwise: Span | None
+    #: Share of a divided warp's lanes that takes the first side, 0 to 1.
+    share: float
+    #: The further cases of a `switch`, each with its share.
+    cases: tuple[tuple[Span, float], ...] = ()
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    symbols: tuple[Symbol, ...]
+    holds: Callable[[Values], bool | None]
+
+
+def lane_branches(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[LaneBranch, ...]:
+    """Every `if` and `switch` of the kernel that lanes of one warp answer differently; an `if` before a `switch`."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return ()
+    reader = FormReader(expanded, block)
+    x, y, z = block
+    extents = _ASSUMED_BLOCK if x is None or y is None or z is None else (x, y, z)
+    found = expanded.tree.captures("(if_statement) @branch", expanded.function.body).get("branch", [])
+    switches = expanded.tree.captures("(switch_statement) @switch", expanded.function.body).get("switch", [])
+    branches = [_branch(expanded, reader, node, extents) for node in found]
+    branches += [_switch(expanded, reader, node, extents) for node in switches]
+    return tuple(b for b in branches if b is not None)
+
+
+def _switch(
+    expanded: KernelTree, reader: FormReader, node: Node, block: tuple[int, int, int]
+) -> LaneBranch | None:
+    """A `switch` over the lane, case by case; what no case names goes to the default."""
+    test, body = node.child_by_field_name("condition"), node.child_by_field_name("body")
+    inner = test.named_children[0] if test is not None and test.named_child_count == 1 else None
+    chosen = reader.form(inner)
+    if test is None or body is None or chosen is None or not any(s.kind == "thread" for s in chosen.symbols):
+        return None
+    sides: list[tuple[Span, float]] = []
+    default: Span | None = None
+    for case in (c for c in body.named_children if c.type == "case_statement"):
+        value = case.child_by_field_name("value")
+        if value is None:
+            default = expanded.tree.span(case)
+            continue
+        condition = _compared("==", chosen, reader.form(value))
+        share = _share(condition, block) if condition is not None else None
+        if share is None:
+            return None
+        sides.append((expanded.tree.span(case), share))
+    left = 1.0 - sum(share for _, share in sides)
+    if default is not None and left > 0.0:
+        sides.append((default, left))
+    if len(sides) < 2:
+        return None
+    (first, share), *others = sides
+    return LaneBranch(expanded.tree.span(test), first, None, share, tuple(others))
+
+
+def _branch(
+    expanded: KernelTree, reader: FormReader, node: Node, block: tuple[int, int, int]
+) -> LaneBranch | None:
+    test, then = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
+    if test is None or then is None:
+        return None
+    condition = _read(expanded, reader, test)
+    if condition is None or not any(s.kind == "thread" for s in condition.symbols):
+        return None
+    share = _share(condition, block)
+    if share is None:
+        return None
+    other = node.child_by_field_name("alternative")
+    span = expanded.tree.span
+    return LaneBranch(span(test), span(then), span(other) if other is not None else None, share)
+
+
+def _read(expanded: KernelTree, reader: FormReader, node: Node, depth: int = 0) -> _Condition | None:
+    """The condition as a function of its symbols; None where a part of it is not known."""
+    if depth > 20:
+        return None
+    if node.type in ("condition_clause", "parenthesized_expression") and node.named_child_count == 1:
+        return _read(expanded, reader, node.named_children[0], depth + 1)
+    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+    sign = node.child_by_field_name("operator")
+    kind = sign.type if sign is not None else ""
+    if kind in ("&&", "||") and left is not None and right is not None:
+        return _joined(
+            kind, _read(expanded, reader, left, depth + 1), _read(expanded, reader, right, depth + 1)
+        )
+    if kind in _COMPARE and left is not None and right is not None:
+        return _compared(kind, reader.form(left), reader.form(right))
+    argument = node.child_by_field_name("argument")
+    if kind == "!" and argument is not None:
+        inner = _read(expanded, reader, argument, depth + 1)
+        return None if inner is None else _Condition(inner.symbols, lambda v: _negated(inner.holds(v)))
+    form = reader.form(node)
+    if form is not None:
+        return _Condition(form.symbols, lambda v: None if (n := form.evaluate(v)) is None else n != 0)
+    return _named(expanded, reader, node, depth)
+
+
+def _named(expanded: KernelTree, reader: FormReader, node: Node, depth: int) -> _Condition | None:
+    """`bool first = ...;`, set once."""
+    if node.type != "identifier":
+        return None
+    binding = expanded.constants.binding(expanded.tree.code_of(node), node.start_byte)
+    if binding is None or binding.value is None or not reader.set_once(binding):
+        return None
+    value = reader.value_node(binding)
+    return _read(expanded, reader, value, depth + 1) if value is not None else None
+
+
+def _compared(kind: str, left: Form | None, right: Form | None) -> _Condition | None:
+    if left is None or right is None:
+        return None
+
+    def holds(values: Values) -> bool | None:
+        a, b = left.evaluate(values), right.evaluate(values)
+        return None if a is None or b is None else _COMPARE[kind](a, b)
+
+    return _Condition((*left.symbols, *right.symbols), holds)
+
+
+def _joined(kind: str, a: _Condition | None, b: _Condition | None) -> _Condition | None:
+    if a is None or b is None:
+        return None
+
+    def holds(values: Values) -> bool | None:
+        x, y = a.holds(values), b.holds(values)
+        return None if x is None or y is None else (x and y if kind == "&&" else x or y)
+
+    return _Condition((*a.symbols, *b.symbols), holds)
+
+
+def _negated(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _share(condition: _Condition, block: tuple[int, int, int]) -> float | None:
+    """Lanes that take the first side in divided warps, averaged over the iterations that divide them."""
+    shares = []
+    for uniform in _UNIFORM:
+        here = [s for i in _ITERATIONS if (s := _share_at(condition, block, uniform, i)) is not None]
+        if not here:
+            return None
+        shares.append(sum(here) / len(here))
+    return shares[0] if max(shares) - min(shares) < 1e-6 else None
+
+
+def _share_at(
+    condition: _Condition, block: tuple[int, int, int], uniform: int, iteration: int
+) -> float | None:
+    # A derived symbol is worked out from those it is made of.
+    given = [s for s in condition.symbols if s.kind not in ("thread", "derived")]
+    fixed = {s.name: iteration if s.kind == "loop" else uniform for s in given}
+    sizes = zip("xyz", block, strict=True)
+    fixed |= {f"blockDim.{axis}": size for axis, size in sizes}
+    lanes = []
+    for z, y, x in itertools.product(*(range(n) for n in reversed(block))):
+        held = condition.holds(fixed | {"threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z})
+        if held is None:
+            return None
+        lanes.append(held)
+    warps = [lanes[i : i + 32] for i in range(0, len(lanes), 32)]
+    divided = [w for w in warps if 0 < sum(w) < len(w)]
+    if len(divided) < _MOST_WARPS * len(warps):
+        return None
+    return sum(sum(w) / len(w) for w in divided) / len(divided)

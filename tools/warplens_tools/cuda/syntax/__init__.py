@@ -1,0 +1,1 @@
+"""From text to a syntax tree: the lexer, the preprocessor, masking, tree-sitter, the definitions of a file."""

@@ -1,0 +1,1 @@
+"""What expressions come to: names and their values, types, affine forms, pointers."""

@@ -1,0 +1,116 @@
+"""Arrays that a kernel's body or the file declares: space, element type, extents and their values."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import ArrayDeclaration
+from warplens_tools.cuda.syntax.declarators import read_declarator
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.constants import Constants
+
+
+def read_arrays(tree: SourceTree, constants: Constants, body: Node) -> tuple[ArrayDeclaration, ...]:
+    """The shared and local arrays declared in a body, in order."""
+    key = ("no arrays", tree.words(body.start_byte, body.end_byte))
+    if tree.carried(key):
+        return ()
+    found: list[ArrayDeclaration] = []
+    for node in tree.nodes_in("declaration", body):
+        found += _declared_arrays(tree, constants, node)
+    if not found:
+        tree.carry(key, True)
+    return tuple(found)
+
+
+def _declared_arrays(tree: SourceTree, constants: Constants, node: Node) -> list[ArrayDeclaration]:
+    code = tree.code_of(node)
+    if "[" not in code:
+        return []
+    declarators = node.children_by_field_name("declarator")
+    first = declarators[0].start_byte
+    words = set(re.findall(r"\w+", tree.words(_with_uses(tree, node.start_byte), first)))
+    if words & {"static", "__constant__", "__device__"} and "__shared__" not in words:
+        return []
+    base = " ".join(_SPECIFIER.sub(" ", code[: first - node.start_byte]).split())
+    space: Literal["shared", "local"] = "shared" if "__shared__" in words else "local"
+    dynamic = space == "shared" and "extern" in words
+    arrays = []
+    for declarator in declarators:
+        array = _array(tree, constants, node, declarator, base, space, dynamic)
+        if array is not None:
+            arrays.append(array)
+    return arrays
+
+
+_SPECIFIER = re.compile(
+    r"\b(?:__shared__|__constant__|__device__|extern|static|const|constexpr|volatile|alignas|__align__|register|typename|struct)\b"
+)
+
+
+def _with_uses(tree: SourceTree, start: int) -> int:
+    """`start`, or further left over white space: a taken-out macro may stand there."""
+    code = tree.masked.code
+    while start > 0 and code[start - 1] in b" \t\n":
+        start -= 1
+    return start
+
+
+def file_array(
+    tree: SourceTree, constants: Constants, declaration: Node, name: str
+) -> ArrayDeclaration | None:
+    """The `__constant__` or `__device__` array that a declaration at file scope gives `name`."""
+    declarators = declaration.children_by_field_name("declarator")
+    if not declarators:
+        return None
+    first = declarators[0].start_byte
+    words = set(re.findall(r"\w+", tree.words(_with_uses(tree, declaration.start_byte), first)))
+    if not words & {"__constant__", "__device__"}:
+        return None
+    code = tree.code_of(declaration)[: first - declaration.start_byte]
+    base = " ".join(_SPECIFIER.sub(" ", code).split())
+    space: _ArraySpace = "constant" if "__constant__" in words else "global"
+    found = (_array(tree, constants, declaration, d, base, space, False) for d in declarators)
+    return next((a for a in found if a is not None and a.name == name), None)
+
+
+_ArraySpace = Literal["shared", "local", "constant", "global"]
+
+
+def _array(
+    tree: SourceTree,
+    constants: Constants,
+    node: Node,
+    declarator: Node,
+    base: str,
+    space: _ArraySpace,
+    dynamic: bool,
+) -> ArrayDeclaration | None:
+    initial = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
+    target = declarator.child_by_field_name("declarator") if initial is not None else declarator
+    read = read_declarator(target)
+    if read.name is None or not read.extents or read.reference or read.function or read.pointer_to_array:
+        return None
+    written = tuple(tree.text_of(e) if e is not None else "" for e in read.extents)
+    sizes = tuple(_extent(tree, constants, e, initial) for e in read.extents)
+    if dynamic and read.extents == (None,):
+        written, sizes = (), ()
+    return ArrayDeclaration(
+        name=tree.text_of(read.name),
+        element_type=base + "*" * read.pointers,
+        space=space,
+        extents=written,
+        sizes=sizes,
+        span=tree.span(node),
+        extent_spans=tuple(tree.span(e) for e in read.extents if e is not None),
+        dynamic=dynamic,
+    )
+
+
+def _extent(tree: SourceTree, constants: Constants, extent: Node | None, initial: Node | None) -> int | None:
+    if extent is not None:
+        return constants.value(tree.code_of(extent), extent.start_byte)
+    return initial.named_child_count if initial is not None and initial.type == "initializer_list" else None

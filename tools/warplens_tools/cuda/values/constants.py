@@ -1,0 +1,222 @@
+"""Integers and `dim3` values that the file itself fixes.
+
+A name has a value where every definition that could be meant gives the same one: an object-like
+macro, a `const`/`constexpr` integer, an enumerator, or a host variable that is set once. Otherwise it
+has none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Constant
+from warplens_tools.cuda.syntax.directives import Macro
+from warplens_tools.cuda.syntax.expression import evaluate
+from warplens_tools.cuda.syntax.lexical import matching, split_arguments
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings, is_set_once
+
+Dim3 = tuple[int | None, int | None, int | None]
+UNKNOWN_DIM3: Dim3 = (None, None, None)
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+#: The namespace whose body begins where a text ends; a `using namespace`. Of nested ones, the innermost name.
+_NAMESPACE = re.compile(r"\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*\{?\s*$")
+_USING = re.compile(r"\busing\s+namespace\s+(?:\w+\s*::\s*|::\s*)*(\w+)\s*;")
+_MAX_DEPTH = 12
+_INTEGERS = frozenset({"const", "constexpr", "plain"})
+
+
+class Constants:
+    """Values of names and expressions at a place in a tree."""
+
+    def __init__(self, tree: SourceTree, outer: tuple[Constants, int] | None = None) -> None:
+        self.tree = tree
+        self.outer = outer
+        self._scopes: Scopes | None = None
+        self._functions: dict[str, tuple[list[str], str] | None] | None = None
+
+    def value(self, text: str, at: int, depth: int = 0) -> int | None:
+        """The integer value of an expression that stands at offset `at`, or None."""
+        text = text.strip()
+        if text.isdigit() and (len(text) == 1 or text[0] != "0"):
+            return int(text) if len(text) < 10 else None
+        expanded = self.tree.macros.expand(text) if depth < _MAX_DEPTH else None
+        if expanded is None:
+            return None
+        return evaluate(
+            expanded,
+            lambda name: self._name(name, at, depth + 1),
+            lambda name, arguments: self._call(name, arguments, at, depth + 1),
+        )
+
+    def dim3(self, text: str, at: int, depth: int = 0) -> Dim3:
+        """The extents that an execution configuration's grid or block denotes; 1 where left out."""
+        text = (self.tree.macros.expand(text) or "").strip() if depth < _MAX_DEPTH else ""
+        arguments = _dim3_arguments(text)
+        if arguments is not None:
+            values = [self.value(a, at, depth + 1) for a in arguments[:3]]
+            return (*values, *(1,) * (3 - len(values)))  # type: ignore[return-value]
+        if _NAME.fullmatch(text):
+            return self._dim3_name(text, at, depth + 1)
+        value = self.value(text, at, depth + 1)
+        is_scalar = value is not None or re.search(r"[-+*/%]|<<|>>", text)
+        return (value, 1, 1) if is_scalar else UNKNOWN_DIM3
+
+    def _dim3_name(self, name: str, at: int, depth: int) -> Dim3:
+        binding = self.binding(name, at)
+        if binding is None:
+            if self.outer and not self.is_bound(name, at):
+                return self.outer[0]._dim3_name(name, self.outer[1], depth)
+            value = self._name(name, at, depth)
+            return (value, 1, 1) if value is not None else UNKNOWN_DIM3
+        if binding.kind == "dim3":
+            fixed = binding.value and is_set_once(self.tree, binding)
+            return self.dim3(binding.value or "", binding.value_at, depth) if fixed else UNKNOWN_DIM3
+        value = self._name(name, at, depth)
+        return (value, 1, 1) if binding.kind in (*_INTEGERS, "parameter") else UNKNOWN_DIM3
+
+    def binding(self, name: str, at: int) -> Binding | None:
+        """The declaration that `name` means at `at`; None if there is none, or it is ambiguous."""
+        visible = self.scopes().visible(name, at)
+        if not visible:
+            return None
+        inner = max(b.scope_start for b in visible)
+        visible = [b for b in visible if b.scope_start == inner]
+        return visible[0] if len({(b.value, b.kind) for b in visible}) == 1 else None
+
+    def is_bound(self, name: str, at: int) -> bool:
+        """Whether any declaration of this tree's own text gives `name` a meaning at `at`."""
+        return bool(self.scopes().visible(name, at))
+
+    def _name(self, name: str, at: int, depth: int) -> int | None:
+        if depth > _MAX_DEPTH:
+            return None
+        if name.startswith("sizeof "):
+            # Layouts rest on constants in turn, so the room that reads them cannot be imported before this one.
+            from warplens_tools.cuda.values.layouts import element_bytes
+
+            return element_bytes(self.tree.file, name.removeprefix("sizeof "))
+        if "::" in name:
+            return self._qualified(name, at, depth)
+        if self.is_bound(name, at):
+            found = self.binding(name, at)
+            if found is None or found.value is None or found.kind not in _INTEGERS:
+                return None
+            if found.kind == "plain" and not is_set_once(self.tree, found):
+                return None
+            return self.value(found.value, found.value_at, depth)
+        return self.outer[0]._name(name, self.outer[1], depth) if self.outer else self._used(name, at, depth)
+
+    def _used(self, name: str, at: int, depth: int) -> int | None:
+        """A member of a namespace that a `using namespace` before it brings in; known as a qualified name is."""
+        found = [b for b in self.scopes().by_name.get(name, ()) if not b.local]
+        if len(found) != 1:
+            return None
+        before = self.tree.masked.code[:at].decode("ascii")
+        opened = _NAMESPACE.search(before[: found[0].scope_start])
+        if opened is None or opened[1] not in _USING.findall(before):
+            return None
+        return self._qualified(f"::{name}", at, depth)
+
+    def _qualified(self, name: str, at: int, depth: int) -> int | None:
+        """A member of a class or namespace: known only where the last name is declared once."""
+        every = self.scopes().by_name.get(name.rsplit("::", 1)[1], ())
+        found = [b for b in every if not b.local]
+        if len(found) == 1 and found[0].value and found[0].kind in ("const", "constexpr"):
+            return self.value(found[0].value, found[0].value_at, depth)
+        return self.outer[0]._qualified(name, at, depth) if self.outer and not found else None
+
+    def _call(self, name: str, arguments: list[str], at: int, depth: int) -> int | None:
+        function = self.functions().get(name.rsplit("::", 1)[-1])
+        if function is None or len(function[0]) != len(arguments) or depth > _MAX_DEPTH:
+            return self.outer[0]._call(name, arguments, self.outer[1], depth) if self.outer else None
+        values = [self.value(a, at, depth) for a in arguments]
+        by_name = dict(zip(function[0], values, strict=True))
+        return evaluate(self.tree.macros.expand(function[1]) or "", by_name.get)
+
+    def function(self, name: str) -> tuple[list[str], str] | None:
+        """Parameter names and expression of the function of that name, where it is one `return`."""
+        found = self.functions().get(name.rsplit("::", 1)[-1])
+        return found or (self.outer[0].function(name) if self.outer else None)
+
+    def functions(self) -> dict[str, tuple[list[str], str] | None]:
+        """Functions that are one `return` expression: parameter names and expression; None if overloaded."""
+        if self._functions is None:
+            self._functions = {}
+            for node in self.tree.functions:
+                self._add_function(node)
+        return self._functions
+
+    def _add_function(self, node: Node) -> None:
+        declarator, body = node.child_by_field_name("declarator"), node.child_by_field_name("body")
+        if declarator is None or declarator.type != "function_declarator":
+            return
+        if body is None or body.named_child_count != 1 or body.named_children[0].type != "return_statement":
+            return
+        name = declarator.child_by_field_name("declarator")
+        parameters = declarator.child_by_field_name("parameters")
+        if name is None or parameters is None or self._functions is None:
+            return
+        names = [
+            self.tree.text_of(d)
+            for p in parameters.named_children
+            if (d := p.child_by_field_name("declarator")) is not None
+        ]
+        key = self.tree.text_of(name)
+        expression = self.tree.code_of(body.named_children[0]).removeprefix("return").strip(" ;\n\t")
+        self._functions[key] = None if key in self._functions else (names, expression)
+
+    def scopes(self) -> Scopes:
+        """Every declaration of the tree's own text, found once."""
+        if self._scopes is None:
+            self._scopes = Scopes(find_bindings(self.tree))
+        return self._scopes
+
+    def listed(self) -> tuple[Constant, ...]:
+        """The file's constants as plain data, in file order."""
+        found = [c for c in map(self._macro_constant, self.tree.masked.directives.macros) if c]
+        for bindings in self.scopes().by_name.values():
+            listed = [self._constant(b) for b in bindings if b.kind in ("const", "constexpr") and b.value]
+            found += [c for c in listed if c.value is not None]
+        return tuple(sorted(found, key=lambda c: c.span))
+
+    def _constant(self, binding: Binding) -> Constant:
+        text, value = self.tree.text, binding.value or ""
+        return Constant(
+            name=binding.name,
+            value=self.value(value, binding.value_at),
+            text=text.text[binding.value_at : binding.value_at + len(value)],
+            kind="const" if binding.kind == "const" else "constexpr",
+            span=text.span(*binding.declaration),
+            value_span=text.span(binding.value_at, binding.value_at + len(value)),
+        )
+
+    def _macro_constant(self, macro: Macro) -> Constant | None:
+        if macro.parameters is not None or not macro.body:
+            return None
+        known = self.tree.macros.get(macro.name) is not None
+        text = self.tree.text
+        return Constant(
+            name=macro.name,
+            value=self.value(macro.body, macro.body_start) if known else None,
+            text=text.text[macro.body_start : macro.body_end],
+            kind="define",
+            span=text.span(macro.start, macro.body_end),
+            value_span=text.span(macro.body_start, macro.body_end),
+        )
+
+
+def constants_of(tree: SourceTree) -> Constants:
+    """The constants of a tree, worked out once."""
+    return tree.remembered("constants", lambda: Constants(tree))
+
+
+def _dim3_arguments(text: str) -> list[str] | None:
+    """The arguments of `dim3(…)`, `dim3{…}` or `{…}`; None if it is none of them."""
+    found = re.match(r"(?:::)?dim3\s*(?=[({])|(?=\{)", text)
+    if not found or matching(text, found.end()) != len(text):
+        return None
+    return split_arguments(text[found.end() + 1 : -1])

@@ -1,0 +1,396 @@
+"""Expressions inside a kernel as forms over threads, blocks, loops and parameters: right, or None.
+
+A local that is set once is followed to its value; the variable of a loop with a fixed step is its
+first value plus step times the iteration, so that in a grid-stride loop an index keeps its dependence
+on `threadIdx.x`. Anything loaded from memory, returned by a function, or set several times is None.
+Like the compiler, this takes it that index arithmetic does not wrap.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.values import forms
+from warplens_tools.cuda.values.arithmetic import combine, substituted
+from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once
+from warplens_tools.cuda.values.constants import Dim3
+from warplens_tools.cuda.values.forms import Form, Symbol
+from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.cuda.values.layouts import element_bytes
+from warplens_tools.cuda.values.loop_headers import condition_of, initialised, is_initializer, stepping_loop
+from warplens_tools.text import Span
+
+_BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "block size", "gridDim": "grid size"}
+_NARROW = re.compile(r"\b(?:char|short|bool|u?int(?:8|16)_t|uchar|ushort)\b")
+_INTEGRAL = re.compile(
+    r"\s*(?:(?:const|unsigned|signed|long|int|size_t|ptrdiff_t|(?:std::)?(?:size_t|u?int(?:32|64)_t)|uint)\b\s*)+"
+)
+_TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)")
+_MAX_DEPTH = 40
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A loop around an access. What is not a `for` with one variable has only its span."""
+
+    span: Span
+    #: Offset in the analysed tree; tells loops apart.
+    offset: int
+    variable: str = ""
+    first: Form | None = None
+    #: What the variable grows by in each iteration.
+    step: Form | None = None
+    #: "<", "<=", ">", ">=" or "!=", and what the variable is compared with.
+    comparison: str = ""
+    bound: Form | None = None
+    bound_text: str = ""
+    #: Name of the symbol that counts the iterations from 0; "" where the variable has no fixed step.
+    counter: str = ""
+    #: Iterations, where constant and the same for all threads.
+    trips: int | None = None
+
+
+class FormReader:
+    """Reads expressions of one kernel. `block` fixes `blockDim` where the launches agree on it."""
+
+    def __init__(self, kernel: KernelTree, block: Dim3 = (None, None, None)) -> None:
+        self.kernel = kernel
+        self.tree = kernel.tree
+        self.block = dict(zip("xyz", block, strict=True))
+        self._values: dict[tuple[int, str], Form | None] = {}
+        self._set_once: dict[tuple[int, str], bool] = {}
+        self._loops: dict[tuple[int, str], Loop] = {}
+        self._forms: dict[int, Form | None] = {}
+        self._depth = 0
+
+    def form(self, node: Node | None) -> Form | None:
+        """The form of an integer expression, or None."""
+        if node is None or self._depth > _MAX_DEPTH:
+            return None
+        if node.id in self._forms:
+            return self._forms[node.id]
+        self._depth += 1
+        reader = _READERS.get(node.type)
+        self._forms[node.id] = found = reader(self, node) if reader else None
+        self._depth -= 1
+        return found
+
+    def literal(self, node: Node) -> Form | None:
+        """An integer literal."""
+        value = self.kernel.constants.value(self.tree.code_of(node), node.start_byte)
+        return forms.number(value) if value is not None else None
+
+    def parenthesised(self, node: Node) -> Form | None:
+        """(e)"""
+        return self.form(node.named_children[0]) if node.named_child_count == 1 else None
+
+    def member(self, node: Node) -> Form | None:
+        """`threadIdx.x` and its like, or an integer member of a by-value parameter."""
+        path = "".join(self.tree.code_of(node).split())
+        name, _, part = path.partition(".")
+        if not name.isidentifier() or not part.replace(".", "").isidentifier():
+            return None
+        kind = _BUILTINS.get(name)
+        if kind is not None and part in self.block and not self._is_declared(name, node):
+            known = self.block[part] if name == "blockDim" else None
+            if known is not None:
+                return forms.number(known)
+            return forms.variable(Symbol(f"{name}.{part}", kind))  # type: ignore[arg-type]
+        binding = self.kernel.constants.binding(name, node.start_byte)
+        if binding is None or binding.kind != "object" or not is_set_once(self.tree, binding):
+            return None
+        return forms.variable(Symbol(path, "parameter"))
+
+    def _is_declared(self, name: str, node: Node) -> bool:
+        return self.kernel.constants.is_bound(name, node.start_byte)
+
+    def binary(self, node: Node) -> Form | None:
+        """a op b"""
+        operator = node.child_by_field_name("operator")
+        left = self.form(node.child_by_field_name("left"))
+        right = self.form(node.child_by_field_name("right")) if left is not None else None
+        if operator is None or left is None or right is None:
+            return None
+        return combine(operator.type, left, right)
+
+    def unary(self, node: Node) -> Form | None:
+        """+e, -e"""
+        operator = node.child_by_field_name("operator")
+        value = self.form(node.child_by_field_name("argument"))
+        if value is None or operator is None or operator.type not in ("+", "-", "~"):
+            return None
+        if operator.type == "~":
+            return forms.number(~value.value) if value.value is not None else None
+        return value if operator.type == "+" else forms.subtract(forms.ZERO, value)
+
+    def cast(self, node: Node) -> Form | None:
+        """(int)e"""
+        written = node.child_by_field_name("type")
+        is_integral = written is not None and self._is_integral(self.tree.code_of(written))
+        return self.form(node.child_by_field_name("value")) if is_integral else None
+
+    def _is_integral(self, written: str) -> bool:
+        """Whether a type is an integer of 32 bits and more; a template's type, where one is cast to in an index, is."""
+        return bool(_INTEGRAL.fullmatch(written)) or written.strip() in self._type_parameters
+
+    @functools.cached_property
+    def _type_parameters(self) -> frozenset[str]:
+        return frozenset(_TYPE_PARAMETER.findall(self.kernel.function.header))
+
+    def call(self, node: Node) -> Form | None:
+        """`static_cast<int>(e)`, `int(e)`, `min`, `max`, `__mul24`; other calls are None."""
+        function, listed = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+        if function is None or listed is None:
+            return None
+        name, arguments = self.tree.code_of(function), listed.named_children
+        if function.type == "parenthesized_expression":
+            name = name[1:-1].strip()  # `(size_t)(e)`: the grammar takes a named type for a callee.
+        cast = re.fullmatch(
+            r"static_cast\s*<(.*)>|((?:unsigned|int|size_t|uint32_t|int64_t)\b)", name, re.DOTALL
+        )
+        if len(arguments) == 1 and (cast or name in self._type_parameters):
+            return (
+                self.form(arguments[0]) if self._is_integral((cast[1] or cast[2]) if cast else name) else None
+            )
+        operation = _CALLS.get(name.removeprefix("::").removeprefix("std::"))
+        if operation is None:
+            return self._returned(name, arguments)
+        if len(arguments) != 2:
+            return None
+        left, right = self.form(arguments[0]), self.form(arguments[1])
+        return combine(operation, left, right) if left is not None and right is not None else None
+
+    def _returned(self, name: str, arguments: list[Node]) -> Form | None:
+        """What a function of the file that is one `return` gives."""
+        function = self.kernel.constants.function(name.split("<")[0].strip())
+        if function is None or len(function[0]) != len(arguments):
+            return None
+        known = {n: self.form(a) for n, a in zip(function[0], arguments, strict=True)}
+        return substituted(function[1], known)
+
+    def size(self, node: Node) -> Form | None:
+        """`sizeof(float)`"""
+        inside = self.tree.code_of(node).removeprefix("sizeof").strip().removeprefix("(").removesuffix(")")
+        known = element_bytes(self.tree.file, " ".join(inside.split()))
+        return forms.number(known) if known is not None else None
+
+    def name(self, node: Node) -> Form | None:
+        """A loop variable, a local, a parameter, or a constant."""
+        name, constants = self.tree.code_of(node), self.kernel.constants
+        if not constants.is_bound(name, node.start_byte):
+            value = 32 if name == "warpSize" else constants.value(name, node.start_byte)
+            return forms.number(value) if value is not None else None
+        loop = self._loop_of(node, name)
+        if loop is not None:
+            return self._in_loop(loop)
+        binding = constants.binding(name, node.start_byte)
+        if binding is None:
+            return None
+        stepped = stepping_loop(self.tree, node, binding) if binding.kind == "plain" else None
+        return self._in_loop(self.loop(stepped[0], binding, stepped[1])) if stepped else self._bound(binding)
+
+    def set_once(self, binding: Binding) -> bool:
+        """Whether nothing changes the variable after its declaration."""
+        key = (binding.declaration[0], binding.name)
+        if key not in self._set_once:
+            self._set_once[key] = is_set_once(self.tree, binding)
+        return self._set_once[key]
+
+    def _bound(self, binding: Binding) -> Form | None:
+        key = (binding.declaration[0], binding.name)
+        if key not in self._values:
+            self._values[key] = None  # A value that leads back to itself is unknown.
+            self._values[key] = self._value_of(binding)
+        return self._values[key]
+
+    def _value_of(self, binding: Binding) -> Form | None:
+        if binding.kind == "parameter" and self.set_once(binding):
+            return forms.variable(Symbol(binding.name, "parameter"))
+        if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
+            return None
+        if _NARROW.search(self._declared_type(binding)):
+            return None
+        if binding.kind == "plain" and not self.set_once(binding):
+            return None
+        return self.form(self.value_node(binding))
+
+    def _declared_type(self, binding: Binding) -> str:
+        return self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
+
+    def value_node(self, binding: Binding) -> Node | None:
+        """The node of what a declaration initialises its name with."""
+        start, end = binding.value_at, binding.value_at + len(binding.value or "")
+        node = self.tree.root.descendant_for_byte_range(start, end)
+        if node is not None and node.type == "initializer_list" and node.named_child_count == 1:
+            return node.named_children[0]
+        return node if node is not None and (node.start_byte, node.end_byte) == (start, end) else None
+
+    def _loop_of(self, node: Node, name: str) -> Loop | None:
+        """The loop around `node` whose variable `name` is, where only its header changes it."""
+        child, current = node, node.parent
+        while current is not None and current.type != "function_definition":
+            if current.type == "for_statement" and not is_initializer(current, child):
+                loop = self.loop(current)
+                if loop.variable == name:
+                    return loop if self._means(node, name, current) else None
+            child, current = current, current.parent
+        return None
+
+    def _means(self, node: Node, name: str, loop: Node) -> bool:
+        """Whether `name` at `node` is the variable of `loop`, unchanged by the loop's body."""
+        binding = self.kernel.constants.binding(name, node.start_byte)
+        body = loop.child_by_field_name("body")
+        if binding is None or body is None or binding.start > loop.end_byte:
+            return False
+        inside = body.start_byte <= binding.start < body.end_byte
+        return not inside and not changes(self.tree, self.tree.code_of(body), name)
+
+    def _in_loop(self, loop: Loop) -> Form | None:
+        if loop.first is None:
+            return None
+        if loop.counter and loop.step is not None:
+            counter = forms.variable(Symbol(loop.counter, "loop"))
+            grown = forms.multiply(loop.step, counter)
+            return forms.add(loop.first, grown) if grown is not None else None
+        # Halving and doubling keep threads alike where the first value does: an opaque loop symbol.
+        if loop.step is None and loop.first.uniform and loop.comparison:
+            return forms.variable(Symbol(f"{loop.variable}@{loop.offset}", "loop"))
+        return None
+
+    def loop(self, node: Node, stepped: Binding | None = None, update: Node | None = None) -> Loop:
+        """What is known of a loop statement; `stepped` is a variable of it that `update` steps in its body."""
+        key = (node.start_byte, stepped.name if stepped is not None else "")
+        if key not in self._loops:
+            self._loops[key] = Loop(self.tree.span(node), node.start_byte)
+            self._loops[key] = self._read_stepped(node, stepped, update) if stepped else self._read_loop(node)
+        return self._loops[key]
+
+    def _read_stepped(self, node: Node, binding: Binding, update: Node | None) -> Loop:
+        step, known = self._step(update, binding.name)
+        loop = Loop(self.tree.span(node), node.start_byte, variable=binding.name)
+        if not known or step is None or binding.value is None:
+            return loop
+        first = self.form(self.value_node(binding))
+        comparison, bound = self._condition(condition_of(node), binding.name)
+        return msgspec.structs.replace(
+            loop,
+            first=first,
+            step=step,
+            comparison=comparison,
+            bound=self.form(bound),
+            bound_text=self.tree.text_of(bound) if bound is not None else "",
+            # All that one loop steps counts by the same iterations.
+            counter=f"iteration@{node.start_byte}",
+        )
+
+    def _read_loop(self, node: Node) -> Loop:
+        plain = Loop(self.tree.span(node), node.start_byte)
+        variable, first = initialised(node)
+        if variable is None:
+            return self._stepped_in(node) or plain
+        if node.type != "for_statement":
+            return plain
+        name = self.tree.code_of(variable)
+        step, known = self._step(node.child_by_field_name("update"), name)
+        if not known:
+            return msgspec.structs.replace(plain, variable=name)
+        comparison, bound = self._condition(node.child_by_field_name("condition"), name)
+        loop = msgspec.structs.replace(
+            plain,
+            variable=name,
+            first=self.form(first),
+            step=step,
+            comparison=comparison,
+            bound=self.form(bound),
+            bound_text=self.tree.text_of(bound) if bound is not None else "",
+            counter=f"{name}@{node.start_byte}" if step is not None else "",
+        )
+        return msgspec.structs.replace(loop, trips=_trips(loop))
+
+    def _stepped_in(self, node: Node) -> Loop | None:
+        """The loop as one over the variable of its condition, where the body steps that."""
+        condition = condition_of(node)
+        for name in walk(condition) if condition is not None else ():
+            if name.type == "identifier":
+                binding = self.kernel.constants.binding(self.tree.code_of(name), name.start_byte)
+                found = stepping_loop(self.tree, name, binding) if binding is not None else None
+                if binding is not None and found is not None and found[0].start_byte == node.start_byte:
+                    return self.loop(node, binding, found[1])
+        return None
+
+    def _step(self, update: Node | None, name: str) -> tuple[Form | None, bool]:
+        """What the update adds, and whether the update is understood at all."""
+        if update is None:
+            return None, False
+        code = self.tree.code_of(update).strip()
+        if code in (f"++{name}", f"{name}++", f"--{name}", f"{name}--"):
+            return forms.number(1 if "++" in code else -1), True
+        left, right = update.child_by_field_name("left"), update.child_by_field_name("right")
+        operator = update.child_by_field_name("operator")
+        if left is None or right is None or operator is None or self.tree.code_of(left) != name:
+            return None, False
+        if operator.type in ("+=", "-="):
+            value = self.form(right)
+            uniform = value is not None and value.uniform and not _mentions_loop(value)
+            if value is None or not uniform:
+                return None, False
+            return (value if operator.type == "+=" else forms.subtract(forms.ZERO, value)), True
+        constant = self.form(right)
+        scales = (
+            operator.type in ("*=", "/=", "<<=", ">>=")
+            and constant is not None
+            and constant.value is not None
+        )
+        return None, scales
+
+    def _condition(self, condition: Node | None, name: str) -> tuple[str, Node | None]:
+        if condition is None or condition.type != "binary_expression":
+            return "", None
+        left, right = condition.child_by_field_name("left"), condition.child_by_field_name("right")
+        operator = condition.child_by_field_name("operator")
+        if left is None or right is None or operator is None or operator.type not in _FLIPPED:
+            return "", None
+        if self.tree.code_of(left) == name:
+            return operator.type, right
+        if self.tree.code_of(right) == name:
+            return _FLIPPED[operator.type], left
+        return "", None
+
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+_CALLS = {"min": "min", "max": "max", "umin": "min", "umax": "max", "__mul24": "*", "__umul24": "*"}
+
+
+def _mentions_loop(form: Form) -> bool:
+    return any(symbol.kind == "loop" for symbol in form.symbols)
+
+
+def _trips(loop: Loop) -> int | None:
+    first = loop.first.value if loop.first else None
+    bound = loop.bound.value if loop.bound else None
+    step = loop.step.value if loop.step else None
+    if first is None or bound is None or step is None:
+        return None
+    if loop.comparison in ("<", "<=") and step > 0:
+        return max(0, -(-(bound - first + (loop.comparison == "<=")) // step))
+    if loop.comparison in (">", ">=") and step < 0:
+        return max(0, -(-(first - bound + (loop.comparison == ">=")) // -step))
+    return None
+
+
+_READERS = {
+    "number_literal": FormReader.literal,
+    "parenthesized_expression": FormReader.parenthesised,
+    "field_expression": FormReader.member,
+    "binary_expression": FormReader.binary,
+    "unary_expression": FormReader.unary,
+    "cast_expression": FormReader.cast,
+    "call_expression": FormReader.call,
+    "sizeof_expression": FormReader.size,
+    "identifier": FormReader.name,
+    "qualified_identifier": FormReader.name,
+}

@@ -1,0 +1,92 @@
+"""The headers of loops, and loops that step a variable in their body.
+
+`while (i < n) { …; i += stride; }` and `for (; i < n; i += stride)` are loops over `i` like any other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.bindings import Binding, changes
+
+_LOOPS = frozenset({"while_statement", "for_statement", "do_statement"})
+
+
+def stepping_loop(tree: SourceTree, node: Node, binding: Binding) -> tuple[Node, Node] | None:
+    """The loop around `node` whose one `x += e` is all that changes the variable, and that update.
+
+    None where the variable is changed elsewhere too, conditionally, or after which `node` stands.
+    """
+    update = _only_update(tree, binding)
+    if update is None or (update.start_byte < node.start_byte and not _in_header(update)):
+        return None
+    statement = update.parent
+    if statement is not None and statement.type == "expression_statement":
+        statement = statement.parent
+    if statement is not None and statement.type == "compound_statement":
+        statement = statement.parent
+    inside = statement is not None and statement.start_byte <= node.start_byte < statement.end_byte
+    if statement is None or statement.type not in _LOOPS or not inside:
+        return None
+    return (statement, update) if binding.start < statement.start_byte else None
+
+
+def _in_header(update: Node) -> bool:
+    return update.parent is not None and update.parent.type == "for_statement"
+
+
+def _only_update(tree: SourceTree, binding: Binding) -> Node | None:
+    start = binding.declaration[1]
+    code = tree.masked.code[start : binding.end].decode("ascii")
+    name = re.escape(binding.name)
+    found = list(
+        re.finditer(
+            rf"(?<![\w.>])(?:{name}\s*(?:\+=|-=)[^;,)]*|{name}\s*(?:\+\+|--)|(?:\+\+|--)\s*{name}\b)", code
+        )
+    )
+    if len(found) != 1:
+        return None
+    at, end = found[0].start(), found[0].end()
+    if changes(tree, code[:at] + " " * (end - at) + code[end:], binding.name):
+        return None
+    node = tree.root.descendant_for_byte_range(start + at, start + end - 1)
+    while node is not None and node.type not in ("assignment_expression", "update_expression"):
+        if node.end_byte > start + len(code):
+            return None
+        node = node.parent
+    return node
+
+
+def condition_of(loop: Node) -> Node | None:
+    """The comparison a loop goes on by."""
+    found = loop.child_by_field_name("condition")
+    while found is not None and found.type in ("condition_clause", "parenthesized_expression"):
+        found = found.named_children[0] if found.named_child_count == 1 else None
+    return found
+
+
+def is_initializer(loop: Node, child: Node) -> bool:
+    """Whether `child` is what a `for` begins with."""
+    initializer = loop.child_by_field_name("initializer")
+    return initializer is not None and initializer.start_byte == child.start_byte
+
+
+def initialised(loop: Node) -> tuple[Node | None, Node | None]:
+    """The one variable that a `for` header sets, and its first value."""
+    initializer = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None
+    if initializer is None:
+        return None, None
+    if initializer.type == "declaration":
+        declarators = initializer.children_by_field_name("declarator")
+        if len(declarators) != 1 or declarators[0].type != "init_declarator":
+            return None, None
+        initializer = declarators[0]
+        name, value = initializer.child_by_field_name("declarator"), initializer.child_by_field_name("value")
+    elif initializer.type == "assignment_expression":
+        name, value = initializer.child_by_field_name("left"), initializer.child_by_field_name("right")
+    else:
+        return None, None
+    return (name, value) if name is not None and name.type == "identifier" else (None, None)

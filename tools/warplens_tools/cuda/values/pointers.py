@@ -1,0 +1,260 @@
+"""What a pointer expression of a kernel points into: which array, and how far from its start."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
+from warplens_tools.cuda.syntax.expression import TYPE_BYTES
+from warplens_tools.cuda.values import forms
+from warplens_tools.cuda.values.arrays import file_array
+from warplens_tools.cuda.values.bindings import Binding
+from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.layouts import member_at, plain_type
+
+Space = Literal["global", "shared", "local", "constant", "unknown"]
+
+
+class Pointer(msgspec.Struct, frozen=True):
+    """A place in an array. `offset` counts elements of `element_type`; None where not derivable.
+
+    `inner` are the extents that indexing still has to go through: (Form of 33,) for a row of
+    `tile[32][33]`, () for a plain pointer.
+    """
+
+    name: str
+    space: Space
+    element_type: str
+    offset: Form | None
+    inner: tuple[Form | None, ...] = ()
+    #: Its declaration in the model: a parameter or an array; None for anything else.
+    declared: Parameter | ArrayDeclaration | None = None
+
+
+class PointerReader:
+    """Follows pointers of one kernel to the arrays they point into."""
+
+    def __init__(self, kernel: Kernel, reader: FormReader) -> None:
+        self.reader = reader
+        self.tree = reader.tree
+        self.parameters = {p.name: p for p in kernel.parameters if p.pointer}
+        self.objects = {p.name: p for p in kernel.parameters if not p.pointer}
+        self.arrays = {a.name: a for a in kernel.arrays}
+        self.ambiguous = {a.name for a in kernel.arrays if sum(b.name == a.name for b in kernel.arrays) > 1}
+        self._known: dict[tuple[int, str], Pointer | None] = {}
+        self._pointers: dict[int, Pointer | None] = {}
+        self._depth = 0
+
+    def pointer(self, node: Node | None) -> Pointer | None:
+        """What `node`, a pointer or array expression, points to; None where not even the array is known."""
+        if node is None or self._depth > 24:
+            return None
+        if node.id in self._pointers:
+            return self._pointers[node.id]
+        self._depth += 1
+        read = _POINTERS.get(node.type)
+        self._pointers[node.id] = found = read(self, node) if read else None
+        self._depth -= 1
+        return found
+
+    def parenthesised(self, node: Node) -> Pointer | None:
+        """(p)"""
+        return self.pointer(node.named_children[0]) if node.named_child_count == 1 else None
+
+    def name(self, node: Node) -> Pointer | None:
+        """A parameter, an array, or a local pointer set once."""
+        name = self.tree.text_of(node)
+        binding = self.reader.kernel.constants.binding(name, node.start_byte)
+        if binding is None:
+            return None
+        if binding.kind == "array" and name in self.arrays and name not in self.ambiguous:
+            return self._array(self.arrays[name])
+        if binding.kind == "pointer" and name in self.parameters and self._is_parameter(binding):
+            parameter = self.parameters[name]
+            offset = forms.ZERO if self.reader.set_once(binding) else None
+            return Pointer(name, "global", self._plain(parameter.element_type), offset, (), parameter)
+        if binding.kind == "array" and not self._is_parameter(binding):
+            return None
+        if binding.kind == "array":
+            return self._of_file(binding)
+        return self._local(binding)
+
+    def _of_file(self, binding: Binding) -> Pointer | None:
+        """A `__constant__` or `__device__` array at file scope."""
+        node = self.tree.root.descendant_for_byte_range(*binding.declaration)
+        constants = self.reader.kernel.constants
+        found = file_array(self.tree, constants, node, binding.name) if node is not None else None
+        return self._array(found) if found is not None else None
+
+    def _is_parameter(self, binding: Binding) -> bool:
+        return binding.start < self.reader.kernel.function.body.start_byte
+
+    def _array(self, array: ArrayDeclaration) -> Pointer:
+        inner = tuple(forms.number(size) if size is not None else None for size in array.sizes[1:])
+        return Pointer(array.name, array.space, self._plain(array.element_type), forms.ZERO, inner, array)
+
+    def _plain(self, name: str) -> str:
+        return plain_type(self.tree.file, name)
+
+    def _local(self, binding: Binding) -> Pointer | None:
+        if binding.kind not in ("pointer", "plain") or not binding.value:
+            return None
+        key = (binding.declaration[0], binding.name)
+        if key not in self._known:
+            self._known[key] = None
+            found = self.pointer(self.reader.value_node(binding))
+            if found is not None and not self.reader.set_once(binding):
+                found = self._moved(binding, found)
+            self._known[key] = found
+        return self._known[key]
+
+    def _moved(self, binding: Binding, found: Pointer) -> Pointer | None:
+        """A pointer that is advanced stays in its array; one that is set anew may leave it."""
+        code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
+        if _set_anew(binding.name, code):
+            return None
+        return msgspec.structs.replace(found, offset=None)
+
+    def member(self, node: Node) -> Pointer | None:
+        """f.cells, a pointer in a struct that is passed by value"""
+        path = "".join(self.tree.code_of(node).split())
+        root, _, rest = path.partition(".")
+        parameter = self.objects.get(root)
+        binding = self.reader.kernel.constants.binding(root, node.start_byte)
+        if parameter is None or binding is None or "->" in path or not self._is_parameter(binding):
+            return None
+        found = member_at(self.tree.file, parameter.element_type, rest)
+        code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
+        changed = rf"\b{root}\s*(?:\.\s*[\w.]+\s*)?(?:=(?!=)|[-+]=|\+\+|--)"
+        if found is None or not found.pointer or re.search(changed, code):
+            return None
+        return Pointer(path, "global", self._plain(found.type), forms.ZERO)
+
+    def stepped(self, node: Node) -> Pointer | None:
+        """p++, --p"""
+        found = self.pointer(node.child_by_field_name("argument"))
+        return msgspec.structs.replace(found, offset=None) if found is not None else None
+
+    def sum(self, node: Node) -> Pointer | None:
+        """p + e, e + p, p - e"""
+        operator = node.child_by_field_name("operator")
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if operator is None or operator.type not in ("+", "-"):
+            return None
+        base, step = self.pointer(left), right
+        if base is None and operator.type == "+":
+            base, step = self.pointer(right), left
+        if base is None:
+            return None
+        if base.inner:
+            return msgspec.structs.replace(base, offset=None)
+        offset = self._advanced(base.offset, self.reader.form(step), -1 if operator.type == "-" else 1)
+        return msgspec.structs.replace(base, offset=offset)
+
+    def _advanced(self, offset: Form | None, step: Form | None, sign: int = 1) -> Form | None:
+        if offset is None or step is None:
+            return None
+        return forms.add(offset, step) if sign > 0 else forms.subtract(offset, step)
+
+    def address(self, node: Node) -> Pointer | None:
+        """&a[i], &a[i][j]"""
+        operator = node.child_by_field_name("operator")
+        argument = node.child_by_field_name("argument")
+        if operator is None or operator.type != "&" or argument is None:
+            return None
+        while argument.type == "parenthesized_expression" and argument.named_child_count == 1:
+            argument = argument.named_children[0]
+        return self.element(argument) if argument.type == "subscript_expression" else None
+
+    def subscript(self, node: Node) -> Pointer | None:
+        """tile[i], as a pointer: a row of an array of more dimensions."""
+        found = self.element(node)
+        return found if found is not None and self.is_row(node) else None
+
+    def is_row(self, node: Node) -> bool:
+        """Whether the subscript leaves extents to go through, so that it reads nothing yet."""
+        base = self.pointer(node.child_by_field_name("argument"))
+        return base is not None and bool(base.inner)
+
+    def element(self, node: Node) -> Pointer | None:
+        """Where `p[i]` stands."""
+        base = self.pointer(node.child_by_field_name("argument"))
+        indices = node.child_by_field_name("indices")
+        if base is None or indices is None or indices.named_child_count != 1:
+            return None
+        index = self.reader.form(indices.named_children[0])
+        for extent in base.inner:
+            index = forms.multiply(index, extent) if index is not None and extent is not None else None
+        offset = self._advanced(base.offset, index)
+        return msgspec.structs.replace(base, offset=offset, inner=base.inner[1:])
+
+    def cast(self, node: Node) -> Pointer | None:
+        """(float4*)p"""
+        written = node.child_by_field_name("type")
+        inside = self.pointer(node.child_by_field_name("value"))
+        return self._retyped(inside, self.tree.code_of(written)) if inside and written is not None else None
+
+    def call(self, node: Node) -> Pointer | None:
+        """reinterpret_cast<float4*>(p) and its like"""
+        function, listed = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+        if function is None or listed is None or listed.named_child_count != 1:
+            return None
+        name = self.tree.code_of(function)
+        word, _, written = name.partition("<")
+        if word.strip() not in ("reinterpret_cast", "static_cast", "const_cast"):
+            return None
+        inside = self.pointer(listed.named_children[0])
+        return self._retyped(inside, written.rstrip().removesuffix(">")) if inside else None
+
+    def _retyped(self, pointer: Pointer, written: str) -> Pointer | None:
+        """The same place counted in another type's elements."""
+        words = [w for w in written.replace("*", " * ").split() if w not in _QUALIFIERS]
+        if not words or words[-1] != "*" or words.count("*") != 1:
+            return None
+        element = self._plain(" ".join(words[:-1]))
+        if element == pointer.element_type and not pointer.inner:
+            return pointer
+        offset = _rescaled(pointer.offset, TYPE_BYTES.get(pointer.element_type), TYPE_BYTES.get(element))
+        return msgspec.structs.replace(pointer, element_type=element, offset=offset, inner=())
+
+
+_QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "restrict"})
+
+
+def _set_anew(name: str, code: str) -> bool:
+    """Whether a pointer is assigned, swapped or has its address taken, beyond being advanced."""
+    word = re.escape(name)
+    advanced = rf"\b{word}\s*=\s*{word}\s*[-+]"
+    return bool(
+        re.search(rf"\b{word}\s*=(?!=)|(?<!&)&\s*{word}\b(?!\s*\[)", re.sub(advanced, "", code))
+    ) or bool(re.search(rf"\bswap\s*\([^()]*\b{word}\b", code))
+
+
+def _rescaled(offset: Form | None, old: int | None, new: int | None) -> Form | None:
+    """An offset in elements of `old` bytes, in elements of `new` bytes; None where it does not divide."""
+    if offset is None or offset == forms.ZERO:
+        return offset
+    if old is None or new is None:
+        return None
+    scaled = [(symbols, factor * old) for symbols, factor in offset.terms]
+    if any(factor % new for _, factor in scaled):
+        return None
+    return Form(tuple((symbols, factor // new) for symbols, factor in scaled))
+
+
+_POINTERS = {
+    "parenthesized_expression": PointerReader.parenthesised,
+    "identifier": PointerReader.name,
+    "field_expression": PointerReader.member,
+    "binary_expression": PointerReader.sum,
+    "update_expression": PointerReader.stepped,
+    "pointer_expression": PointerReader.address,
+    "subscript_expression": PointerReader.subscript,
+    "cast_expression": PointerReader.cast,
+    "call_expression": PointerReader.call,
+}
