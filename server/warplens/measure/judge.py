@@ -18,10 +18,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
 import psutil
 
 from warplens.measure.build.allowed import why_outside
 from warplens.measure.build.candidates import Builder, Built
+from warplens.measure.build.own_geometry import with_own_geometry
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.gate import verdict_of
@@ -125,6 +127,7 @@ class Judge:
             as `baseline`, where the workload itself fails.
         """
         opened = self._open(progress, cancel)
+        candidates = [self._placed_as_written(opened, c) for c in candidates]
         verdicts: dict[str, Verdict] = {}
 
         def tell(verdict: Verdict) -> None:
@@ -157,6 +160,7 @@ class Judge:
         process finds it faster; its timings are of samples that did not choose the candidate.
         """
         opened = self._open(progress, cancel)
+        candidate = self._placed_as_written(opened, candidate)
         if self._changes_host(opened, candidate):
             progress("rebuilding and measuring the program, from outside", None)
             with opened.session.card("confirming host code from outside", progress, cancel) as watch:
@@ -181,6 +185,16 @@ class Judge:
             )
             self._opened = open_workload(session, self._kernel, progress, cancel)
         return self._opened
+
+    @staticmethod
+    def _placed_as_written(opened: PreparedWorkload, candidate: Candidate) -> Candidate:
+        """The candidate with the geometry that its text asks for, where it brings none."""
+        try:
+            text = opened.builder.edited(candidate)
+        except InputError:
+            return candidate
+        candidate = msgspec.structs.replace(candidate, path=candidate.path or opened.session.workload.source)
+        return with_own_geometry(candidate, opened.builder.text, text, opened.baseline.kernel)
 
     def _changes_host(self, opened: PreparedWorkload, candidate: Candidate) -> bool:
         """Whether a candidate is to be judged from outside; False where it is refused or need not be."""

@@ -181,7 +181,13 @@ def _baseline(
     unknown: tuple[Unknown, ...],
 ) -> Baseline:
     shape = target.shape
-    interval = bootstrap(shape.samples, settings)
+    samples = [duration for duration in shape.samples if duration > 0]
+    if not samples:
+        raise InputError(
+            f"none of the {shape.runs} launches of {target.compiled.qualified_name} could be timed: CUPTI told of none",
+            remedy="let the program end by itself, without a profiler of its own, and with fewer launches",
+        )
+    interval = bootstrap(samples, settings)
     return Baseline(
         kernel=target.compiled.qualified_name,
         compiled=target.compiled,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
+import msgspec
+
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import SPANS, Interval, Timing
+from warplens_tools.errors import InputError
 from warplens_tools.run.probe.records import TimingRecord
 
 #: Ends of a 95 % interval among sorted resamples.
@@ -17,7 +21,13 @@ Change = Literal["slower", "same", "faster"]
 
 
 def bootstrap(samples: Sequence[float], settings: MeasureSettings, seed: int = 1) -> Interval:
-    """The median with its 95 % percentile bootstrap interval (Efron 1979)."""
+    """The median with its 95 % percentile bootstrap interval (Efron 1979).
+
+    Raises:
+        InputError: there is no sample.
+    """
+    if not samples:
+        raise InputError("no launch of it could be timed")
     generator = random.Random(seed)
     count = len(samples)
     medians = [_middle(generator.choices(samples, k=count)) for _ in range(settings.resamples)]
@@ -37,14 +47,32 @@ def ratio(
     """median(above) / median(below) with its bootstrap interval; rounds are resampled as pairs.
 
     Pairs keep what a round has in common (clocks, temperature) on both sides of the ratio.
+
+    Raises:
+        InputError: in no round both took a measurable time.
     """
     generator = random.Random(seed)
-    rounds = range(min(len(above), len(below)))
-    ratios = []
+    pairs = [pair for pair in zip(above, below, strict=False) if all(map(_measurable, pair))]
+    if not pairs:
+        raise InputError("no round took a measurable time")
+    rounds, ratios = range(len(pairs)), []
     for _ in range(settings.resamples):
         chosen = generator.choices(rounds, k=len(rounds))
-        ratios.append(_middle([above[i] for i in chosen]) / _middle([below[i] for i in chosen]))
-    return _interval(median(above) / median(below), ratios)
+        ratios.append(_middle([pairs[i][0] for i in chosen]) / _middle([pairs[i][1] for i in chosen]))
+    return _interval(median([a for a, _ in pairs]) / median([b for _, b in pairs]), ratios)
+
+
+def _measurable(duration: float) -> bool:
+    return math.isfinite(duration) and duration > 0
+
+
+def measurable(record: TimingRecord) -> TimingRecord:
+    """The rounds in which all three durations could be measured: a dropped activity or a clock that stood still
+    leaves a zero, and a record may be cut short."""
+    rounds = zip(record.baseline, record.candidate, record.again, strict=False)
+    kept = [one for one in rounds if all(map(_measurable, one))]
+    baseline, candidate, again = zip(*kept, strict=True) if kept else ((), (), ())
+    return msgspec.structs.replace(record, baseline=baseline, candidate=candidate, again=again)
 
 
 def _interval(middle: float, resampled: list[float]) -> Interval:

@@ -19,14 +19,14 @@ def launch_timings(surveyed: Sequence[SurveyedShape]) -> dict[str, LaunchTiming]
     total = sum(s.total_ns for s in surveyed)
     groups: dict[str, list[SurveyedShape]] = {}
     for shape in surveyed:
-        if shape.samples:
+        if any(shape.samples):
             groups.setdefault(qualified_name(shape.mangled), []).append(shape)
     return {name: _timing(group, total) for name, group in groups.items()}
 
 
 def _timing(group: Sequence[SurveyedShape], total: float) -> LaunchTiming:
     shape = max(group, key=lambda s: s.total_ns)
-    interval = bootstrap(shape.samples, MeasureSettings())
+    interval = bootstrap([ns for ns in shape.samples if ns > 0], MeasureSettings())
     return LaunchTiming(
         origin="CUPTI activity",
         launches=sum(s.timed for s in group),

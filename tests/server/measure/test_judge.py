@@ -323,3 +323,24 @@ def test_without_a_card_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(judge_room, "present_gpus", lambda: ())
     with judge() as judging, pytest.raises(MissingToolError, match="nothing can be measured: "):
         judging.baseline()
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_kernel_that_could_not_be_timed_is_refused_by_name(card: Card) -> None:
+    card.shape = msgspec.structs.replace(card.shape, samples=())
+    with judge() as judging, pytest.raises(InputError, match="launches of affine could be timed"):
+        judging.baseline()
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_rounds_of_no_duration_are_no_proof(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = card._result
+
+    def empty(id: str, state: str, timed: bool) -> ResultRecord:
+        record = TimingRecord("program", (0.0, 1e5), (0.0,), (1e5,), 0)
+        return msgspec.structs.replace(result(id, state, timed), timings=(record,))
+
+    monkeypatch.setattr(card, "_result", empty)
+    with judge() as judging:
+        (verdict,) = judging.judge([variant("a", 2)])
+    assert (verdict.state, verdict.reason) == ("unproven", "no launch of it could be timed")

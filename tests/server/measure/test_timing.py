@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.timing import Change, bootstrap, change, noise_floor, overall, ratio, timing_of
+from warplens.measure.timing import (
+    Change,
+    bootstrap,
+    change,
+    measurable,
+    noise_floor,
+    overall,
+    ratio,
+    timing_of,
+)
+from warplens_tools.errors import InputError
 from warplens_tools.run.probe.records import TimingRecord
 
 SETTINGS = MeasureSettings()
@@ -87,3 +97,22 @@ def test_faster_in_one_cache_state_may_not_be_slower_in_the_other() -> None:
     state, reason = overall([fast, cold], QUICK)
     assert state == "same"
     assert reason.startswith("faster in one cache state and slower in the other")
+
+
+def test_rounds_that_could_not_be_measured_are_left_out() -> None:
+    record = TimingRecord("program", (1e5, 0.0, 1e5, 1e5), (5e4, 5e4, 0.0, 5e4), (1e5, 1e5, 1e5), 0)
+    left = measurable(record)
+    assert (left.baseline, left.candidate, left.again) == ((1e5,), (5e4,), (1e5,))
+    assert measurable(TimingRecord("program", (), (), (), 0)).candidate == ()
+
+
+@given(st.lists(st.sampled_from([0.0, 1e5, float("inf"), float("nan")]), max_size=6))
+def test_no_samples_are_said_and_no_ratio_divides_by_zero(samples: list[float]) -> None:
+    sound = [x for x in samples if x == 1e5]
+    if sound:
+        assert ratio(samples, samples, QUICK).median == 1.0
+    else:
+        with pytest.raises(InputError, match="no round took a measurable time"):
+            ratio(samples, samples, QUICK)
+    with pytest.raises(InputError, match="no launch of it could be timed"):
+        bootstrap([], QUICK)

@@ -8,7 +8,7 @@ import msgspec
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.visits import VisitResult
-from warplens.measure.timing import overall, timing_of
+from warplens.measure.timing import measurable, overall, timing_of
 from warplens.measure.verdict import Conditions, State, Timing, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import Observation, Resources
@@ -18,6 +18,8 @@ from warplens_tools.run.probe.records import TimingRecord
 #: averaged over a long sum (2^-15) to that of one rounding to bfloat16 (2^-9).
 _LOWER_PRECISION = (2.0**-15, 2.0**-8)
 
+#: A single round has no interval.
+_ROUNDS = 2
 _SETTING = "optimize.lower-precision"
 #: What the probe says of results within their bounds that are less precise than the baseline's.
 _COARSE = "rounded more coarsely"
@@ -59,7 +61,8 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
     result = heard.result
     if result.state != "right":
         return result.state, _with_precision(heard, settings), ()
-    timings = tuple(_timing(t, heard, settings) for t in result.timings if len(t.candidate) >= 2)
+    timed = (measurable(t) for t in result.timings)
+    timings = tuple(_timing(t, heard, settings) for t in timed if len(t.candidate) >= _ROUNDS)
     if not timings:
         return "unproven", "no launch of it could be timed", ()
     if heard.opened.opaque:
@@ -81,8 +84,8 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
 def _timing(record: TimingRecord, heard: VisitResult, settings: MeasureSettings) -> Timing:
     """One timing; how far the control is from the kernel that it is counts as noise beside the timing's own."""
     timing = timing_of(record, settings)
-    for other in heard.control.timings if heard.control is not None else ():
-        if other.cache == record.cache and len(other.candidate) >= 2:
+    for other in map(measurable, heard.control.timings if heard.control is not None else ()):
+        if other.cache == record.cache and len(other.candidate) >= _ROUNDS:
             apart = timing_of(other, settings).speedup
             distance = max(abs(apart.low - 1), abs(apart.high - 1))
             distance = max(distance, settings.child_noise if heard.children else 0.0)

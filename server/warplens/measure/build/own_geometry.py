@@ -1,0 +1,41 @@
+"""The launch geometry that an edited text asks for, where whoever wrote the candidate has not said it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from warplens.measure.build.allowed import sizes_of
+from warplens.measure.verdict import Candidate
+from warplens_tools.cuda.parse import parse
+from warplens_tools.text import SourceText
+from warplens_tools.tunable.constant_uses import File, read_file
+from warplens_tools.tunable.template import launch_geometry
+
+
+def with_own_geometry(candidate: Candidate, before: SourceText, after: SourceText, kernel: str) -> Candidate:
+    """The candidate with its text's own geometry: from constants where they fix it, else the program is asked.
+
+    A header has no launch of its own kernels; where a constant or a size in it changes, the program is asked too.
+    """
+    said = (candidate.grid, candidate.block, candidate.dynamic_shared_bytes) != (None, None, None)
+    if said or candidate.asks_program:
+        return candidate
+    path = candidate.path
+    if sizes_of(before, path) == sizes_of(after, path):
+        return candidate
+    old, new = _file(before, path), _file(after, path)
+    kernels = old.model.kernel(kernel)
+    if kernels is None or not old.of(kernels):
+        return msgspec.structs.replace(candidate, asks_program=True)
+    found = launch_geometry(old, new, kernel)
+    return msgspec.structs.replace(
+        candidate,
+        grid=found.grid,
+        block=found.block,
+        dynamic_shared_bytes=found.dynamic_shared_bytes,
+        asks_program=not found.known,
+    )
+
+
+def _file(text: SourceText, path: str) -> File:
+    return read_file(text, parse(text, path))
