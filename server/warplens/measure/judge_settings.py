@@ -64,6 +64,11 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Other launches, of the same and of other shapes, at which a winner is compared too: each is a run of
     #: the program.
     other_launches: int = 4
+    #: Time that comparing launches may take while a whole program runs with a winner in its kernels' places; the
+    #: launches are drawn at random, and are all where they fit.
+    accompany_seconds: float = 4.0
+    #: Runs of the baseline on equal inputs at each of those launches, for its own spread.
+    accompany_repeats: int = 3
     #: Shapes at which candidates are measured where every one is asked for, the heaviest first.
     shapes_most: int = 8
     #: Runs of the whole program, each of the original and the rebuilt, for its gain and its exit.

@@ -32,6 +32,7 @@ HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
 #: What calls the driver directly.
 DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job")
 ORACLE = ("oracle", "verify", "stats", *DRIVING)
+ACCOMPANY = ("accompany", "plan", "blocks", "allocations", *ORACLE)
 GRAPHS = ("executables", "graph", "replay", *DRIVING)
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
 
@@ -127,30 +128,40 @@ def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
     assert lowered.stdout == '{"programs": 22, "mistakes": 0, "lowered": 48}\n'
 
 
+@pytest.mark.compiler
+def test_a_program_is_accompanied_as_on_a_card(tmp_path: Path) -> None:
+    """Which launches are compared, whose results stand, by both ways of launching the candidate instead."""
+    program = on_fake_driver(("accompany_test",), ACCOMPANY, tmp_path)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"expectations": 122, "mistakes": 0}\n'
+
+
 words = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)
 lines = st.lists(words, min_size=1, max_size=3).map(" ".join)
 extents = st.tuples(*[st.integers(1, 2**31 - 1)] * 3)
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
+shapes = st.builds(Shape, grid=extents, block=extents, shared=st.integers(0, 2**20))
+pointers = st.lists(
+    st.builds(
+        JobParameter,
+        index=st.integers(0, 30),
+        element=st.sampled_from(["other", "f64", "f32", "f16", "bf16", "integer"]),
+        constant=st.booleans(),
+        table=st.booleans(),
+    ),
+    max_size=4,
+).map(tuple)
 jobs = st.builds(
     Job,
-    mode=st.sampled_from(["survey", "visit"]),
+    mode=st.sampled_from(["survey", "visit", "accompany"]),
     result=lines,
     parent=st.integers(0, 2**22),
     helpers=lines,
     kernel=words,
-    shape=st.builds(Shape, grid=extents, block=extents, shared=st.integers(0, 2**20)),
+    shape=shapes,
     launch=st.integers(0, 2**40),
     seed=st.integers(0, 2**63),
-    parameters=st.lists(
-        st.builds(
-            JobParameter,
-            index=st.integers(0, 30),
-            element=st.sampled_from(["other", "f64", "f32", "f16", "bf16", "integer"]),
-            constant=st.booleans(),
-            table=st.booleans(),
-        ),
-        max_size=4,
-    ).map(tuple),
+    parameters=pointers,
     variants=st.lists(st.builds(Variant, name=lines, scale=numbers, noise=numbers), max_size=3).map(tuple),
     candidates=st.lists(
         st.builds(
@@ -162,6 +173,10 @@ jobs = st.builds(
             block=st.none() | extents,
             shared=st.none() | st.integers(0, 2**20),
             variables=st.lists(st.builds(JobVariable, name=words, live=words), max_size=2).map(tuple),
+            kernel=words,
+            launches=st.integers(0, 2**40),
+            parameters=pointers,
+            geometries=st.lists(st.tuples(shapes, shapes), max_size=2).map(tuple),
         ),
         max_size=3,
     ).map(tuple),
@@ -194,6 +209,10 @@ def test_a_job_is_read_as_it_was_written(probe_test: Path, tmp_path: Path, job: 
         assert theirs["shared"] == (-1 if mine.shared is None else mine.shared)
         live = [[v.name, "" if v.live == "-" else v.live] for v in mine.variables]
         assert theirs["variables"] == live
+        assert (theirs["stands"], theirs["launches"]) == (mine.kernel, mine.launches)
+        assert theirs["pointers"] == len(mine.parameters)
+        mapped = [(*new.grid, *new.block, new.shared) for _, new in mine.geometries]
+        assert [tuple(shape) for shape in theirs["shapes"]] == mapped
 
 
 @pytest.mark.compiler

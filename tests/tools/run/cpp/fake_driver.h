@@ -25,6 +25,10 @@ struct Kernel {
 extern int version;
 // What cuGetProcAddress gives: by name, the version that brought the function, and the function.
 std::map<std::string, std::map<int, void*>>& entries();
+// Kernels that modules have, beside the probe's own, by name.
+std::map<std::string, Kernel*>& functions();
+// Whether launch calls make the launch that their callback changed them to.
+extern bool takes_other_parameters;
 // The configuration of the launch that is running now.
 extern const CUlaunchConfig* launching;
 

@@ -237,6 +237,15 @@ static int print_job(const char* path) {
         Record r("candidate");
         r.add("id", c.id).add("cubin", c.cubin).add("entry", c.entry).add("shared", double(c.shared));
         r.extent("grid", c.grid[0], c.grid[1], c.grid[2]).extent("block", c.block[0], c.block[1], c.block[2]);
+        r.add("stands", c.kernel).add("launches", c.launches).add("pointers", double(c.parameters.size()));
+        std::string shapes;
+        for (const auto& [from, to] : c.shapes) {
+            const unsigned words[] = {to.grid[0], to.grid[1], to.grid[2], to.block[0], to.block[1], to.block[2], to.shared};
+            std::string numbers;
+            for (unsigned word : words) numbers += (numbers.empty() ? "" : ",") + std::to_string(word);
+            shapes += (shapes.empty() ? "[" : ",[") + numbers + "]";
+        }
+        r.raw("shapes", "[" + shapes + "]");
         std::string variables;
         for (const Global& g : c.globals)
             variables += (variables.empty() ? "" : ",") + ("[" + quoted(g.name) + "," + quoted(g.live) + "]");

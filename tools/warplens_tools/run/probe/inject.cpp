@@ -5,12 +5,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <thread>
 
+#include "accompany.h"
 #include "allocations.h"
 #include "driver.h"
 #include "executables.h"
@@ -29,16 +32,20 @@ struct Probe {
     Allocations allocations;
     Survey survey;
     CUpti_SubscriberHandle subscriber = nullptr;
-    std::mutex mutex;                        // held by a visit for good: other threads' calls wait at it
+    std::recursive_mutex mutex;              // held by a visit for good: other threads' calls wait at it
     std::set<CUfunction> module_functions;   // handles from cuModuleGetFunction
     Executables executables{[this](CUfunction handle) { return module_functions.count(handle) > 0; }};
     std::uint64_t seen = 0, captured = 0;    // launches of the kernel in question
     std::uint64_t matching = 0;              // of those, with the shape in question
     int captures = 0;                        // streams in capture now
+    std::unique_ptr<Accompaniment> accompaniment;  // from the first launch of one of its kernels on
+    bool held = false;                       // all of the driver's calls are followed for now
+    bool elsewhere = false;                  // another process of the program is accompanied
 };
 
 Probe* probe = nullptr;
 thread_local bool inside = false;            // calls the probe makes itself are not followed
+thread_local bool accompanied = false;       // this thread's launch call holds the mutex until it returns
 
 bool is_capture_begin(CUpti_CallbackId id) {
     switch (id) {
@@ -97,12 +104,59 @@ void open_visit() {
     if (probe->executables.leaves_memory()) probe->allocations.add_opaque("memory that a graph allocates");
 }
 
+void enable_calls();
+
+bool names_candidate(const std::string& kernel) {
+    const auto& all = probe->job.candidates;
+    return std::any_of(all.begin(), all.end(), [&](const Candidate& c) { return c.kernel == kernel; });
+}
+
+// Other threads' calls wait for what is held, whichever they are.
+void hold_others() {
+    cuptiEnableDomain(1, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+    probe->held = true;
+}
+
+void accompany(CUpti_CallbackId id, const CUpti_CallbackData* call, const std::string& name, const Launch& launch,
+               bool from_module, bool captured) {
+    if (!probe->accompaniment) {
+        if (probe->elsewhere || !names_candidate(name)) return;
+        probe->elsewhere = !claim();
+        if (probe->elsewhere) return;
+        probe->accompaniment =
+            std::make_unique<Accompaniment>(probe->job, probe->allocations, probe->results, hold_others);
+    }
+    if (!probe->accompaniment->knows(name)) return;
+    probe->mutex.lock();  // until the call returns
+    accompanied = true;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cuThreadExchangeStreamCaptureMode(&mode);
+    probe->accompaniment->entering(id, call, name, launch, from_module, captured);
+    cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+void after_accompanied(CUpti_CallbackId id, const CUpti_CallbackData* call) {
+    if (!accompanied) return;
+    accompanied = false;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cuThreadExchangeStreamCaptureMode(&mode);
+    probe->accompaniment->leaving(id, call);
+    cuThreadExchangeStreamCaptureMode(&mode);
+    if (probe->held) {
+        cuptiEnableDomain(0, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+        enable_calls();
+        probe->held = false;
+    }
+    probe->mutex.unlock();
+}
+
 void on_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
     Launch launch = launch_of(id, call);
     const bool from_module = probe->module_functions.count(launch.function) > 0;
     const std::string name = kernel_name(call, launch, from_module);
     const bool captured = is_capturing(launch.stream);
     if (probe->job.mode == "survey") return probe->survey.launched(name, launch, captured);
+    if (probe->job.mode == "accompany") return accompany(id, call, name, launch, from_module, captured || probe->captures);
     if (name != probe->job.kernel) return;
     ++(captured ? probe->captured : probe->seen);
     if (captured || !has_shape(launch) || !is_due()) return;
@@ -130,6 +184,7 @@ void on_graph_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
     if (surveying && !executable.hidden.empty()) probe->survey.hidden(executable.hidden);
     for (std::size_t i = 0; i < executable.nodes.size() && executable.refusal.empty(); ++i) {
         const auto* kernel = std::get_if<KernelNode>(&executable.nodes[i].work);
+        if (kernel && probe->accompaniment) probe->accompaniment->in_graph(*kernel);
         const std::string& obstacle = executable.obstacles[i];
         if (!kernel || !executable.nodes[i].enabled) continue;
         if (surveying) probe->survey.launched_by_graph(kernel->name, kernel->launch, obstacle);
@@ -140,14 +195,20 @@ void on_graph_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
 }
 
 void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void* data) {
+    if (rehearsed) {
+        const auto* call = static_cast<const CUpti_CallbackData*>(data);
+        if (is_launch(id) && call->callbackSite == CUPTI_API_ENTER) substitute(id, call, *rehearsed);
+        return;
+    }
     if (inside) return;
     inside = true;
     {
-        std::lock_guard<std::mutex> lock(probe->mutex);
+        std::lock_guard<std::recursive_mutex> lock(probe->mutex);
         const auto* call = static_cast<const CUpti_CallbackData*>(data);
         const bool enter = call->callbackSite == CUPTI_API_ENTER;
         if (is_launch(id)) {
             if (enter) on_launch(id, call);
+            else after_accompanied(id, call);
         } else if (is_graph_launch(id)) {
             if (enter) on_graph_launch(id, call);
         } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction) {
@@ -169,6 +230,8 @@ void at_exit() {
     inside = true;
     if (probe->job.mode == "survey") return probe->survey.finish(probe->results);
     if (probe->job.mode == "trace") return trace::finish(probe->results);
+    if (probe->elsewhere) return;
+    if (probe->accompaniment) return probe->accompaniment->finish();
     probe->results.write(Record("never").add("seen", probe->seen).add("captured", probe->captured).add("matching", probe->matching));
 }
 
@@ -183,16 +246,15 @@ void watch(long parent) {
     }).detach();
 }
 
-void subscribe() {
-    if (probe->job.mode == "trace") return trace::start();
-    auto must = [](CUptiResult result, const char* what) {
-        if (result == CUPTI_SUCCESS) return;
-        const char* text = nullptr;
-        cuptiGetResultString(result, &text);
-        throw std::runtime_error(std::string(what) + ": " + (text ? text : "unknown error"));
-    };
-    must(cuptiSubscribe(&probe->subscriber, on_call, nullptr), "CUPTI takes no subscriber");
-    auto enable = [&](CUpti_CallbackId id) {
+void must(CUptiResult result, const char* what) {
+    if (result == CUPTI_SUCCESS) return;
+    const char* text = nullptr;
+    cuptiGetResultString(result, &text);
+    throw std::runtime_error(std::string(what) + ": " + (text ? text : "unknown error"));
+}
+
+void enable_calls() {
+    auto enable = [](CUpti_CallbackId id) {
         must(cuptiEnableCallback(1, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id), "CUPTI gives no callback");
     };
     for (CUpti_CallbackId id : launch_calls()) enable(id);
@@ -200,8 +262,15 @@ void subscribe() {
         if (is_capture_begin(id) || is_capture_end(id) || is_graph_launch(id)) enable(id);
     for (CUpti_CallbackId id : Executables::watched()) enable(id);
     enable(CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction);
-    if (probe->job.mode == "survey") return probe->survey.start();
+    if (probe->job.mode == "survey") return;
     for (CUpti_CallbackId id : Allocations::watched()) enable(id);
+}
+
+void subscribe() {
+    if (probe->job.mode == "trace") return trace::start();
+    must(cuptiSubscribe(&probe->subscriber, on_call, nullptr), "CUPTI takes no subscriber");
+    enable_calls();
+    if (probe->job.mode == "survey") return probe->survey.start();
 }
 
 }  // namespace

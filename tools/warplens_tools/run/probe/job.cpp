@@ -36,6 +36,16 @@ Parameter read_parameter(std::istringstream& line) {
     return p;
 }
 
+Shape read_shape(std::istringstream& line) {
+    Shape shape;
+    read_extent(line, shape.grid);
+    read_extent(line, shape.block);
+    line >> shape.shared;
+    return shape;
+}
+
+Candidate& last(Job& job) { return job.candidates.at(job.candidates.size() - 1); }
+
 using Reader = std::function<void(Job&, std::istringstream&)>;
 
 const std::map<std::string, Reader>& readers() {
@@ -54,17 +64,21 @@ const std::map<std::string, Reader>& readers() {
         {"variant",
          [](Job& j, auto& s) { Variant v; s >> v.scale >> v.noise; v.name = rest_of(s); j.variants.push_back(v); }},
         {"candidate", [](Job& j, auto& s) { j.candidates.emplace_back(); j.candidates.back().id = rest_of(s); }},
-        {"cubin", [](Job& j, auto& s) { j.candidates.at(j.candidates.size() - 1).cubin = rest_of(s); }},
-        {"entry", [](Job& j, auto& s) { j.candidates.at(j.candidates.size() - 1).entry = rest_of(s); }},
-        {"grid", [](Job& j, auto& s) { read_extent(s, j.candidates.at(j.candidates.size() - 1).grid); }},
-        {"block", [](Job& j, auto& s) { read_extent(s, j.candidates.at(j.candidates.size() - 1).block); }},
-        {"shared", [](Job& j, auto& s) { s >> j.candidates.at(j.candidates.size() - 1).shared; }},
+        {"cubin", [](Job& j, auto& s) { last(j).cubin = rest_of(s); }},
+        {"entry", [](Job& j, auto& s) { last(j).entry = rest_of(s); }},
+        {"grid", [](Job& j, auto& s) { read_extent(s, last(j).grid); }},
+        {"block", [](Job& j, auto& s) { read_extent(s, last(j).block); }},
+        {"shared", [](Job& j, auto& s) { s >> last(j).shared; }},
+        {"stands", [](Job& j, auto& s) { s >> last(j).launches; last(j).kernel = rest_of(s); }},
+        {"pointer", [](Job& j, auto& s) { last(j).parameters.push_back(read_parameter(s)); }},
+        {"geometry",
+         [](Job& j, auto& s) { const Shape from = read_shape(s); last(j).shapes.emplace_back(from, read_shape(s)); }},
         {"variable",
          [](Job& j, auto& s) {
              Global g;
              s >> g.name >> g.live;
              if (g.live == "-") g.live.clear();
-             j.candidates.at(j.candidates.size() - 1).globals.push_back(g);
+             last(j).globals.push_back(g);
          }},
     };
     return table;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace warplens {
@@ -31,11 +32,21 @@ struct Global {
     std::string name, live;
 };
 
+struct Shape {
+    unsigned grid[3] = {0, 0, 0}, block[3] = {0, 0, 0}, shared = 0;
+};
+
 struct Candidate {
     std::string id, cubin, entry;
     unsigned grid[3] = {0, 0, 0}, block[3] = {0, 0, 0};  // 0: as the baseline's
     long long shared = -1;                               // dynamic bytes; -1: as the baseline's
     std::vector<Global> globals;
+    // Where a whole program is accompanied: the kernel that it stands for, how many launches of it are expected,
+    // its pointers, and how it is launched where the baseline has a shape. Empty: as above, at every shape.
+    std::string kernel;
+    std::uint64_t launches = 0;
+    std::vector<Parameter> parameters;
+    std::vector<std::pair<Shape, Shape>> shapes;
 };
 
 struct Job {

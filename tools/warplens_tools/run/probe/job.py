@@ -59,12 +59,20 @@ class JobCandidate(msgspec.Struct, frozen=True):
     block: Extent | None = None
     shared: int | None = None
     variables: tuple[JobVariable, ...] = ()
+    #: Where a whole program is accompanied: the mangled name of the kernel that it stands for, in the running
+    #: program, how many launches of it are expected, and its pointer parameters.
+    kernel: str = ""
+    launches: int = 0
+    parameters: tuple[JobParameter, ...] = ()
+    #: Its geometry by the baseline's; () for the same rule at every shape.
+    geometries: tuple[tuple[Shape, Shape], ...] = ()
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One run: a survey of all kernels, a trace of all activities, or a visit to one launch."""
+    """One run: a survey of all kernels, a trace of all activities, a visit to one launch, or a whole run with
+    candidates in their kernels' places."""
 
-    mode: Literal["survey", "trace", "visit"]
+    mode: Literal["survey", "trace", "visit", "accompany"]
     #: File that the records are appended to.
     result: str
     #: Process whose end ends the program; 0 for none.
@@ -97,12 +105,9 @@ def encode_job(job: Job) -> str:
     if job.kernel:
         lines.append(f"kernel {job.kernel}")
     if job.shape is not None:
-        lines.append(f"shape {_words(*job.shape.grid, *job.shape.block, job.shape.shared)}")
+        lines.append(f"shape {_shape(job.shape)}")
     lines.append(f"launch {job.launch}")
-    lines += [
-        f"parameter {p.index} {p.element} {'const' if p.constant else 'mutable'}{' table' if p.table else ''}"
-        for p in job.parameters
-    ]
+    lines += [f"parameter {_parameter(p)}" for p in job.parameters]
     lines += [f"global {name}" for name in job.variables]
     lines += [f"variant {v.scale!r} {v.noise!r} {v.name}" for v in job.variants]
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
@@ -121,7 +126,19 @@ def _candidate(candidate: JobCandidate) -> list[str]:
         lines.append(f"block {_words(*candidate.block)}")
     if candidate.shared is not None:
         lines.append(f"shared {candidate.shared}")
+    if candidate.kernel:
+        lines.append(f"stands {candidate.launches} {candidate.kernel}")
+    lines += [f"pointer {_parameter(p)}" for p in candidate.parameters]
+    lines += [f"geometry {_shape(old)} {_shape(new)}" for old, new in candidate.geometries]
     return lines + [f"variable {v.name} {v.live or '-'}" for v in candidate.variables]
+
+
+def _parameter(p: JobParameter) -> str:
+    return f"{p.index} {p.element} {'const' if p.constant else 'mutable'}{' table' if p.table else ''}"
+
+
+def _shape(shape: Shape) -> str:
+    return _words(*shape.grid, *shape.block, shape.shared)
 
 
 def _words(*values: int) -> str:

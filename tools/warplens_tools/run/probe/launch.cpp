@@ -60,6 +60,15 @@ Launch cooperative(const CUpti_CallbackData* call) {
     return launch;
 }
 
+template <class Parameters>
+void replace(const CUpti_CallbackData* call, const Launch& other) {
+    auto* p = static_cast<Parameters*>(const_cast<void*>(call->functionParams));
+    p->f = other.function;
+    p->gridDimX = other.grid[0], p->gridDimY = other.grid[1], p->gridDimZ = other.grid[2];
+    p->blockDimX = other.block[0], p->blockDimY = other.block[1], p->blockDimZ = other.block[2];
+    p->sharedMemBytes = other.shared;
+}
+
 int attribute(CUfunction function, CUfunction_attribute which) {
     int value = 0;
     check(cuFuncGetAttribute(&value, which, function), "cuFuncGetAttribute");
@@ -129,6 +138,33 @@ Launch launch_of(CUpti_CallbackId id, const CUpti_CallbackData* call) {
     }
 }
 
+void substitute(CUpti_CallbackId id, const CUpti_CallbackData* call, const Launch& other) {
+    switch (id) {
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
+            auto* p = static_cast<cuLaunchKernelEx_params*>(const_cast<void*>(call->functionParams));
+            // the configuration is the program's own memory: it gets a changed copy, which outlives the call
+            thread_local CUlaunchConfig config;
+            config = *p->config;
+            config.gridDimX = other.grid[0], config.gridDimY = other.grid[1], config.gridDimZ = other.grid[2];
+            config.blockDimX = other.block[0], config.blockDimY = other.block[1], config.blockDimZ = other.block[2];
+            config.sharedMemBytes = other.shared;
+            p->config = &config;
+            p->f = other.function;
+            return;
+        }
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+        case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
+            return replace<cuLaunchCooperativeKernel_params>(call, other);
+        default: return replace<cuLaunchKernel_params>(call, other);
+    }
+}
+
+bool has_shape(const Launch& launch, const Shape& shape) {
+    return std::equal(launch.grid, launch.grid + 3, shape.grid) && std::equal(launch.block, launch.block + 3, shape.block) &&
+           launch.shared == shape.shared;
+}
+
 CUfunction loaded(CUfunction handle, bool from_module) {
     CUfunction function = nullptr;
     if (!from_module && cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(handle)) == CUDA_SUCCESS)
@@ -168,17 +204,35 @@ CUdeviceptr pointer_argument(const Launch& launch, const std::vector<ParameterPl
 }
 
 Loaded::Loaded(const Candidate& candidate, const Launch& baseline, Memory& memory)
-    : launch_(baseline), memory_(memory) {
+    : candidate_(candidate), memory_(memory) {
     check(cuModuleLoad(&module_, candidate.cubin.c_str()), "loading the candidate");
-    if (cuModuleGetFunction(&launch_.function, module_, candidate.entry.c_str()) != CUDA_SUCCESS)
+    if (cuModuleGetFunction(&function_, module_, candidate.entry.c_str()) != CUDA_SUCCESS)
         throw Refused("refused", "the candidate has no kernel " + candidate.entry);
-    if (!(signature(launch_.function) == signature(baseline.function)))
+    if (!(signature(function_) == signature(baseline.function)))
         throw Refused("refused", "the candidate's parameters differ from the kernel's");
-    if (candidate.grid[0]) std::copy(candidate.grid, candidate.grid + 3, launch_.grid);
-    if (candidate.block[0]) std::copy(candidate.block, candidate.block + 3, launch_.block);
-    if (candidate.shared >= 0) launch_.shared = static_cast<unsigned>(candidate.shared);
+    adapt(baseline);
+}
+
+void Loaded::adapt(const Launch& baseline) {
+    launch_ = baseline;
+    launch_.function = function_;
+    set_geometry(baseline);
     set_attributes(baseline);
-    find_variables(candidate);
+    find_variables();
+}
+
+void Loaded::set_geometry(const Launch& baseline) {
+    auto is_of = [&](const std::pair<Shape, Shape>& s) { return has_shape(baseline, s.first); };
+    const auto own = std::find_if(candidate_.shapes.begin(), candidate_.shapes.end(), is_of);
+    if (own != candidate_.shapes.end()) {
+        std::copy(own->second.grid, own->second.grid + 3, launch_.grid);
+        std::copy(own->second.block, own->second.block + 3, launch_.block);
+        launch_.shared = own->second.shared;
+        return;
+    }
+    if (candidate_.grid[0]) std::copy(candidate_.grid, candidate_.grid + 3, launch_.grid);
+    if (candidate_.block[0]) std::copy(candidate_.block, candidate_.block + 3, launch_.block);
+    if (candidate_.shared >= 0) launch_.shared = static_cast<unsigned>(candidate_.shared);
 }
 
 Loaded::~Loaded() {
@@ -205,8 +259,10 @@ void Loaded::set_attributes(const Launch& baseline) {
     }
 }
 
-void Loaded::find_variables(const Candidate& candidate) {
-    for (const Global& global : candidate.globals) {
+void Loaded::find_variables() {
+    twins_.clear();
+    carried_.clear();
+    for (const Global& global : candidate_.globals) {
         CUdeviceptr at = 0;
         std::size_t bytes = 0;
         if (cuModuleGetGlobal(&at, &bytes, module_, global.name.c_str()) != CUDA_SUCCESS || !bytes) continue;
@@ -215,12 +271,20 @@ void Loaded::find_variables(const Candidate& candidate) {
         });
         if (twin != memory_.blocks.end()) {
             twins_.emplace_back(twin - memory_.blocks.begin(), at);
+            carried_.push_back({twin->base, at, bytes});
             continue;
         }
+        if (read_) continue;
         Own own{at, std::vector<std::uint8_t>(bytes)};
         check(cuMemcpyDtoH(own.contents.data(), at, bytes), "reading a variable of the candidate");
         own_.push_back(std::move(own));
     }
+    read_ = true;
+}
+
+void Loaded::carry(CUstream stream, bool in) const {
+    for (const Twin& twin : carried_)
+        check(cuMemcpyDtoDAsync(in ? twin.at : twin.live, in ? twin.live : twin.at, twin.bytes, stream), "carrying a variable");
 }
 
 void Loaded::bind() {

@@ -37,9 +37,14 @@ const std::vector<CUpti_CallbackId>& launch_calls();
 bool is_launch(CUpti_CallbackId id);
 // What such a call is about to launch. `function` may still be a CUkernel, see `loaded`.
 Launch launch_of(CUpti_CallbackId id, const CUpti_CallbackData* call);
+// Has the driver make another launch of such a call, while its callback lasts: it makes what the call's parameters
+// then say. Not documented, so `Accompaniment` tries it before it relies on it.
+void substitute(CUpti_CallbackId id, const CUpti_CallbackData* call, const Launch& other);
 // The launch's function as a CUfunction of the current context. Handles that the program got from
 // cuModuleGetFunction are one already.
 CUfunction loaded(CUfunction handle, bool from_module);
+
+bool has_shape(const Launch& launch, const Shape& shape);
 
 // Mangled; "" where the driver cannot tell.
 std::string name_of(CUfunction function);
@@ -68,6 +73,11 @@ class Loaded {
     Loaded& operator=(const Loaded&) = delete;
 
     const Launch& launch() const { return launch_; }
+    // Stands for another launch of the baseline, with its arguments; memory's blocks may have changed.
+    void adapt(const Launch& baseline);
+    // The program's variables into the candidate's twins of them, and back.
+    void carry_in(CUstream stream) const { carry(stream, true); }
+    void carry_out(CUstream stream) const { carry(stream, false); }
     // Makes the blocks that have a twin among its variables stand for the twins, until Memory::unbind.
     void bind();
     // Puts the variables that only it has back to what they were when it was loaded.
@@ -78,12 +88,22 @@ class Loaded {
         CUdeviceptr at;
         std::vector<std::uint8_t> contents;
     };
+    struct Twin {
+        CUdeviceptr live, at;
+        std::size_t bytes;
+    };
+    void carry(CUstream stream, bool in) const;
+    void set_geometry(const Launch& baseline);
     void set_attributes(const Launch& baseline);
-    void find_variables(const Candidate& candidate);
+    void find_variables();
 
+    Candidate candidate_;
     CUmodule module_ = nullptr;
+    CUfunction function_ = nullptr;
+    bool read_ = false;                                       // its own variables' contents are known
     Launch launch_;
     Memory& memory_;
+    std::vector<Twin> carried_;
     std::vector<std::pair<std::size_t, CUdeviceptr>> twins_;  // block, address
     std::vector<Own> own_;
 };

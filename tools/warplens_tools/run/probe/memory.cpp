@@ -49,6 +49,39 @@ CUfunction Helpers::of(const char* what, Element element) const {
 
 Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, std::uint64_t key)
     : blocks(std::move(all)), helpers_(helpers), stream_(stream), key_(key) {
+    lay_out();
+    check(cuMemAllocHost(reinterpret_cast<void**>(&staging_), kStaging), "allocating a staging buffer");
+    save();
+}
+
+Memory::~Memory() {
+    release();
+    if (staging_) cuMemFreeHost(staging_);
+}
+
+void Memory::renew(std::vector<Block> all) {
+    auto same = [](const Block& a, const Block& b) {
+        return a.base == b.base && a.bytes == b.bytes && a.slack == b.slack && a.variable == b.variable;
+    };
+    if (!std::equal(all.begin(), all.end(), blocks.begin(), blocks.end(), same)) {
+        release();
+        blocks = std::move(all);
+        lay_out();
+    }
+    unbind();
+    save();
+}
+
+// Copies and checksums go with the program's memory, which may be large; the staging buffer stays.
+void Memory::release() {
+    if (copy_) cuMemFree(copy_);
+    if (sums_) cuMemFree(sums_);
+    copy_ = sums_ = 0;
+    host_copy_ = {};
+}
+
+void Memory::lay_out() {
+    bytes_ = chunks_ = 0;
     for (Block& block : blocks) {
         block.at = block.base;
         block.first_chunk = chunks_;
@@ -67,8 +100,6 @@ Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, 
                                  " MiB of device memory fit no second time on the card or the host");
     }
     check(cuMemAlloc(&sums_, std::max<std::size_t>(chunks_, 1) * 8), "allocating checksums");
-    check(cuMemAllocHost(reinterpret_cast<void**>(&staging_), kStaging), "allocating a staging buffer");
-    save();
 }
 
 void Memory::save() {

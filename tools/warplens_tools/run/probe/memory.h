@@ -48,6 +48,11 @@ class Memory {
    public:
     // Saves the blocks' contents. Throws std::runtime_error where the copy fits neither the card nor the host.
     Memory(std::vector<Block> blocks, const Helpers& helpers, CUstream stream, std::uint64_t key);
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    // Saves these blocks' contents instead, as they are now. Throws as the constructor.
+    void renew(std::vector<Block> blocks);
 
     std::vector<Block> blocks;
     std::size_t bytes() const { return bytes_; }
@@ -69,6 +74,8 @@ class Memory {
 
    private:
     void copy_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes);
+    void lay_out();
+    void release();
     void save();
 
     const Helpers& helpers_;

@@ -178,6 +178,42 @@ class ResultRecord(_Record, frozen=True, tag="result"):
     timing_seconds: float = 0.0
 
 
+class Compared(_Record, frozen=True, tag="compared"):
+    """One launch of an accompanied program, run as the baseline and as the candidate from equal memory."""
+
+    candidate: str
+    #: Mangled, as the program knows it.
+    kernel: str
+    #: Which launch of the kernel, from 0, whatever its shape.
+    launch: int
+    grid: Extent
+    block: Extent
+    state: Literal["right", "wrong", "unproven", "refused", "illegal", "crashed", "hung"]
+    reason: str
+    seconds: float
+    bitwise: bool = False
+    error_ratio: float | None = 0.0
+    relative_error: float | None = 0.0
+
+
+class Accompanied(_Record, frozen=True, tag="accompanied"):
+    """The program has ended; what was done to one of its kernels."""
+
+    candidate: str
+    kernel: str
+    #: Launches at once, and those that went into graphs.
+    launches: int
+    captured: int
+    #: Launches that were compared, at how many shapes, and that the candidate made in the kernel's place.
+    compared: int
+    shapes: int
+    replaced: int
+    #: Why some launches stayed the baseline's; "" where none did.
+    left: str
+    #: The driver launched the candidate at once; else the baseline's launch was undone first.
+    in_place: bool
+
+
 class Damaged(_Record, frozen=True, tag="damaged"):
     """A candidate changed memory that could not be put back; the visit ended."""
 
@@ -214,6 +250,8 @@ Record = (
     | BaselineRecord
     | Begin
     | ResultRecord
+    | Compared
+    | Accompanied
     | Damaged
     | Failed
     | Never

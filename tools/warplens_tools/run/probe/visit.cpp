@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "blocks.h"
 #include "driver.h"
 #include "oracle.h"
 #include "trial.h"
@@ -28,40 +29,6 @@ Record opening(const Launch& launch, const Memory& memory, const Allocations& al
     return record.add("cuda", std::uint64_t(driver));
 }
 
-// The card's allocator rounds up to 512 bytes; what lies behind an allocation's end is mapped but nobody's.
-void add_slack(std::vector<Block>& blocks) {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-        unsigned kind = 0;
-        if (cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, blocks[i].base) != CUDA_SUCCESS ||
-            kind != CU_MEMORYTYPE_DEVICE)
-            continue;
-        const CUdeviceptr end = blocks[i].base + blocks[i].bytes, rounded = (end + 511) / 512 * 512;
-        const bool alone = i + 1 == blocks.size() || blocks[i + 1].base >= rounded;
-        // a last chunk must hold it, so that chunks stay those of the allocation
-        if (alone && (blocks[i].bytes % kChunk || rounded == end)) blocks[i].slack = rounded - end;
-    }
-}
-
-std::vector<Block> blocks_of(const Job& job, const Launch& launch, const Allocations& allocations) {
-    std::vector<Block> blocks;
-    for (const Allocation& a : allocations.live()) {
-        Block block;
-        block.base = a.base;
-        block.bytes = a.bytes;
-        blocks.push_back(block);
-    }
-    add_slack(blocks);
-    CUmodule module = nullptr;
-    if (cuFuncGetModule(&module, launch.function) != CUDA_SUCCESS) return blocks;
-    for (const std::string& name : job.globals) {
-        Block block;
-        if (cuModuleGetGlobal(&block.base, &block.bytes, module, name.c_str()) != CUDA_SUCCESS || !block.bytes) continue;
-        block.variable = name;
-        blocks.push_back(block);
-    }
-    return blocks;
-}
-
 void add_difference(Record& record, const Outcome& outcome, bool compared) {
     const Difference& d = outcome.difference;
     record.add("state", outcome.state).add("reason", outcome.reason).add("bitwise", compared && outcome.bitwise);
@@ -75,7 +42,7 @@ class Visit {
         : job_(job), baseline_(baseline), results_(results), helpers_(job.helpers) {
         check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
         const double started = now();
-        memory_ = std::make_unique<Memory>(blocks_of(job, baseline, allocations), helpers_, stream_, job.seed * 2 + 1);
+        memory_ = std::make_unique<Memory>(blocks_of(allocations, baseline.function, job.globals), helpers_, stream_, job.seed * 2 + 1);
         results_.write(opening(baseline, *memory_, allocations, nodes).add("seconds", now() - started));
     }
 
