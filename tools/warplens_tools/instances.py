@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 
 from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.values.layouts import element_bytes
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.view import KernelView
 
 
 def view_element_bytes(view: KernelView, name: str) -> int | None:
-    """As `element_bytes`, with a template parameter taken as its argument."""
-    return element_bytes(parse_tree(view.text), template_arguments(view).get(name, name))
+    """As `Layouts.bytes`, with a template parameter taken as its argument."""
+    return layouts_of(parse_tree(view.text)).bytes(template_arguments(view).get(name, name))
 
 
 def template_arguments(view: KernelView) -> dict[str, str]:

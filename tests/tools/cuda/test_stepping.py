@@ -8,8 +8,8 @@ from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.facts.launch_arguments import argument_values
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.forms import describe
-from warplens_tools.cuda.values.layouts import element_bytes, member_place, records
 from warplens_tools.text import SourceText
 
 HELPERS = "__device__ int at(int r, int c, int w) { return r * w + c; }\n"
@@ -53,12 +53,13 @@ def test_layouts_are_those_of_the_compiler() -> None:
             "struct Q { Unknown u; };\nstruct D : V { int w; };\n"
         )
     )
-    assert {name: r.size for name, r in records(tree).items()} == {"V": 12, "P": 40, "A": 16}
-    assert member_place(tree, "P", ".p.y") == (12, 4)
-    assert member_place(tree, "P", ".flag") == (32, 1)
-    assert member_place(tree, "float4", ".z") == (8, 4)
-    assert member_place(tree, "P", ".none") is None
-    assert element_bytes(tree, "Q") is None
+    layouts = layouts_of(tree)
+    assert {name: r.size for name, r in layouts.records.items()} == {"V": 12, "P": 40, "A": 16}
+    assert layouts.place("P", ".p.y") == (12, 4)
+    assert layouts.place("P", ".flag") == (32, 1)
+    assert layouts.place("float4", ".z") == (8, 4)
+    assert layouts.place("P", ".none") is None
+    assert layouts.bytes("Q") is None
 
 
 def test_arguments_that_all_launches_agree_on() -> None:

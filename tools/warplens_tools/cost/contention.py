@@ -22,8 +22,8 @@ from warplens_tools.cost.waiting import standing_floor
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
 from warplens_tools.cuda.facts.launch_arguments import argument_values
-from warplens_tools.cuda.syntax.expression import TYPE_BYTES
 from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.varying import lane_names, mentions_lanes
@@ -172,7 +172,7 @@ def _global_clocks(view: KernelView, atomic: Atomic, places: int, *, own: bool) 
         return 0.0, 0.0
     costs, warp = view.gpu.costs, view.gpu.limits.warp_size
     times = _executions(view, compiled, atomic.span, len(atomic.loops), GLOBAL_ATOMICS)
-    width = TYPE_BYTES.get(atomic.element_type, _WORD)
+    width = type_bytes(atomic.element_type) or _WORD
     floating = any(
         x.opcode in GLOBAL_ATOMICS and _FLOATING & set(x.modifiers)
         for x in _on_line(view, compiled, atomic.span.line)
@@ -289,7 +289,7 @@ def divergent_constants(view: KernelView) -> list[Constant]:
 def _constant(
     view: KernelView, access: ArrayAccess, varying: frozenset[str], block: tuple[int, int, int] | None
 ) -> Constant | None:
-    width = TYPE_BYTES.get(access.element_type, _WORD)
+    width = type_bytes(access.element_type) or _WORD
     if access.index is not None:
         known = argument_values(parse_tree(view.text), view.model, view.kernel)
         lanes = _lane_values(view, access.index, known, block)
@@ -324,7 +324,7 @@ def _missed(constant: Constant) -> float:
     sizes = getattr(constant.access.declared, "sizes", ())
     if not sizes or None in sizes:
         return 0.0
-    size: int = math.prod(sizes) * TYPE_BYTES.get(constant.access.element_type, _WORD)
+    size: int = math.prod(sizes) * (type_bytes(constant.access.element_type) or _WORD)
     return max(0.0, 1.0 - CONSTANT_CACHE_BYTES / size)
 
 

@@ -19,9 +19,8 @@ from warplens_tools.arch.gpu import Gpu, Limits
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.facts.launch_arguments import argument_values
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, layouts_of
 from warplens_tools.cuda.values.forms import Form, Symbol
-from warplens_tools.cuda.values.layouts import member_place, records
 from warplens_tools.evidence import Tier
 from warplens_tools.instances import template_arguments, view_element_bytes
 from warplens_tools.launches import block_extents
@@ -195,10 +194,10 @@ def _place(tree: SourceTree, view: KernelView, access: ArrayAccess) -> _Place | 
         return None
     line = access.span.line
     if access.member:
-        place = member_place(tree, access.element_type, access.member)
+        place = layouts_of(tree).place(access.element_type, access.member)
         return _Place(access, element, (place,), (line,)) if place is not None else None
-    uses = _member_uses(view, access) if access.element_type in records(tree) else {}
-    places = [member_place(tree, access.element_type, m) for m in uses]
+    uses = _member_uses(view, access) if access.element_type in layouts_of(tree).records else {}
+    places = [layouts_of(tree).place(access.element_type, m) for m in uses]
     known = [p for p in places if p is not None]
     if not uses or len(known) < len(places):
         return _Place(access, element, ((0, element),), (line,))

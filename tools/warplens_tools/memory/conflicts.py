@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.syntax.expression import TYPE_BYTES
 from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import CompiledKernel, Tier
 from warplens_tools.launches import block_extents
@@ -60,7 +60,7 @@ def conflict_of(
     access: ArrayAccess, extents: tuple[int, int, int] | None, view: KernelView
 ) -> Conflict | None:
     """The access's conflict degree; None where its address is not known well enough."""
-    width = TYPE_BYTES.get(access.element_type)
+    width = type_bytes(access.element_type)
     if access.index is None or width is None:
         return None
     # Where the block is not known a warp is taken to run along x: true of every block 32 or more wide.

@@ -50,8 +50,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, SourceModel
-from warplens_tools.cuda.syntax.expression import TYPE_BYTES
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
@@ -118,13 +118,11 @@ def _pad(text: SourceText, expanded: KernelTree, kernel: Kernel, array: ArrayDec
 
 
 def _check_pitch(kernel: Kernel, array: ArrayDeclaration, padding: int) -> None:
-    size, pitch = TYPE_BYTES.get(array.element_type), array.sizes[1]
+    size, pitch = type_bytes(array.element_type), array.sizes[1]
     if size and pitch and pitch * size % 8 == 4:
         raise _RefusedError("its row pitch is already an odd number of words")
     used = [
-        (TYPE_BYTES.get(a.element_type), a.sizes)
-        for a in kernel.arrays
-        if a.space == "shared" and not a.dynamic
+        (type_bytes(a.element_type), a.sizes) for a in kernel.arrays if a.space == "shared" and not a.dynamic
     ]
     total = 0
     for element, sizes in used:
@@ -151,7 +149,7 @@ def _padding(expanded: KernelTree, array: ArrayDeclaration) -> int:
     vector = [_use_of(tree, reader, node) for node in names]
     if not any(vector):
         return 1
-    size = TYPE_BYTES.get(array.element_type)
+    size = type_bytes(array.element_type)
     if not size or VECTOR_BYTES % size:
         raise _RefusedError("it is accessed through a vector type and its element size is not known")
     return VECTOR_BYTES // size

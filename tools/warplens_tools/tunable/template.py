@@ -11,7 +11,7 @@ import math
 
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
-from warplens_tools.cuda.syntax.expression import TYPE_BYTES
+from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.block_sizes import AXES, block_parameters, read_body
 from warplens_tools.tunable.constant_uses import File, Site, read_file
@@ -60,7 +60,7 @@ def static_shared_bytes(kernel: Kernel) -> int | None:
     for array in kernel.arrays:
         if array.space != "shared" or array.dynamic:
             continue
-        size = TYPE_BYTES.get(array.element_type)
+        size = type_bytes(array.element_type)
         if size is None or None in array.sizes:
             return None
         total += size * math.prod(n for n in array.sizes if n is not None)

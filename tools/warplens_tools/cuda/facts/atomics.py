@@ -10,11 +10,10 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader, Loop
 from warplens_tools.cuda.values.forms import ZERO, Form
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
-from warplens_tools.cuda.values.layouts import element_bytes, member_at
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
 from warplens_tools.cuda.values.varying import Bounds, lane_names, mentions_lanes
 from warplens_tools.text import Span
@@ -130,10 +129,10 @@ class _AtomicReader:
         if found is None or indices.named_child_count != 1:
             return None
         name = self.tree.code_of(member.named_children[-1])
-        declared = member_at(self.tree.file, found.element_type, name)
+        declared = layouts_of(self.tree).member(found.element_type, name)
         if declared is None or declared.pointer:
             return None
-        each = element_bytes(self.tree.file, declared.type)
+        each = layouts_of(self.tree).bytes(declared.type)
         count = declared.size // each if each else None
         if found.space not in ("global", "shared") or count is None:
             return None

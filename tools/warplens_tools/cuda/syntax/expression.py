@@ -8,29 +8,17 @@ expression's type is None rather than a guess.
 from __future__ import annotations
 
 import functools
+import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 from warplens_tools.cuda.syntax.lexical import split_arguments
+from warplens_tools.cuda.syntax.types import Integer, integer_type, type_bytes
 
 Lookup = Callable[[str], "int | None"]
 #: Value of a call of that name with these argument texts.
 Call = Callable[[str, list[str]], "int | None"]
-
-#: Bytes per element of the types whose size CUDA fixes on every 64-bit host.
-TYPE_BYTES: dict[str, int] = {
-    "bool": 1, "char": 1, "signed char": 1, "unsigned char": 1, "int8_t": 1, "uint8_t": 1, "uchar": 1,
-    "short": 2, "unsigned short": 2, "int16_t": 2, "uint16_t": 2, "half": 2, "__half": 2,
-    "__nv_bfloat16": 2, "nv_bfloat16": 2, "ushort": 2, "char2": 2, "uchar2": 2,
-    "__nv_fp8_e4m3": 1, "__nv_fp8_e5m2": 1,
-    "int": 4, "unsigned int": 4, "unsigned": 4, "signed": 4, "uint": 4, "int32_t": 4, "uint32_t": 4,
-    "float": 4, "half2": 4, "__half2": 4, "__nv_bfloat162": 4, "short2": 4, "ushort2": 4,
-    "char4": 4, "uchar4": 4,
-    "double": 8, "long long": 8, "unsigned long long": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8,
-    "std::size_t": 8, "ptrdiff_t": 8, "float2": 8, "int2": 8, "uint2": 8, "short4": 8, "ushort4": 8,
-    "float3": 12, "int3": 12, "uint3": 12,
-    "float4": 16, "int4": 16, "uint4": 16, "double2": 16, "longlong2": 16, "ulonglong2": 16,
-}  # fmt: skip
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)(?P<suffix>[uUlLzZ]*)(?![\w.])"
@@ -41,13 +29,6 @@ _BINARY = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
     "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }  # fmt: skip
-_INTEGER_WORDS = frozenset({
-    "int", "unsigned", "signed", "long", "short", "char", "const", "constexpr", "size_t", "uint",
-    "uint32_t", "int32_t", "uint64_t", "int64_t", "ptrdiff_t", "std::size_t", "std::uint32_t",
-    "std::int64_t", "int16_t", "uint16_t", "uint8_t", "int8_t",
-})  # fmt: skip
-_WIDE = re.compile(r"\blong\b|64_t|size_t|ptrdiff_t|sizeof|\d[uU]?[lLzZ]")
-_UNSIGNED = re.compile(r"\bu(?:nsigned|int)|size_t|sizeof|\d[lL]*[uUzZ]")
 _MAX_TOKENS = 512
 
 
@@ -62,49 +43,69 @@ def evaluate(text: str, lookup: Lookup, call: Call | None = None) -> int | None:
     `sizeof` of built-in types, `std::min`/`std::max` and every integer operator of C are understood.
     """
     try:
-        tokens = _tokens(text)
-        parser = _Evaluator(tokens, lookup, call, text)
+        parser = _Evaluator(_tokens(text), lookup, call, text)
         value = parser.ternary()
-        return value if parser.at == len(tokens) else None
+        return value if parser.at == len(parser.tokens) else None
     except (_NotConstantError, RecursionError):
         return None
 
 
+class _Token(NamedTuple):
+    kind: Literal["number", "name", "operator"]
+    text: str
+    start: int
+    end: int
+    #: Of a number: "ull".
+    suffix: str
+
+
+class _Tokens(NamedTuple):
+    tokens: tuple[_Token, ...]
+    #: What the usual conversions make of the whole: as wide as its widest part, unsigned as any of them.
+    wide: bool
+    signed: bool
+
+
 @functools.lru_cache(maxsize=1024)
-def _tokens(text: str) -> Sequence[tuple[str, str, int, int]]:
+def _tokens(text: str) -> _Tokens:
     """The tokens of an expression, most of which are read again after every edit."""
-    tokens: list[tuple[str, str, int, int]] = []
+    tokens: list[_Token] = []
     at, end = 0, len(text.rstrip())
     while at < end:
         found = _TOKEN.match(text, at)
         if not found or len(tokens) > _MAX_TOKENS:
             raise _NotConstantError
-        kind = "number" if found["number"] else "name" if found["name"] else "operator"
-        tokens.append((kind, found[kind], found.start(kind), found.end()))
+        kind: Literal["number", "name", "operator"] = (
+            "number" if found["number"] else "name" if found["name"] else "operator"
+        )
+        suffix = (found["suffix"] or "").lower()
+        tokens.append(_Token(kind, found[kind], found.start(kind), found.end(), suffix))
         at = found.end()
-    return tokens
+    types = [known for token in tokens if token.kind == "name" and (known := integer_type(token.text))]
+    suffixes = "".join(token.suffix for token in tokens)
+    sized = any(token.text == "sizeof" for token in tokens)
+    wide = sized or bool({"l", "z"} & set(suffixes)) or any(known.bytes == 8 for known in types)
+    unsigned = sized or bool({"u", "z"} & set(suffixes)) or not all(known.signed for known in types)
+    return _Tokens(tuple(tokens), wide, not unsigned)
 
 
 class _Evaluator:
     """Precedence climbing over tokens. Both arms of `?:`, `&&` and `||` are read, one is used."""
 
-    def __init__(
-        self, tokens: Sequence[tuple[str, str, int, int]], lookup: Lookup, call: Call | None, text: str
-    ) -> None:
-        self.tokens, self.lookup, self.call, self.text = tokens, lookup, call, text
+    def __init__(self, tokens: _Tokens, lookup: Lookup, call: Call | None, text: str) -> None:
+        self.tokens, self.lookup, self.call, self.text = tokens.tokens, lookup, call, text
         self.at = 0
-        wide, unsigned = bool(_WIDE.search(text)), bool(_UNSIGNED.search(text))
-        self.low = 0 if unsigned else -(2**63) if wide else -(2**31)
-        self.high = 2**63 - 1 if wide else 2**31 - 1
+        self.low = 0 if not tokens.signed else -(2**63) if tokens.wide else -(2**31)
+        self.high = 2**63 - 1 if tokens.wide else 2**31 - 1
 
     def peek(self) -> str:
-        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+        return self.tokens[self.at].text if self.at < len(self.tokens) else ""
 
     def take(self, expected: str = "") -> str:
-        if self.at >= len(self.tokens) or (expected and self.tokens[self.at][1] != expected):
+        if self.at >= len(self.tokens) or (expected and self.tokens[self.at].text != expected):
             raise _NotConstantError
         self.at += 1
-        return self.tokens[self.at - 1][1]
+        return self.tokens[self.at - 1].text
 
     def known(self, value: int | None) -> int:
         if value is None or not self.low <= value <= self.high:
@@ -126,18 +127,17 @@ class _Evaluator:
     def binary(self, least: int) -> int | None:
         left = self.unary()
         while (power := _BINARY.get(self.peek(), 0)) >= least:
-            operator = self.take()
-            left = self.combine(operator, left, self.binary(power + 1))
+            left = self.combine(self.take(), left, self.binary(power + 1))
         return left
 
-    def combine(self, operator: str, left: int | None, right: int | None) -> int | None:
-        if operator == "&&" and (left == 0 or right == 0):
+    def combine(self, name: str, left: int | None, right: int | None) -> int | None:
+        if name == "&&" and (left == 0 or right == 0):
             return 0
-        if operator == "||" and (left or right):
+        if name == "||" and (left or right):
             return 1
         if left is None or right is None:
             return None
-        value = _apply(operator, left, right)
+        value = apply(name, left, right)
         return value if value is not None and self.low <= value <= self.high else None
 
     def unary(self) -> int | None:
@@ -154,12 +154,12 @@ class _Evaluator:
     def primary(self) -> int | None:
         if self.at >= len(self.tokens):
             raise _NotConstantError
-        kind, token, _, _ = self.tokens[self.at]
-        if kind == "number":
+        token = self.tokens[self.at]
+        if token.kind == "number":
             return self.number()
-        if token == "(":
+        if token.text == "(":
             return self.parenthesised()
-        if kind == "name":
+        if token.kind == "name":
             return self.name()
         raise _NotConstantError
 
@@ -173,22 +173,24 @@ class _Evaluator:
 
     def parenthesised(self) -> int | None:
         self.take("(")
-        if self._is_type():
-            while self.peek() != ")":
-                self.take()
+        words = self.words()
+        written = integer_type(" ".join(words))
+        if written is not None:
+            self.at += len(words)
             self.take(")")
-            return self.unary()
+            return _converted(self.unary(), written)
         value = self.ternary()
         self.take(")")
         return value
 
-    def _is_type(self) -> bool:
+    def words(self) -> list[str]:
+        """The names up to the next parenthesis that closes; none where anything else stands before it."""
         words: list[str] = []
-        for kind, token, _, _ in self.tokens[self.at :]:
-            if kind != "name":
-                return token == ")" and bool(words) and all(w in _INTEGER_WORDS for w in words)
-            words.append(token)
-        return False
+        for token in self.tokens[self.at :]:
+            if token.kind != "name":
+                return words if token.text == ")" else []
+            words.append(token.text)
+        return []
 
     def name(self) -> int | None:
         name = self.take()
@@ -205,7 +207,7 @@ class _Evaluator:
 
     def size(self, name: str) -> int | None:
         """Of a built-in, or of a struct of the file, which is looked up as `sizeof Name`."""
-        known = TYPE_BYTES.get(name)
+        known = type_bytes(name)
         return self.lookup(f"sizeof {name}") if known is None and name.isidentifier() else known
 
     def static_cast(self) -> int | None:
@@ -214,59 +216,66 @@ class _Evaluator:
         while self.peek() != ">":
             words.append(self.take())
         self.take(">")
-        inner = self.group()
-        return self.inner(inner) if words and all(w in _INTEGER_WORDS for w in words) else None
+        value, written = self.inner(self.group()), integer_type(" ".join(words))
+        return _converted(value, written) if written is not None else None
 
     def inner(self, text: str) -> int | None:
         return evaluate(text, self.lookup, self.call)
 
     def called(self, name: str, arguments: str) -> int | None:
-        if name in _INTEGER_WORDS:
-            return self.inner(arguments)
+        written = integer_type(name)
+        if written is not None:
+            return _converted(self.inner(arguments), written)
         parts = split_arguments(arguments)
         if name.removeprefix("std::") in ("min", "max") and len(parts) == 2:
-            values = [self.inner(part) for part in parts]
-            if values[0] is None or values[1] is None:
-                return None
-            return (min if name.endswith("min") else max)(values[0], values[1])
+            a, b = (self.inner(part) for part in parts)
+            return apply(name[-3:], a, b) if a is not None and b is not None else None
         return self.call(name, parts) if self.call else None
 
     def group(self) -> str:
         """The text between the parentheses that follow, which it passes."""
         self.take("(")
-        start, depth = self.tokens[self.at - 1][3], 1
+        start, depth = self.tokens[self.at - 1].end, 1
         while depth:
             token = self.take()
             depth += (token == "(") - (token == ")")
-        return self.text[start : self.tokens[self.at - 1][2]]
+        return self.text[start : self.tokens[self.at - 1].start]
 
 
-def _apply(operator: str, a: int, b: int) -> int | None:
-    if operator in ("/", "%"):
+def _converted(value: int | None, to: Integer) -> int | None:
+    """A value that its new type holds; None for one that would wrap."""
+    return value if value is not None and to.holds(value) else None
+
+
+def apply(name: str, a: int, b: int) -> int | None:
+    """a op b on integers as C computes it, before any wrapping; None where C does not define it."""
+    if name in ("/", "%"):
         if b == 0:
             return None
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return quotient if operator == "/" else a - quotient * b
-    if operator in ("<<", ">>"):
-        if not 0 <= b < 64 or a < 0:
+        return quotient if name == "/" else a - quotient * b
+    if name in ("<<", ">>"):
+        if not 0 <= b < 64 or (a < 0 and name == "<<"):
             return None
-        return a << b if operator == "<<" else a >> b
-    return _SIMPLE[operator](a, b)
+        return a << b if name == "<<" else a >> b
+    return _SIMPLE[name](a, b)
 
 
 _SIMPLE: dict[str, Callable[[int, int], int]] = {
     "||": lambda a, b: int(bool(a or b)),
     "&&": lambda a, b: int(bool(a and b)),
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "&": lambda a, b: a & b,
+    "|": operator.or_,
+    "^": operator.xor,
+    "&": operator.and_,
     "==": lambda a, b: int(a == b),
     "!=": lambda a, b: int(a != b),
     "<": lambda a, b: int(a < b),
     ">": lambda a, b: int(a > b),
     "<=": lambda a, b: int(a <= b),
     ">=": lambda a, b: int(a >= b),
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "min": min,
+    "max": max,
 }

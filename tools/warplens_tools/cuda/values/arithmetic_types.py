@@ -7,6 +7,7 @@ from typing import Literal
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.types import integer_type, vector_element
 from warplens_tools.cuda.values.bindings import Binding
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import PointerReader
@@ -21,11 +22,6 @@ OVERLOADED = frozenset({
     "round", "rsqrt", "sin", "sinh", "sinpi", "sqrt", "tan", "tanh", "tgamma", "trunc",
 })  # fmt: skip
 _LITERAL = re.compile(r"[-+]?(?:\d[\d']*\.?[\d']*|\.\d[\d']*)(?:[eE][-+]?\d+)?(?P<suffix>[fFlL]?)")
-_FLOAT_WORD = re.compile(r"\b(?:float[1-4]?)\b")
-_DOUBLE_WORD = re.compile(r"\b(?:double[1-4]?)\b")
-_INT_WORD = re.compile(
-    r"\b(?:int|unsigned|long|short|char|bool|size_t|u?int\d+_t|u?int[1-4]|uint|uchar|ushort|ptrdiff_t)\b"
-)
 _OTHER_WORD = re.compile(r"\b(?!const|volatile|constexpr|static|register|restrict|__\w+)[A-Za-z_]\w*")
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!=", "&&", "||"})
 _BUILTIN = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
@@ -34,16 +30,12 @@ _MAX_DEPTH = 40
 
 def written_type(text: str) -> Arithmetic | None:
     """The arithmetic type of a declared type: "float" also for `float4`, None for what is none."""
-    words = set(_OTHER_WORD.findall(text))
-    known: tuple[tuple[re.Pattern[str], Arithmetic], ...] = (
-        (_DOUBLE_WORD, "double"),
-        (_FLOAT_WORD, "float"),
-        (_INT_WORD, "int"),
-    )
-    for pattern, name in known:
-        if pattern.search(text):
-            return name if all(pattern.fullmatch(w) for w in words if w != "std") else None
-    return None
+    name = " ".join(_OTHER_WORD.findall(text.replace("std::", "")))
+    vector = vector_element(name)
+    element = vector[0] if vector is not None else name
+    if element in ("float", "double"):
+        return "float" if element == "float" else "double"
+    return "int" if vector is not None or integer_type(name) is not None else None
 
 
 def is_double_literal(text: str) -> bool:

@@ -12,11 +12,9 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import Leaf, SourceTree
+from warplens_tools.cuda.syntax.types import integer_type
 
-_INTEGER_TYPE = re.compile(
-    r"\s*(?:(?:static|inline|constexpr|const|auto|unsigned|signed|long|short|int|char|bool|__device__|__host__"
-    r"|(?:std::)?(?:size_t|ptrdiff_t|u?int(?:8|16|32|64)_t)|uint|uchar|ushort)\b\s*)+"
-)
+_AUTO = re.compile(r"\bauto\b")
 _DIM3_TYPE = re.compile(r"\s*(?:(?:static|const|constexpr|auto)\s+)*(?:dim3|auto)\b\s*")
 _SCOPE_TYPES = frozenset({
     "compound_statement", "declaration_list", "field_declaration_list", "translation_unit",
@@ -144,7 +142,9 @@ def _kind(type_text: str, scope: Node) -> BindingKind | Literal["auto"]:
     words = set(type_text.split())
     if _DIM3_TYPE.fullmatch(type_text) and "dim3" in words:
         return "dim3"
-    if not _INTEGER_TYPE.fullmatch(type_text):
+    if integer_type(type_text) is None and not (
+        "auto" in words and integer_type(_AUTO.sub("int", type_text))
+    ):
         return "other"
     if "constexpr" in words:
         return "constexpr"
@@ -258,8 +258,8 @@ def _parameter(tree: SourceTree, node: Node) -> list[Binding]:
     if node.type != "identifier":
         kind: BindingKind = "pointer" if _is_pointer(node) or node.type == "array_declarator" else "other"
     else:
-        is_integer = _INTEGER_TYPE.match(tree.code_of(node.parent or node))
-        kind = "parameter" if is_integer else "object"
+        written = tree.code_of(node.parent or node)
+        kind = "parameter" if integer_type(written[: written.rfind(tree.code_of(node))]) else "object"
     return [_binding(tree, name, scope, node, None, kind)]
 
 

@@ -7,16 +7,20 @@ has none.
 
 from __future__ import annotations
 
+import functools
 import re
+from typing import NamedTuple
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Constant
 from warplens_tools.cuda.syntax.directives import Macro
 from warplens_tools.cuda.syntax.expression import evaluate
+from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings, is_set_once
+from warplens_tools.cuda.values.layouts import Layouts
 
 Dim3 = tuple[int | None, int | None, int | None]
 UNKNOWN_DIM3: Dim3 = (None, None, None)
@@ -29,6 +33,26 @@ _MAX_DEPTH = 12
 _INTEGERS = frozenset({"const", "constexpr", "plain"})
 
 
+class OneReturn(NamedTuple):
+    """A function of a tree whose body is `return value;`."""
+
+    tree: SourceTree
+    function: Function
+    parameters: tuple[str, ...]
+    value: Node
+
+
+def _one_return(tree: SourceTree, function: Function) -> OneReturn | None:
+    statements, listed = function.body.named_children, function.declarator.child_by_field_name("parameters")
+    if len(statements) != 1 or statements[0].type != "return_statement" or listed is None:
+        return None
+    if statements[0].named_child_count != 1:
+        return None
+    declared = (p.child_by_field_name("declarator") for p in listed.named_children)
+    names = tuple(tree.text_of(d).strip("&* ") for d in declared if d is not None)
+    return OneReturn(tree, function, names, statements[0].named_children[0])
+
+
 class Constants:
     """Values of names and expressions at a place in a tree."""
 
@@ -36,7 +60,6 @@ class Constants:
         self.tree = tree
         self.outer = outer
         self._scopes: Scopes | None = None
-        self._functions: dict[str, tuple[list[str], str] | None] | None = None
 
     def value(self, text: str, at: int, depth: int = 0) -> int | None:
         """The integer value of an expression that stands at offset `at`, or None."""
@@ -95,10 +118,7 @@ class Constants:
         if depth > _MAX_DEPTH:
             return None
         if name.startswith("sizeof "):
-            # Layouts rest on constants in turn, so the room that reads them cannot be imported before this one.
-            from warplens_tools.cuda.values.layouts import element_bytes
-
-            return element_bytes(self.tree.file, name.removeprefix("sizeof "))
+            return layouts_of(self.tree).bytes(name.removeprefix("sizeof "))
         if "::" in name:
             return self._qualified(name, at, depth)
         if self.is_bound(name, at):
@@ -130,44 +150,28 @@ class Constants:
         return self.outer[0]._qualified(name, at, depth) if self.outer and not found else None
 
     def _call(self, name: str, arguments: list[str], at: int, depth: int) -> int | None:
-        function = self.functions().get(name.rsplit("::", 1)[-1])
-        if function is None or len(function[0]) != len(arguments) or depth > _MAX_DEPTH:
+        function = self._functions.get(name.rsplit("::", 1)[-1])
+        if function is None or len(function.parameters) != len(arguments) or depth > _MAX_DEPTH:
             return self.outer[0]._call(name, arguments, self.outer[1], depth) if self.outer else None
         values = [self.value(a, at, depth) for a in arguments]
-        by_name = dict(zip(function[0], values, strict=True))
-        return evaluate(self.tree.macros.expand(function[1]) or "", by_name.get)
+        by_name = dict(zip(function.parameters, values, strict=True))
+        return evaluate(self.tree.macros.expand(self.tree.code_of(function.value)) or "", by_name.get)
 
-    def function(self, name: str) -> tuple[list[str], str] | None:
-        """Parameter names and expression of the function of that name, where it is one `return`."""
-        found = self.functions().get(name.rsplit("::", 1)[-1])
+    def function(self, name: str) -> OneReturn | None:
+        """The function of that name that is one `return`, whose definition is in the file."""
+        found = self._functions.get(name.rsplit("::", 1)[-1])
         return found or (self.outer[0].function(name) if self.outer else None)
 
-    def functions(self) -> dict[str, tuple[list[str], str] | None]:
-        """Functions that are one `return` expression: parameter names and expression; None if overloaded."""
-        if self._functions is None:
-            self._functions = {}
-            for node in self.tree.functions:
-                self._add_function(node)
-        return self._functions
-
-    def _add_function(self, node: Node) -> None:
-        declarator, body = node.child_by_field_name("declarator"), node.child_by_field_name("body")
-        if declarator is None or declarator.type != "function_declarator":
-            return
-        if body is None or body.named_child_count != 1 or body.named_children[0].type != "return_statement":
-            return
-        name = declarator.child_by_field_name("declarator")
-        parameters = declarator.child_by_field_name("parameters")
-        if name is None or parameters is None or self._functions is None:
-            return
-        names = [
-            self.tree.text_of(d)
-            for p in parameters.named_children
-            if (d := p.child_by_field_name("declarator")) is not None
-        ]
-        key = self.tree.text_of(name)
-        expression = self.tree.code_of(body.named_children[0]).removeprefix("return").strip(" ;\n\t")
-        self._functions[key] = None if key in self._functions else (names, expression)
+    @functools.cached_property
+    def _functions(self) -> dict[str, OneReturn | None]:
+        """By name; None for one that has several definitions."""
+        found: dict[str, OneReturn | None] = {}
+        for function in functions_of(self.tree):
+            read = _one_return(self.tree, function)
+            if read is not None:
+                name = self.tree.text_of(function.name_node)
+                found[name] = None if name in found else read
+        return found
 
     def scopes(self) -> Scopes:
         """Every declaration of the tree's own text, found once."""
@@ -212,6 +216,12 @@ class Constants:
 def constants_of(tree: SourceTree) -> Constants:
     """The constants of a tree, worked out once."""
     return tree.remembered("constants", lambda: Constants(tree))
+
+
+def layouts_of(tree: SourceTree) -> Layouts:
+    """The layouts of the structs of a tree's file, worked out once."""
+    file = tree.file
+    return file.remembered("layouts", lambda: Layouts(file, constants_of(file).value))
 
 
 def _dim3_arguments(text: str) -> list[str] | None:

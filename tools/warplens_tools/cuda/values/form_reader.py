@@ -10,28 +10,28 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
-from warplens_tools.cuda.values.arithmetic import combine, substituted
 from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once
-from warplens_tools.cuda.values.constants import Dim3
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree
-from warplens_tools.cuda.values.layouts import element_bytes
 from warplens_tools.cuda.values.loop_headers import condition_of, initialised, is_initializer, stepping_loop
 from warplens_tools.text import Span
 
 _BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "block size", "gridDim": "grid size"}
-_NARROW = re.compile(r"\b(?:char|short|bool|u?int(?:8|16)_t|uchar|ushort)\b")
-_INTEGRAL = re.compile(
-    r"\s*(?:(?:const|unsigned|signed|long|int|size_t|ptrdiff_t|(?:std::)?(?:size_t|u?int(?:32|64)_t)|uint)\b\s*)+"
-)
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)")
 _MAX_DEPTH = 40
+#: How deep in an expression a call of the file's own functions is still followed: they may call each other.
+_MAX_CALLS = 16
+_AXES = ("x", "y", "z")
+_NOTHING: Mapping[str, Form | None] = {}
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -57,10 +57,14 @@ class Loop(msgspec.Struct, frozen=True):
 class FormReader:
     """Reads expressions of one kernel. `block` fixes `blockDim` where the launches agree on it."""
 
-    def __init__(self, kernel: KernelTree, block: Dim3 = (None, None, None)) -> None:
+    def __init__(
+        self, kernel: KernelTree, block: Dim3 = UNKNOWN_DIM3, passed: Mapping[str, Form | None] = _NOTHING
+    ) -> None:
         self.kernel = kernel
         self.tree = kernel.tree
-        self.block = dict(zip("xyz", block, strict=True))
+        self.block = block
+        #: What the caller passes for the parameters, where this is a function that a kernel calls.
+        self.passed = passed
         self._values: dict[tuple[int, str], Form | None] = {}
         self._set_once: dict[tuple[int, str], bool] = {}
         self._loops: dict[tuple[int, str], Loop] = {}
@@ -95,8 +99,8 @@ class FormReader:
         if not name.isidentifier() or not part.replace(".", "").isidentifier():
             return None
         kind = _BUILTINS.get(name)
-        if kind is not None and part in self.block and not self._is_declared(name, node):
-            known = self.block[part] if name == "blockDim" else None
+        if kind is not None and part in _AXES and not self._is_declared(name, node):
+            known = self.block[_AXES.index(part)] if name == "blockDim" else None
             if known is not None:
                 return forms.number(known)
             return forms.variable(Symbol(f"{name}.{part}", kind))  # type: ignore[arg-type]
@@ -115,7 +119,7 @@ class FormReader:
         right = self.form(node.child_by_field_name("right")) if left is not None else None
         if operator is None or left is None or right is None:
             return None
-        return combine(operator.type, left, right)
+        return forms.combine(operator.type, left, right)
 
     def unary(self, node: Node) -> Form | None:
         """+e, -e"""
@@ -135,7 +139,8 @@ class FormReader:
 
     def _is_integral(self, written: str) -> bool:
         """Whether a type is an integer of 32 bits and more; a template's type, where one is cast to in an index, is."""
-        return bool(_INTEGRAL.fullmatch(written)) or written.strip() in self._type_parameters
+        known = integer_type(written)
+        return (known is not None and not known.is_narrow) or written.strip() in self._type_parameters
 
     @functools.cached_property
     def _type_parameters(self) -> frozenset[str]:
@@ -149,33 +154,33 @@ class FormReader:
         name, arguments = self.tree.code_of(function), listed.named_children
         if function.type == "parenthesized_expression":
             name = name[1:-1].strip()  # `(size_t)(e)`: the grammar takes a named type for a callee.
-        cast = re.fullmatch(
-            r"static_cast\s*<(.*)>|((?:unsigned|int|size_t|uint32_t|int64_t)\b)", name, re.DOTALL
-        )
-        if len(arguments) == 1 and (cast or name in self._type_parameters):
-            return (
-                self.form(arguments[0]) if self._is_integral((cast[1] or cast[2]) if cast else name) else None
-            )
+        cast = re.fullmatch(r"static_cast\s*<(.*)>", name, re.DOTALL)
+        written = cast[1] if cast else name
+        if len(arguments) == 1 and (cast or integer_type(name) is not None or name in self._type_parameters):
+            return self.form(arguments[0]) if self._is_integral(written) else None
         operation = _CALLS.get(name.removeprefix("::").removeprefix("std::"))
         if operation is None:
             return self._returned(name, arguments)
         if len(arguments) != 2:
             return None
         left, right = self.form(arguments[0]), self.form(arguments[1])
-        return combine(operation, left, right) if left is not None and right is not None else None
+        return forms.combine(operation, left, right) if left is not None and right is not None else None
 
     def _returned(self, name: str, arguments: list[Node]) -> Form | None:
         """What a function of the file that is one `return` gives."""
         function = self.kernel.constants.function(name.split("<")[0].strip())
-        if function is None or len(function[0]) != len(arguments):
+        if function is None or len(function.parameters) != len(arguments) or self._depth > _MAX_CALLS:
             return None
-        known = {n: self.form(a) for n, a in zip(function[0], arguments, strict=True)}
-        return substituted(function[1], known)
+        known = {n: self.form(a) for n, a in zip(function.parameters, arguments, strict=True)}
+        inside = KernelTree(function.tree, function.function, constants_of(function.tree))
+        reader = FormReader(inside, self.block, known)
+        reader._depth = self._depth
+        return reader.form(function.value)
 
     def size(self, node: Node) -> Form | None:
         """`sizeof(float)`"""
         inside = self.tree.code_of(node).removeprefix("sizeof").strip().removeprefix("(").removesuffix(")")
-        known = element_bytes(self.tree.file, " ".join(inside.split()))
+        known = layouts_of(self.tree).bytes(" ".join(inside.split()))
         return forms.number(known) if known is not None else None
 
     def name(self, node: Node) -> Form | None:
@@ -208,11 +213,14 @@ class FormReader:
         return self._values[key]
 
     def _value_of(self, binding: Binding) -> Form | None:
+        if binding.name in self.passed and binding.kind in ("parameter", "object"):
+            return self.passed[binding.name]
         if binding.kind == "parameter" and self.set_once(binding):
             return forms.variable(Symbol(binding.name, "parameter"))
         if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
             return None
-        if _NARROW.search(self._declared_type(binding)):
+        declared = integer_type(self._declared_type(binding))
+        if declared is not None and declared.is_narrow:
             return None
         if binding.kind == "plain" and not self.set_once(binding):
             return None

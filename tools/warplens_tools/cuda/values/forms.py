@@ -6,10 +6,12 @@ a symbol of its own that remembers how it is made, so that a form can always be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
+
+from warplens_tools.cuda.syntax.expression import apply
 
 Kind = Literal["thread", "block", "block size", "grid size", "parameter", "loop", "derived"]
 
@@ -154,17 +156,37 @@ def subtract(a: Form, b: Form) -> Form | None:
     return _sum([*a.terms, *((symbols, -factor) for symbols, factor in b.terms)])
 
 
-def derive(operation: str, *operands: Form) -> Form | None:
+def derive(operation: str, left: Form, right: Form) -> Form | None:
     """An operation that is no sum or product: a number where it is constant, else a derived symbol."""
-    values = [operand.value for operand in operands]
-    known = [v for v in values if v is not None]
-    if len(known) == len(values):
-        result = _OPERATIONS[operation](known)
+    a, b = left.value, right.value
+    if a is not None and b is not None:
+        result = apply(operation, a, b)
         return number(result) if result is not None else None
-    if max(map(_depth, operands)) > _MAX_DEPTH:
+    if max(_depth(left), _depth(right)) > _MAX_DEPTH:
         return None
-    name = f"({f' {operation} '.join(map(describe, operands))})"
-    return variable(Symbol(name, "derived", operation, operands)) if len(name) < 2000 else None
+    name = f"({describe(left)} {operation} {describe(right)})"
+    return variable(Symbol(name, "derived", operation, (left, right))) if len(name) < 2000 else None
+
+
+_DERIVED = frozenset({"/", "%", "&", "|", "^", "<<", ">>", "min", "max"})
+
+
+def combine(operator: str, left: Form, right: Form) -> Form | None:
+    """left op right, as C computes it; None for an operator that gives no integer form."""
+    if operator == "+":
+        return add(left, right)
+    if operator == "-":
+        return subtract(left, right)
+    if operator == "*":
+        return multiply(left, right)
+    by = right.value
+    if operator == "<<" and by is not None and 0 <= by < 31:
+        return multiply(left, number(1 << by))
+    if operator in ("/", "%") and by == 0:
+        return None
+    if operator == "/" and by == 1:
+        return left
+    return derive(operator, left, right) if operator in _DERIVED else None
 
 
 def _depth(form: Form) -> int:
@@ -191,33 +213,4 @@ def _symbol_value(symbol: Symbol, values: Mapping[str, int]) -> int | None:
         return None
     operands = [operand.evaluate(values) for operand in symbol.operands]
     known = [v for v in operands if v is not None]
-    return _OPERATIONS[symbol.operation](known) if len(known) == len(operands) else None
-
-
-def _divide(v: list[int]) -> int | None:
-    """C's division, which truncates."""
-    if v[1] == 0:
-        return None
-    return abs(v[0]) // abs(v[1]) * (1 if (v[0] < 0) == (v[1] < 0) else -1)
-
-
-def _remainder(v: list[int]) -> int | None:
-    quotient = _divide(v)
-    return None if quotient is None else v[0] - quotient * v[1]
-
-
-def _shift(v: list[int], result: Callable[[int, int], int]) -> int | None:
-    return result(v[0], v[1]) if 0 <= v[1] < 32 else None
-
-
-_OPERATIONS: dict[str, Callable[[list[int]], int | None]] = {
-    "/": _divide,
-    "%": _remainder,
-    "&": lambda v: v[0] & v[1],
-    "|": lambda v: v[0] | v[1],
-    "^": lambda v: v[0] ^ v[1],
-    "<<": lambda v: _shift(v, lambda a, b: a << b),
-    ">>": lambda v: _shift(v, lambda a, b: a >> b),
-    "min": min,
-    "max": max,
-}
+    return apply(symbol.operation, *known) if len(known) == len(operands) else None

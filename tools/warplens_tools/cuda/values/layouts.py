@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.declarators import read_declarator
-from warplens_tools.cuda.syntax.expression import TYPE_BYTES
 from warplens_tools.cuda.syntax.tree import SourceTree
-from warplens_tools.cuda.values.constants import constants_of
+from warplens_tools.cuda.syntax.types import type_bytes, vector_element
 
 _POINTER_BYTES = 8
-#: `long` as device code has it on a 64-bit Linux host, where nearly all CUDA programs run; 4 on Windows.
-_LONG_BYTES = {"long": 8, "unsigned long": 8, "long int": 8}
 _MAX_DEPTH = 8
 _STRUCTS = """
 (struct_specifier body: (field_declaration_list)) @struct
@@ -49,104 +48,66 @@ class Record(msgspec.Struct, frozen=True):
         return next((m for m in self.members if m.name == name), None)
 
 
-def records(tree: SourceTree) -> dict[str, Record]:
-    """Layouts by name of the structs whose every member has a known size; others are left out."""
-    return tree.remembered("records", lambda: _records(tree))
+class Layouts:
+    """The layouts of one file. `extent` gives the value of an array member's extent that stands at an offset."""
 
+    def __init__(self, tree: SourceTree, extent: Callable[[str, int], int | None]) -> None:
+        self.tree, self.extent = tree, extent
+        self._nodes = {n: s for s in tree.captures(_STRUCTS).get("struct", []) if (n := _name(tree, s))}
+        self._known: dict[str, Record | None] = {}
 
-def _records(tree: SourceTree) -> dict[str, Record]:
-    nodes = {n: s for s in tree.captures(_STRUCTS).get("struct", []) if (n := _name(tree, s))}
-    reader = _Layouts(tree, nodes)
-    return {name: found for name in nodes if (found := reader.record(name)) is not None}
+    @functools.cached_property
+    def _aliases(self) -> dict[str, str]:
+        return _aliases(self.tree)
 
+    @functools.cached_property
+    def records(self) -> dict[str, Record]:
+        """Layouts by name of the structs whose every member has a known size; others are left out."""
+        return {name: found for name in self._nodes if (found := self._record(name)) is not None}
 
-def plain_type(tree: SourceTree, name: str) -> str:
-    """What a type of the file that is another name for one stands for (`using Pixel = uint8_t;`), else the name."""
-    known = tree.remembered("aliases", lambda: _aliases(tree))
-    for _ in range(_MAX_DEPTH):
-        name = known.get(name.rsplit("::", 1)[-1], name)
-    return name
+    def plain(self, name: str) -> str:
+        """What a type of the file that is another name for one stands for (`using Pixel = uint8_t;`), else the name."""
+        for _ in range(_MAX_DEPTH):
+            name = self._aliases.get(name.rsplit("::", 1)[-1], name)
+        return name
 
+    def record(self, name: str) -> Record | None:
+        """The struct of that name, with or without its namespaces."""
+        return self.records.get(name.rsplit("::", 1)[-1])
 
-def _aliases(tree: SourceTree) -> dict[str, str]:
-    """Aliases by name; one that is declared twice with different meanings, or is no plain name, is left out."""
-    found: dict[str, set[str]] = {}
-    for node in tree.captures(_ALIASES).get("alias", []):
-        kind = node.child_by_field_name("type")
-        name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
-        if kind is not None and name is not None:
-            written = " ".join(_QUALIFIER.sub(" ", tree.code_of(kind)).split())
-            found.setdefault(tree.code_of(name), set()).add(written)
-    return {
-        name: next(iter(kinds))
-        for name, kinds in found.items()
-        if name.isidentifier() and len(kinds) == 1 and not any(c in next(iter(kinds)) for c in "*&({<[")
-    }
+    def bytes(self, name: str) -> int | None:
+        """Bytes of a built-in or of a struct of the file; None for any other type."""
+        name = self.plain(name)
+        known = type_bytes(name)
+        record = self.record(name) if known is None else None
+        return record.size if record is not None else known
 
+    def member(self, name: str, path: str) -> Member | None:
+        """The member `a.b` of a struct or a vector type, its offset counted from the whole's start."""
+        offset, found = 0, None
+        for part in path.split("."):
+            record = self.record(name)
+            found = _vector_member(name, part) or (record.member(part) if record is not None else None)
+            if found is None:
+                return None
+            offset, name = offset + found.offset, found.type
+        return msgspec.structs.replace(found, offset=offset) if found is not None else None
 
-def element_bytes(tree: SourceTree, name: str) -> int | None:
-    """Bytes of a built-in or of a struct of the file; None for any other type."""
-    name = plain_type(tree, name)
-    known = TYPE_BYTES.get(name) or _LONG_BYTES.get(name)
-    if known is not None:
-        return known
-    record = records(tree).get(name.rsplit("::", 1)[-1])
-    return record.size if record is not None else None
+    def place(self, name: str, path: str) -> tuple[int, int] | None:
+        """Offset and size in bytes of `.a.b`, or of the whole for ""; None where there is no such member."""
+        if not path:
+            size = self.bytes(name)
+            return (0, size) if size is not None else None
+        found = self.member(name, path.removeprefix("."))
+        size = self.bytes(found.type) if found is not None else None
+        return (found.offset, size) if found is not None and size is not None else None
 
-
-def member_place(tree: SourceTree, name: str, member: str) -> tuple[int, int] | None:
-    """Offset and size of `.a.b` in a built-in vector or a struct; None where it has no such member."""
-    offset = 0
-    for part in member.split(".")[1:]:
-        vector = _vector_member(name, part)
-        record = records(tree).get(name.rsplit("::", 1)[-1])
-        found = vector or (record.member(part) if record is not None else None)
-        if found is None:
-            return None
-        offset, name = offset + found.offset, found.type
-    size = element_bytes(tree, name)
-    return (offset, size) if size is not None else None
-
-
-def member_at(tree: SourceTree, name: str, path: str) -> Member | None:
-    """The member `a.b` of a struct of the file; None where it has no such member."""
-    found: Member | None = None
-    for part in path.split("."):
-        record = records(tree).get(name.rsplit("::", 1)[-1])
-        found = record.member(part) if record is not None else None
-        if found is None:
-            return None
-        name = found.type
-    return found
-
-
-def _vector_member(name: str, part: str) -> Member | None:
-    scalar, count = name[:-1], name[-1:]
-    if name not in TYPE_BYTES or count not in "234" or part not in "xyzw"[: int(count)]:
-        return None
-    size = TYPE_BYTES[name] // int(count)
-    return Member(part, scalar, "xyzw".index(part) * size, size)
-
-
-def _name(tree: SourceTree, node: Node) -> str:
-    """The struct's name, or the one a `typedef struct {…} Name;` gives it."""
-    name = node.child_by_field_name("name")
-    if name is None and node.parent is not None and node.parent.type == "type_definition":
-        name = node.parent.child_by_field_name("declarator")
-    return tree.text_of(name) if name is not None else ""
-
-
-class _Layouts:
-    def __init__(self, tree: SourceTree, nodes: dict[str, Node]) -> None:
-        self.tree, self.nodes = tree, nodes
-        self.known: dict[str, Record | None] = {}
-
-    def record(self, name: str, depth: int = 0) -> Record | None:
-        if name not in self.known:
-            self.known[name] = None
-            node = self.nodes.get(name)
-            self.known[name] = self._read(name, node, depth) if node is not None else None
-        return self.known[name]
+    def _record(self, name: str, depth: int = 0) -> Record | None:
+        if name not in self._known:
+            self._known[name] = None
+            node = self._nodes.get(name)
+            self._known[name] = self._read(name, node, depth) if node is not None else None
+        return self._known[name]
 
     def _read(self, name: str, node: Node, depth: int) -> Record | None:
         body = node.child_by_field_name("body")
@@ -183,7 +144,7 @@ class _Layouts:
             size, aligned = self._scalar(base, read.pointers, depth)
             for extent in read.extents:
                 code = self.tree.code_of(extent) if extent is not None else ""
-                size *= constants_of(self.tree).value(code, node.start_byte) or 0
+                size *= self.extent(code, node.start_byte) or 0
             found.append((Member(self.tree.text_of(read.name), base, 0, size, read.pointers == 1), aligned))
         return found
 
@@ -191,9 +152,42 @@ class _Layouts:
         """Size and alignment of a member's type; (0, 1) where they are not known."""
         if pointers:
             return _POINTER_BYTES, _POINTER_BYTES
-        base = plain_type(self.tree, base)
-        size = TYPE_BYTES.get(base) or _LONG_BYTES.get(base)
+        base = self.plain(base)
+        size = type_bytes(base)
         if size is not None:
             return size, size // 3 if base.endswith("3") else min(size, 16)
-        record = self.record(base.rsplit("::", 1)[-1], depth + 1)
+        record = self._record(base.rsplit("::", 1)[-1], depth + 1)
         return (record.size, record.alignment) if record is not None else (0, 1)
+
+
+def _aliases(tree: SourceTree) -> dict[str, str]:
+    """Aliases by name; one that is declared twice with different meanings, or is no plain name, is left out."""
+    found: dict[str, set[str]] = {}
+    for node in tree.captures(_ALIASES).get("alias", []):
+        kind = node.child_by_field_name("type")
+        name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
+        if kind is not None and name is not None:
+            written = " ".join(_QUALIFIER.sub(" ", tree.code_of(kind)).split())
+            found.setdefault(tree.code_of(name), set()).add(written)
+    return {
+        name: next(iter(kinds))
+        for name, kinds in found.items()
+        if name.isidentifier() and len(kinds) == 1 and not any(c in next(iter(kinds)) for c in "*&({<[")
+    }
+
+
+def _vector_member(name: str, part: str) -> Member | None:
+    vector = vector_element(name)
+    if vector is None or part not in "xyzw"[: vector[1]]:
+        return None
+    scalar, count = vector
+    size = (type_bytes(name) or 0) // count
+    return Member(part, scalar, "xyzw".index(part) * size, size)
+
+
+def _name(tree: SourceTree, node: Node) -> str:
+    """The struct's name, or the one a `typedef struct {…} Name;` gives it."""
+    name = node.child_by_field_name("name")
+    if name is None and node.parent is not None and node.parent.type == "type_definition":
+        name = node.parent.child_by_field_name("declarator")
+    return tree.text_of(name) if name is not None else ""

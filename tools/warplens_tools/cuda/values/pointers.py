@@ -9,13 +9,13 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
-from warplens_tools.cuda.syntax.expression import TYPE_BYTES
+from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.arrays import file_array
 from warplens_tools.cuda.values.bindings import Binding
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
-from warplens_tools.cuda.values.layouts import member_at, plain_type
 
 Space = Literal["global", "shared", "local", "constant", "unknown"]
 
@@ -99,7 +99,7 @@ class PointerReader:
         return Pointer(array.name, array.space, self._plain(array.element_type), forms.ZERO, inner, array)
 
     def _plain(self, name: str) -> str:
-        return plain_type(self.tree.file, name)
+        return layouts_of(self.tree).plain(name)
 
     def _local(self, binding: Binding) -> Pointer | None:
         if binding.kind not in ("pointer", "plain") or not binding.value:
@@ -128,7 +128,7 @@ class PointerReader:
         binding = self.reader.kernel.constants.binding(root, node.start_byte)
         if parameter is None or binding is None or "->" in path or not self._is_parameter(binding):
             return None
-        found = member_at(self.tree.file, parameter.element_type, rest)
+        found = layouts_of(self.tree).member(parameter.element_type, rest)
         code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
         changed = rf"\b{root}\s*(?:\.\s*[\w.]+\s*)?(?:=(?!=)|[-+]=|\+\+|--)"
         if found is None or not found.pointer or re.search(changed, code):
@@ -219,7 +219,7 @@ class PointerReader:
         element = self._plain(" ".join(words[:-1]))
         if element == pointer.element_type and not pointer.inner:
             return pointer
-        offset = _rescaled(pointer.offset, TYPE_BYTES.get(pointer.element_type), TYPE_BYTES.get(element))
+        offset = _rescaled(pointer.offset, type_bytes(pointer.element_type), type_bytes(element))
         return msgspec.structs.replace(pointer, element_type=element, offset=offset, inner=())
 
 

@@ -6,7 +6,7 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.expression import TYPE_BYTES
+from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import PointerReader
 
@@ -121,10 +121,8 @@ class Bounds:
 
 
 def _values_of_type(name: str) -> int | None:
-    size = TYPE_BYTES.get(name)
-    if size is None or not re.search(r"char|bool|short|8_t|16_t", name) or name[-1:] in "234":
-        return None
-    return 2 if name == "bool" else 256**size
+    known = integer_type(name)
+    return known.values if known is not None and known.is_narrow else None
 
 
 def _least(*bounds: int | None) -> int | None:
