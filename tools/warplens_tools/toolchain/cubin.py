@@ -51,6 +51,8 @@ class Cubin(msgspec.Struct, frozen=True):
     #: By name; of two with one name the first.
     sections: dict[str, Section]
     symbols: tuple[Symbol, ...]
+    #: All sections, by number.
+    ordered: tuple[Section, ...] = ()
 
     def content(self, section: Section) -> bytes:
         """A section's bytes; empty for one that takes no space in the file."""
@@ -127,7 +129,9 @@ def _parse(data: bytes) -> Cubin:
     names = raw[names_index][4]
     ordered = [Section(_text(data, names + r[0]), r[1], r[4], r[5], r[6]) for r in raw]
     sections = {section.name: section for section in reversed(ordered)}
-    return Cubin(data=data, flags=flags, sections=sections, symbols=_symbols(data, ordered))
+    return Cubin(
+        data=data, flags=flags, sections=sections, symbols=_symbols(data, ordered), ordered=tuple(ordered)
+    )
 
 
 def _symbols(data: bytes, sections: list[Section]) -> tuple[Symbol, ...]:
