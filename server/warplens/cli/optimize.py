@@ -136,6 +136,7 @@ def proof_lines(result: OptimizeResult, proof: Proof) -> list[str]:
     outside = proof.verdict.outside
     lines = [*(outside.sentences() if outside is not None else ())]
     lines += [_timing_line(timing) for timing in proof.verdict.timings]
+    lines += proof.verdict.further.sentences() if proof.verdict.further is not None else ()
     share = result.baseline.share if result.baseline is not None else None
     if share is not None:
         lines.append(f"the kernel is {share:.0%} of the program's kernel time")

@@ -89,7 +89,9 @@ def _proof(result: OptimizeResult, proof: Proof) -> Iterator[str]:
         first, *more = proof.verdict.outside.sentences()
         yield f"**{first[0].upper()}{first[1:]}.**"
         yield "\n".join(f"- {flat(line)}" for line in more)
-    yield "\n".join(f"- {_timing(timing)}" for timing in proof.verdict.timings)
+    further = proof.verdict.further.sentences() if proof.verdict.further is not None else ()
+    lines = [*map(_timing, proof.verdict.timings), *map(flat, further)]
+    yield "\n".join(f"- {line}" for line in lines)
     if result.baseline is not None and result.baseline.share is not None:
         yield f"The kernel takes {result.baseline.share:.0%} of the program's kernel time."
     if proof.program is not None:

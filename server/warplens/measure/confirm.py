@@ -140,10 +140,7 @@ def _elsewhere(
         for launch in sorted({0, shape.visitable - 1} - {place.launch})
     ]
     if keeps_geometry(built):
-        counted = others_of(opened)
-        rest = [s for s in place.target.others if s not in counted]
-        places += [at_shape(place, other, timed=False) for other in rest]
-        places = [*(at_shape(place, s, timed=True) for s in counted), *places[: settings.other_launches]]
+        places = [*(at_shape(place, s, timed=True) for s in others_of(opened)), *places]
     for there in places:
         heards: list[VisitResult] = []
         Visits(there, settings, folder).judge([built.job], heards.append, cancel)

@@ -24,8 +24,10 @@ import psutil
 from warplens.measure.build.allowed import why_outside
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.own_geometry import with_own_geometry
+from warplens.measure.conditions import Watch
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
 from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.further import FurtherJudge, Plan
 from warplens.measure.kernel.gate import verdict_of
 from warplens.measure.kernel.shapes import judge_shapes, others_of
 from warplens.measure.kernel.target import KernelShare
@@ -34,7 +36,7 @@ from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.session import Baseline, PreparedWorkload, Session, open_workload
-from warplens.measure.verdict import Candidate, Verdict
+from warplens.measure.verdict import Candidate, State, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
 from warplens_tools.cuda.parse import parse
@@ -87,6 +89,7 @@ class Judge:
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-"))
         self._opened: PreparedWorkload | None = None
         self._outside: OutsideJudge | None = None
+        self._further: FurtherJudge | None = None
 
     def __enter__(self) -> Judge:
         return self
@@ -169,8 +172,18 @@ class Judge:
         built = self._build(opened, [candidate], refused.append, cancel)
         if not built:
             return Confirmation(refused[0])
+        (one,) = built
         with opened.session.card(f"confirming {opened.baseline.kernel}", progress, cancel) as watch:
-            return confirm(built[0], opened, watch, progress, cancel)
+            progress("comparing what else the edit changes", None)
+            odd, plans = self._beside(
+                opened, built, lambda heard: self._verdict(opened, one, heard, watch), cancel, all_shapes=True
+            )
+            if candidate.id in odd:
+                return Confirmation(self._plain(opened, one, *odd[candidate.id]))
+            confirmed = confirm(one, opened, watch, progress, cancel)
+            further = self._further_judge(opened).account(plans[candidate.id])
+            verdict = msgspec.structs.replace(confirmed.verdict, further=further)
+            return msgspec.structs.replace(confirmed, verdict=verdict)
 
     def _open(self, progress: Progress, cancel: CancelToken | None) -> PreparedWorkload:
         if self._opened is None:
@@ -250,6 +263,8 @@ class Judge:
                 tell(done)
             elif done.identical and not self.settings.measure_identical:
                 tell(_identical(done, opened.target.compiled))
+            elif (refused := self._further_judge(opened).refusal(done)) is not None:
+                tell(self._plain(opened, done, *refused))
             else:
                 built.append(done)
 
@@ -280,7 +295,10 @@ class Judge:
             for one in built:
                 done: Built | Verdict = one
                 if one.candidate.asks_program:
-                    done = opened.geometries.place(one, opened.builder.edited(one.candidate), cancel)
+                    target = opened.target
+                    shapes = (target.shape, *target.others)
+                    text = opened.builder.edited(one.candidate)
+                    done = opened.geometries.place(one, text, shapes, cancel)
                 if isinstance(done, Verdict):
                     tell(done)
                 else:
@@ -296,31 +314,77 @@ class Judge:
         cancel: CancelToken | None,
     ) -> None:
         by_id = {b.candidate.id: b for b in built}
+        first: dict[str, Verdict] = {}
         with opened.session.card(f"judging {opened.baseline.kernel}", progress, cancel) as watch:
 
             def verdict(heard: VisitResult) -> Verdict:
-                mine = by_id[heard.result.candidate]
-                return verdict_of(
-                    heard,
-                    gpu=opened.session.gpu,
-                    settings=self.settings,
-                    resources=mine.compiled.resources,
-                    baseline_resources=opened.target.compiled.resources,
-                    conditions=watch.now(),
-                    build_seconds=mine.seconds,
-                )
+                return self._verdict(opened, by_id[heard.result.candidate], heard, watch)
 
-            if not others_of(opened):
-                opened.visits.judge([b.job for b in built], lambda heard: tell(verdict(heard)), cancel)
-                return
-            first: dict[str, Verdict] = {}
-            opened.visits.judge(
-                [b.job for b in built],
-                lambda heard: first.update({heard.result.candidate: verdict(heard)}),
-                cancel,
-            )
-            for one in judge_shapes(opened, built, first, verdict, cancel).values():
-                tell(one)
+            def take(heard: VisitResult) -> None:
+                found = verdict(heard)
+                # others wait: those called faster for what else they change, all where every shape counts
+                if found.state == "faster" or others_of(opened):
+                    first[found.candidate] = found
+                else:
+                    tell(found)
+
+            opened.visits.judge([b.job for b in built], take, cancel)
+            if others_of(opened):
+                first = judge_shapes(opened, built, first, verdict, cancel)
+            waiting = [by_id[name] for name, one in first.items() if one.state == "faster"]
+            odd, _ = self._beside(opened, waiting, verdict, cancel, all_shapes=False)
+            for name, one in first.items():
+                tell(_with_state(one, *odd[name]) if name in odd else one)
+
+    def _beside(
+        self,
+        opened: PreparedWorkload,
+        built: Sequence[Built],
+        verdict: Callable[[VisitResult], Verdict],
+        cancel: CancelToken | None,
+        *,
+        all_shapes: bool,
+    ) -> tuple[dict[str, tuple[State, str]], dict[str, Plan]]:
+        """What speaks against candidates where else their edits reach, and what was looked at. The card is held."""
+        judge, odd, plans = self._further_judge(opened), dict[str, tuple[State, str]](), dict[str, Plan]()
+        for one in built:
+            plan = judge.plan(one, opened.builder.edited(one.candidate), cancel, all_shapes=all_shapes)
+            if isinstance(plan, Plan):
+                plans[one.candidate.id] = plan
+            else:
+                odd[one.candidate.id] = plan
+        return odd | judge.examine(plans, verdict, cancel), plans
+
+    def _verdict(self, opened: PreparedWorkload, built: Built, heard: VisitResult, watch: Watch) -> Verdict:
+        return verdict_of(
+            heard,
+            gpu=opened.session.gpu,
+            settings=self.settings,
+            resources=built.compiled.resources,
+            baseline_resources=opened.target.compiled.resources,
+            conditions=watch.now(),
+            build_seconds=built.seconds,
+        )
+
+    def _further_judge(self, opened: PreparedWorkload) -> FurtherJudge:
+        if self._further is None:
+            launched = opened.geometries.launched
+            self._further = FurtherJudge(opened, launched, self.settings, opened.session.folder)
+        return self._further
+
+    @staticmethod
+    def _plain(opened: PreparedWorkload, built: Built, state: State, reason: str) -> Verdict:
+        return Verdict(
+            built.candidate.id,
+            state,
+            reason,
+            resources=built.compiled.resources,
+            baseline_resources=opened.target.compiled.resources,
+        )
+
+
+def _with_state(verdict: Verdict, state: State, reason: str) -> Verdict:
+    return msgspec.structs.replace(verdict, state=state, reason=reason)
 
 
 def _identical(built: Built, baseline: CompiledKernel) -> Verdict:

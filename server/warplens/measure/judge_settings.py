@@ -61,14 +61,17 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     resamples: int = 400
     #: Fresh processes in which a winner is measured again.
     confirmations: int = 3
-    #: Other launches, of the same and of other shapes, at which a winner is compared too: each is a run of
-    #: the program.
-    other_launches: int = 4
     #: Time that comparing launches may take while a whole program runs with a winner in its kernels' places; the
     #: launches are drawn at random, and are all where they fit.
     accompany_seconds: float = 4.0
     #: Runs of the baseline on equal inputs at each of those launches, for its own spread.
     accompany_repeats: int = 3
+    #: Kernels and launch shapes, beside the judged one, at which a winner is compared where its edit changes them:
+    #: each is a run of the program. The proof names those beyond.
+    further_most: int = 12
+    #: Share of the program's kernel time from which such a one is timed too, and may not be slower: of less, half again
+    #: as much is the smallest gain.
+    further_share: float = 0.02
     #: Shapes at which candidates are measured where every one is asked for, the heaviest first.
     shapes_most: int = 8
     #: Runs of the whole program, each of the original and the rebuilt, for its gain and its exit.

@@ -20,6 +20,7 @@ from warplens.measure.program.whole import ProgramRun, require_success, run_prog
 from warplens.measure.timing import bootstrap
 from warplens.measure.verdict import Conditions
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
@@ -28,7 +29,9 @@ from warplens_tools.process.guard import die_with_parent
 from warplens_tools.run.build import Overlay, build_program, start_command
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.library import helper_kernels, probe_library
+from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain, tool_version
 
 
@@ -99,6 +102,15 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
     place: VisitSpec
     baseline: Baseline
     geometries: Geometries
+    #: All that the program launches.
+    surveyed: tuple[SurveyedShape, ...]
+    #: The edited file, parsed.
+    model: SourceModel
+
+    @property
+    def text(self) -> SourceText:
+        """The edited file as it is."""
+        return self.builder.text
 
 
 def open_workload(
@@ -154,6 +166,8 @@ def open_workload(
             folder=session.folder,
             settings=settings,
         ),
+        surveyed=surveyed,
+        model=model,
     )
 
 

@@ -112,6 +112,28 @@ class Outside(msgspec.Struct, frozen=True):
         return ("judged from outside the program, because host code was edited", *said)
 
 
+class Further(msgspec.Struct, frozen=True):
+    """What else an edit changes beside the judged kernel's heaviest launch shape, each in words."""
+
+    #: Kernels and shapes at which its results were compared, and of these those at which it was timed too.
+    compared: tuple[str, ...] = ()
+    timed: tuple[str, ...] = ()
+    #: Kernels that it changes and the program never launches.
+    not_run: tuple[str, ...] = ()
+    #: Kernels and shapes beyond the bound on further ones (`MeasureSettings.further_most`).
+    left_out: tuple[str, ...] = ()
+
+    def sentences(self) -> tuple[str, ...]:
+        """All of it in words, for people."""
+        parts = (
+            ("also compared", self.compared),
+            ("also timed, and not slower", self.timed),
+            ("changed but not run by this program", self.not_run),
+            ("not judged, beyond the bound", self.left_out),
+        )
+        return tuple(f"{name}: {'; '.join(what)}" for name, what in parts if what)
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What the judge says of one candidate."""
 
@@ -128,5 +150,7 @@ class Verdict(msgspec.Struct, frozen=True):
     error_ratio: float | None = None
     #: Set where host code was edited: nothing of such a program is trusted, only what is seen from outside.
     outside: Outside | None = None
+    #: What else the edit changes, and what of it was judged; None where nothing but the judged launch was looked at.
+    further: Further | None = None
     #: Seconds each step of the gate took, by name.
     cost: dict[str, float] = {}

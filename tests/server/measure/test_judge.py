@@ -252,7 +252,10 @@ def test_a_winner_is_confirmed_elsewhere_afresh_and_whole(card: Card) -> None:
     mine = Shape(card.shape.grid, card.shape.block, 0)
     other = Shape(card.other.grid, card.other.block, 0)
     last = card.shape.launches - 1
-    assert visited == [(mine, 0, False), (mine, last, False), (other, 1, False), *[(mine, 2, True)] * 2]
+    # its other shape, launches of the judged one, and the fresh processes
+    assert visited == [(other, 1, True), (mine, 0, False), (mine, last, False), *[(mine, 2, True)] * 2]
+    assert confirmed.verdict.further is not None
+    assert confirmed.verdict.further.sentences()[0].startswith("also compared: affine(float*, ")
 
 
 @pytest.mark.usefixtures("unbuilt")

@@ -35,6 +35,8 @@ class Changes(msgspec.Struct, frozen=True):
     entries: dict[str, str]
     #: Kernels that the edited unit has not any more.
     removed: tuple[str, ...]
+    #: All kernels of the edited unit, their names there.
+    kernels: dict[str, str]
     #: Variables that begin with another value.
     variables: tuple[str, ...]
 
@@ -57,6 +59,7 @@ def changes(before: bytes, after: bytes) -> Changes:
     return Changes(
         entries=entries,
         removed=tuple(sorted(name for name in old.entries if name not in now)),
+        kernels={name: new.names[name] for name in sorted(new.entries)},
         variables=tuple(
             sorted(n for n, (_, _, value) in old.variables().items() if n in known and known[n][2] != value)
         ),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from warplens.measure.build.candidates import Built
+from warplens.measure.kernel.survey import named
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import State, Verdict
@@ -54,7 +55,7 @@ def judge_shapes(
         ]
 
         def take(heard: VisitResult, shape: SurveyedShape = shape) -> None:
-            found[heard.result.candidate].append((_named(shape), verdict(heard)))
+            found[heard.result.candidate].append((named(shape), verdict(heard)))
 
         if alive:
             place = at_shape(opened.place, shape, timed=True)
@@ -80,8 +81,3 @@ def over_shapes(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
     words = "; ".join(f"{name}: {v.reason}" if name else v.reason for name, v in verdicts)
     mixed = "faster at one launch shape and slower at another: " if {"faster", "slower"} <= states else ""
     return msgspec.structs.replace(first, state=state, reason=mixed + words)
-
-
-def _named(shape: SurveyedShape) -> str:
-    grid, block = ("x".join(map(str, extent)) for extent in (shape.grid, shape.block))
-    return f"with grid {grid} and block {block}"

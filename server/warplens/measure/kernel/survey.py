@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
-from warplens_tools.run.probe.job import Job
+from warplens_tools.run.probe.job import Job, Shape
 from warplens_tools.run.probe.records import Failed, SurveyedShape, SurveyEnd
 from warplens_tools.run.probe.visit import Command, run_with_probe
 
@@ -47,3 +49,26 @@ def survey(
             remedy="give the arguments and files with which it does, as settings of the program",
         )
     raise InputError(f"the program, followed by the probe, ended with {run.completed.status}")
+
+
+def named(shape: SurveyedShape) -> str:
+    """A launch shape in words."""
+    grid, block = ("x".join(map(str, extent)) for extent in (shape.grid, shape.block))
+    return f"with grid {grid} and block {block}"
+
+
+def paired(
+    before: Sequence[SurveyedShape], after: Sequence[SurveyedShape]
+) -> list[tuple[SurveyedShape, Shape]] | None:
+    """Which geometry of a rebuilt program stands for which of the original's, both of one kernel; None if unclear.
+
+    They are as many, launched as often, and in the order of their threads: a wrong pair does not compute the same.
+    """
+
+    def threads(shape: SurveyedShape) -> tuple[int, ...]:
+        return math.prod(shape.grid) * math.prod(shape.block), shape.runs, shape.shared
+
+    old, new = sorted(before, key=threads), sorted(after, key=threads)
+    if [s.runs for s in old] != [s.runs for s in new] or not old:
+        return None
+    return [(a, Shape(b.grid, b.block, b.shared)) for a, b in zip(old, new, strict=True)]

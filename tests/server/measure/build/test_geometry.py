@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from tests.server.agent.snippets import GUARDED
 
 from warplens.measure.build.allowed import sizes_of
-from warplens.measure.build.geometry import only_shape
+from warplens.measure.build.geometry import NoGeometry, counterpart
 from warplens_tools.run.probe.job import Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
@@ -17,22 +18,38 @@ def surveyed(mangled: str, grid: int, block: int) -> SurveyedShape:
     return SurveyedShape(mangled, (grid, 1, 1), (block, 1, 1), 0, 1, 0, 1, 0, 1e3, (1e3,))
 
 
+NAME = "scale(float*, float, int)"
+WAS = (surveyed("_Z5scalePffi", 4, 256),)
+
+
 def test_the_one_geometry_of_the_kernel_is_taken() -> None:
     runs = (surveyed("_Z5scalePffi", 8, 128), surveyed("_Z5otherv", 1, 1))
-    assert only_shape(runs, "scale(float*, float, int)") == Shape((8, 1, 1), (128, 1, 1), 0)
+    assert counterpart(WAS, runs, NAME) == Shape((8, 1, 1), (128, 1, 1), 0)
 
 
 def test_of_several_geometries_none_is_guessed() -> None:
     runs = (surveyed("_Z5scalePffi", 8, 128), surveyed("_Z5scalePffi", 9, 128))
-    assert only_shape(runs, "scale(float*, float, int)") == (
+    assert counterpart(WAS, runs, NAME) == NoGeometry(
         "unproven",
         "the rebuilt program launches it in 2 geometries",
     )
 
 
+def test_several_that_are_launched_as_often_stand_for_each_other() -> None:
+    def runs(count: int, shape: SurveyedShape) -> SurveyedShape:
+        return msgspec.structs.replace(shape, launches=count)
+
+    was = (runs(3, surveyed("_Z5scalePffi", 8, 256)), runs(9, surveyed("_Z5scalePffi", 2, 256)))
+    now = (runs(9, surveyed("_Z5scalePffi", 4, 128)), runs(3, surveyed("_Z5scalePffi", 16, 128)))
+    assert counterpart(was, now, NAME) == Shape((16, 1, 1), (128, 1, 1), 0)
+    assert counterpart(was, (runs(3, now[0]), runs(9, now[1])), NAME) == NoGeometry(
+        "unproven", "the rebuilt program launches it in 2 geometries"
+    )
+
+
 def test_a_kernel_that_is_not_launched_any_more_is_said_so() -> None:
-    found = only_shape((surveyed("_Z5otherv", 1, 1),), "scale(float*, float, int)")
-    assert found == ("unproven", "the rebuilt program does not launch it")
+    found = counterpart(WAS, (surveyed("_Z5otherv", 1, 1),), NAME)
+    assert found == NoGeometry("unproven", "the rebuilt program does not launch it")
 
 
 def test_device_code_does_not_decide_geometry_but_block_variables_do() -> None:
