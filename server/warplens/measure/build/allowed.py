@@ -1,12 +1,13 @@
-"""What a candidate may change: device code, launch configuration and shared constants, no host code.
+"""What of a candidate is refused on sight, before anything is compiled; what passes here is not allowed yet.
 
-The rest of the text, with comments and white space aside, must be the baseline's own. Nothing a candidate
-brings then runs on the host, in the compiler's process or in the rebuilt program.
+What is allowed is decided on what the host compiler is given (`host_gate.py`). Here the text alone is looked at, for
+directives by which it would make the compiler read files, and for edits of host code that are plain to see.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import msgspec
 
@@ -22,10 +23,16 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[^\n]*(?:\\\n[^\n]*)*", re.MULTILIN
 _HARMLESS = {"if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error", "warning"}
 #: Directives that read files or change what others read.
 _READING = {"include_next", "import", "embed", "line", "pragma", "ident", "sccs", "assert"}
-_ASKING = re.compile(r"__has_(?:include_next|include|embed)|_Pragma")
+_ASKING = re.compile(r"\b__has_\w+|\b_Pragma\b")
+#: What is not the same where the candidate is judged and where it is shipped, or at another time.
+_ELSEWHERE = re.compile(
+    r"\b(?:__FILE__|__BASE_FILE__|__FILE_NAME__|__builtin_FILE|__builtin_FILE_NAME|source_location|__TIME__|__DATE__"
+    r"|__TIMESTAMP__|__COUNTER__|__INCLUDE_LEVEL__|__builtin_LINE|__GNUC\w*|__clang\w*|__NVCC__|__VERSION__"
+    r"|__(?:CUDACC|CUDA_API)_VER_\w+|CUDART_VERSION|CUDA_VERSION|__cplusplus|__EDG\w*|__CUDA_ARCH_LIST__)\b"
+)
 _ASSEMBLER = re.compile(r"\b(?:__)?asm(?:__)?\b|incbin")
 #: What a refusal for host code's sake says besides.
-_SETTING = "with the setting optimize.host-edits it would be judged from outside the program"
+HOST_EDITS = "with the setting optimize.host-edits it would be judged from outside the program"
 _DIMENSIONS = re.compile(r"\bdim3\s+\w+\s*(?:\([^;{}]*\)|\{[^;{}]*\}|=\s*[^;{}]*)\s*;")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -53,7 +60,7 @@ def why_not_allowed(before: SourceText, after: SourceText, kernel: str, path: st
     `kernel` is the qualified name of the kernel in question, `path` the file's.
     """
     never, host = why_outside(before, after, kernel, path)
-    return never or (f"{host} ({_SETTING})" if host else "")
+    return never or (f"{host} ({HOST_EDITS})" if host else "")
 
 
 def why_outside(before: SourceText, after: SourceText, kernel: str, path: str) -> tuple[str, str]:
@@ -211,18 +218,28 @@ def _reads_changed(before: str, after: str) -> str:
         pragma = word == "pragma" and not re.match(
             r"(?:GCC|clang|push_macro|pop_macro|include_alias)\b", rest
         )
-        if word in _READING and not pragma:
+        if (word in _READING and not pragma) or word.isdigit():
             return f"the edit adds #{word} {rest}, which may open any file".rstrip()
-    for asked in _ASKING.findall(after):
-        if asked not in before:
-            return f"the edit asks for files by {asked}"
+    old, new = _joined(before), _joined(after)
+    for pattern, what in (
+        (_ASKING, "asks for files by"),
+        (_ELSEWHERE, "asks where, when or by what it is built, by"),
+    ):
+        more = Counter(pattern.findall(new)) - Counter(pattern.findall(old))
+        if more:
+            return f"the edit {what} {next(iter(more))}"
     return ""
+
+
+def _joined(text: str) -> str:
+    """Lines as the preprocessor joins them, also by trigraphs, without comments."""
+    text = text.replace("??/", "\\").replace("??=", "#").replace("%:", "#")
+    return _stripped(re.sub(r"\\[ \t\f\v]*\r?\n", "", text))
 
 
 def _directives(text: str) -> list[tuple[str, str]]:
     """Preprocessor directives as the compiler sees them: lines joined, comments gone, digraphs replaced."""
-    joined = re.sub(r"\\[ \t]*\r?\n", "", text).replace("%:", "#").replace("??=", "#")
-    found = re.findall(r"^[ \t\f\v]*#[ \t]*(\w+)[ \t]*([^\n]*)", _stripped(joined), re.MULTILINE)
+    found = re.findall(r"^[ \t\f\v]*#[ \t]*(\w+)[ \t]*([^\n]*)", _joined(text), re.MULTILINE)
     return [(word, rest.strip()) for word, rest in found]
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.build.allowed import why_not_allowed
+from warplens.measure.build.allowed import HOST_EDITS, why_not_allowed
 from warplens.measure.build.fence import Fence
+from warplens.measure.build.host_gates import HostGates
+from warplens.measure.build.host_split import HostSplit
 from warplens.measure.build.linking import (
     Linked,
     asks_linking,
@@ -104,6 +106,15 @@ class Builder:
         self._lacking: InputError | MissingToolError | ToolFailedError | None = None
         self.fence = Fence(toolchain, self._flags, settings)
         self.text = self.read(workload)
+        split = HostSplit(
+            Path(workload.unit),
+            Path(workload.source),
+            toolchain=toolchain,
+            flags=flags_of(workload),
+            arch=arch,
+            timeout=settings.compile_seconds,
+        )
+        self._gates = HostGates(split, self.text.text, folder, self.fence)
 
     @staticmethod
     def read(workload: Workload) -> SourceText:
@@ -123,6 +134,7 @@ class Builder:
         """
         data = program.read_bytes() if program is not None else b""
         folder = self._folder / "baseline"
+        self._gates.open(cancel)
         try:
             unit = self._linked_baseline(data, folder, cancel) if carries_relocatable(data) else None
             unit = unit or self._compile(None, folder, die_with_parent, cancel)
@@ -234,7 +246,11 @@ class Builder:
                 return Verdict(candidate.id, "refused", refused)
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
-            unit = self._inside(Overlay(self.workload.source, text.text), folder, cancel)
+            with ThreadPoolExecutor(1) as aside:
+                host = aside.submit(self._gates.why_not, text.text, folder, cancel)
+                unit = self._inside(Overlay(self.workload.source, text.text), folder, cancel)
+            if why := host.result():
+                return Verdict(candidate.id, "refused", f"{why} ({HOST_EDITS})")
         except InputError as error:
             return Verdict(candidate.id, "refused", str(error))
         except (ToolFailedError, MissingToolError, TimeLimitError) as error:

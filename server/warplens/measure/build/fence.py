@@ -39,13 +39,21 @@ class Fence:
         self._tools = [path for tool in found for path in (tool.path, tool.root) if path]
         self._includes, self._limits = include_folders(flags.arguments), limits_of(settings)
         self._read: tuple[str, ...] | None = None
+        self._also: tuple[str, ...] = ()
         self._doubted = False
         self._lock = threading.Lock()
 
     def learn(self, baseline: BinaryEvidence, linked: Sequence[str] = ()) -> None:
         """From here on only what this compilation read may be read, what it is linked with, the toolkit, CUTLASS."""
         libraries = [folder for folder in self._includes if any((folder / n).is_dir() for n in _LIBRARIES)]
-        self._read = readable(self._tools, [*baseline.dependencies, *linked, *libraries])
+        self._read = readable(self._tools, [*baseline.dependencies, *linked, *libraries, *self._also])
+
+    def also(self, files: Sequence[str]) -> None:
+        """These may be read as well: what only the baseline's host code includes."""
+        with self._lock:
+            self._also = tuple(files)
+            if self._read is not None:
+                self._read = readable((), [*self._read, *files])
 
     def around(self, folder: Path) -> Callable[[Sequence[str | Path]], Sequence[str | Path]]:
         """What puts the fence around a command that may write in `folder`."""

@@ -1,0 +1,245 @@
+"""Whether a candidate's host side is the baseline's but for sizes; decided on what the host compiler is given."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from warplens.measure.build.host_tokens import Declaration, HostTokens, declarations
+from warplens.measure.build.kinds import kind_of, names_of
+from warplens.measure.build.sizes import Span, sizes_in, why_no_size
+
+_SYSTEM = ("/usr/", "/opt/", "/nix/store/", "/gnu/store/")
+_DIGITS = re.compile(r"\d+")
+#: Tokens of a declaration that a refusal shows.
+_SHOWN = 24
+
+
+class HostSide(msgspec.Struct, frozen=True):
+    """A unit's host side, taken apart."""
+
+    host: HostTokens
+    declarations: tuple[Declaration, ...]
+
+    def of_user(self, system: Sequence[str]) -> list[Declaration]:
+        """What is not declared in headers of the system, the toolkit or CUTLASS."""
+        found, line = [], 0
+        at, files = self.host.at, self.host.files
+        for one in self.declarations:
+            while line + 1 < len(at) and at[line + 1] <= one.start:
+                line += 1
+            if not files[line].startswith((*_SYSTEM, *system)):
+                found.append(one)
+        return found
+
+
+class _Host(msgspec.Struct, frozen=True):
+    """A host declaration with its sizes apart."""
+
+    declaration: Declaration
+    #: Its other tokens, each with its index in the declaration; "" in the place of sizes.
+    kept: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[str, ...], ...]
+
+
+def take_apart(host: HostTokens, like: HostSide | None = None) -> HostSide:
+    """The declarations of a host side; those that it begins with as `like` does are not parsed again."""
+    known: tuple[Declaration, ...] = ()
+    if like is not None:
+        same = _alike(host.tokens, like.host.tokens)
+        # the last one may go on otherwise
+        known = like.declarations[: max(bisect_left(like.declarations, same, key=lambda d: d.start) - 2, 0)]
+    if not known:
+        return HostSide(host, tuple(declarations(host.tokens)))
+    last = known[-1]
+    return HostSide(host, (*known[:-1], *declarations(host.tokens, last.start, last.scope)))
+
+
+def _alike(new: list[str], old: list[str]) -> int:
+    """How many tokens two sides begin with alike."""
+    low, high = 0, min(len(new), len(old))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if new[low:middle] == old[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class HostGate:
+    """Compares candidates with one baseline."""
+
+    def __init__(
+        self, baseline: HostSide, moved: Callable[[], HostSide | None], system: Sequence[str] = ()
+    ) -> None:
+        """`moved` gives the baseline one line further down, which tells line numbers from other numbers."""
+        self.side = baseline
+        self._moved, self._system = moved, system
+        self._numbered: set[int] | None = None
+        self._user = baseline.of_user(system)
+
+    def why_not(self, candidate: HostSide) -> str:
+        """Why the candidate's host side is another; "" if it is the baseline's but for sizes and what is inert."""
+        old, new = self._unlike(candidate)
+        known = [(one, kind_of(one)) for one in old]
+        given = [(one, kind_of(one)) for one in new]
+        changed = _changed(known, given)
+        user = [(one, kind_of(one)) for one in self._user]
+        everything = [*user, *given]
+        tainted = _tainted(changed, everything)
+        constants = {n for one, kind in everything if kind == "constant" for n in names_of(one, kind)}
+        before = [_apart(one, constants) for one, kind in known if kind == "host"]
+        after = [_apart(one, constants) for one, kind in given if kind == "host"]
+        return self._hosts_differ(before, after) or self._meaning_differs(tainted, constants, user, after)
+
+    def _unlike(self, candidate: HostSide) -> tuple[list[Declaration], list[Declaration]]:
+        """The declarations of both that are between what they begin and end with alike."""
+        old, new = self.side.declarations, candidate.declarations
+        most = min(len(old), len(new))
+        head = next((i for i in range(most) if not _same(old[i], new[i])), most)
+        most -= head
+        tail = next((i for i in range(most) if not _same(old[-1 - i], new[-1 - i])), most)
+        return list(old[head : len(old) - tail]), list(new[head : len(new) - tail])
+
+    def _hosts_differ(self, before: Sequence[_Host], after: Sequence[_Host]) -> str:
+        for one, other in zip(before, after, strict=False):
+            why = self._differ(one, other)
+            if why:
+                return why
+        if len(after) > len(before):
+            return f"the edit adds host code: {_shown(after[len(before)].declaration.tokens)}"
+        if len(before) > len(after):
+            return f"the edit removes host code: {_shown(before[len(after)].declaration.tokens)}"
+        return ""
+
+    def _differ(self, one: _Host, other: _Host) -> str:
+        same_place = one.declaration.scope == other.declaration.scope and len(one.kept) == len(other.kept)
+        if not same_place:
+            return _difference(one, other)
+        for (token, index), (given, _) in zip(one.kept, other.kept, strict=True):
+            if token != given and not self._is_line(one.declaration.start + index, token, given):
+                return _difference(one, other)
+        for size, given_size in zip(one.sizes, other.sizes, strict=True):
+            why = why_no_size(given_size, size) if size != given_size else ""
+            if why:
+                said = " ".join(given_size)
+                return f"the edit changes a launch configuration or a size to more than sizes: {said} ({why})"
+        return ""
+
+    def _is_line(self, place: int, token: str, given: str) -> bool:
+        """Whether a token says a line number, which an edit above it moves."""
+        if _DIGITS.sub("#", token) != _DIGITS.sub("#", given):
+            return False
+        if self._numbered is None:
+            self._numbered = set()
+            moved = self._moved()
+            tokens = moved.host.tokens if moved is not None else []
+            if len(tokens) == len(self.side.host.tokens):
+                pairs = enumerate(zip(tokens, self.side.host.tokens, strict=True))
+                self._numbered = {index for index, (new, old) in pairs if new != old}
+        return place in self._numbered
+
+    def _meaning_differs(
+        self,
+        tainted: dict[str, str],
+        constants: set[str],
+        user: Iterable[tuple[Declaration, str]],
+        after: Iterable[_Host],
+    ) -> str:
+        """A name in host code that the edit gives another meaning."""
+        if not tainted:
+            return ""
+        hosts = [
+            _apart(one, constants)
+            for one, kind in user
+            if kind == "host" and tainted.keys() & set(one.tokens)
+        ]
+        for host in (*hosts, *after):
+            words = [token for token, _ in host.kept]
+            for index, word in enumerate(words):
+                if word in tainted and (not index or words[index - 1] not in (".", "->")):
+                    return f"the edit changes {tainted[word]}, which host code uses"
+        return ""
+
+
+def _same(one: Declaration, other: Declaration) -> bool:
+    return one.tokens == other.tokens and one.scope == other.scope
+
+
+def _apart(one: Declaration, constants: set[str]) -> _Host:
+    kept: list[tuple[str, int]] = []
+    sizes: list[tuple[str, ...]] = []
+    at = 0
+    spans: list[Span] = sizes_in(one.tokens, constants)
+    for start, end in spans:
+        kept += [(one.tokens[index], index) for index in range(at, start)]
+        kept.append(("", start))
+        sizes.append(one.tokens[start:end])
+        at = end
+    kept += [(one.tokens[index], index) for index in range(at, len(one.tokens))]
+    return _Host(one, tuple(kept), tuple(sizes))
+
+
+def _changed(
+    old: Sequence[tuple[Declaration, str]], new: Sequence[tuple[Declaration, str]]
+) -> list[tuple[Declaration, str]]:
+    """The declarations without effect that one side has and the other has not."""
+    count = [Counter((one.scope, one.tokens) for one, _ in side) for side in (old, new)]
+    gone, added = count[0] - count[1], count[1] - count[0]
+    kept = [*((pair, gone) for pair in old), *((pair, added) for pair in new)]
+    return [(one, kind) for (one, kind), which in kept if kind != "host" and which[(one.scope, one.tokens)]]
+
+
+def _tainted(
+    changed: Sequence[tuple[Declaration, str]], everything: Sequence[tuple[Declaration, str]]
+) -> dict[str, str]:
+    """Names whose meaning the edit changes, each with the name that it does so by; kernels are judged, not these."""
+    names = {name: name for one, kind in changed if kind != "kernel" for name in names_of(one, kind)}
+    kernels = {name for one, kind in everything if kind == "kernel" for name in names_of(one, kind)}
+    kernels |= _launched(everything)
+    names = {name: by for name, by in names.items() if name not in kernels}
+    grown = True
+    while grown:
+        grown = False
+        for one, kind in everything:
+            if kind in ("host", "kernel", "pragma"):
+                continue
+            by = next((names[word] for word in one.tokens if word in names), "")
+            fresh = names_of(one, kind) - names.keys() - kernels if by else set()
+            names |= dict.fromkeys(fresh, by)
+            grown |= bool(fresh)
+    return names
+
+
+def _launched(everything: Sequence[tuple[Declaration, str]]) -> set[str]:
+    """Plain kernels, which the host compiler knows by prototypes: what is launched."""
+    found = set()
+    for one, kind in everything:
+        if kind != "host":
+            continue
+        words = one.tokens
+        for index in range(len(words) - 4):
+            if words[index : index + 5] == ("(", "void", ")", "0", ":"):
+                after = words[index + 5 : index + 13]
+                end = next((i for i, word in enumerate(after) if word in ("(", "<")), len(after))
+                found |= set(after[:end])
+    return found
+
+
+def _difference(one: _Host, other: _Host) -> str:
+    words, given = [t for t, _ in one.kept], [t for t, _ in other.kept]
+    at = next(
+        (i for i, (a, b) in enumerate(zip(words, given, strict=False)) if a != b), min(len(words), len(given))
+    )
+    start = max(at - 6, 0)
+    return f"the edit changes host code: {_shown(words[start:])} becomes {_shown(given[start:])}"
+
+
+def _shown(tokens: Sequence[str]) -> str:
+    said = " ".join(token or "…" for token in tokens[:_SHOWN])
+    return f"`{said}{' …' if len(tokens) > _SHOWN else ''}`"

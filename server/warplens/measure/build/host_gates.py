@@ -1,0 +1,54 @@
+"""The gates for one baseline's host side: as it is, and with the headers that candidates add."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from warplens.measure.build.fence import Fence
+from warplens.measure.build.host_gate import HostGate
+from warplens.measure.build.host_split import HostSplit
+from warplens.measure.build.includes import Added, added_includes, with_includes
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.guard import die_with_parent
+
+
+class HostGates:
+    """Each gate is made once, beside whatever else is going on. `folder` is the builder's."""
+
+    def __init__(self, split: HostSplit, text: str, folder: Path, fence: Fence) -> None:
+        self._split, self._text, self._folder, self._fence = split, text, folder, fence
+        self._openers, self._opening = ThreadPoolExecutor(1), threading.Lock()
+        self._gates: dict[Added, Future[HostGate]] = {}
+
+    def open(self, cancel: CancelToken | None) -> None:
+        """Begin with the baseline's own gate."""
+        self._with((), cancel)
+
+    def why_not(self, text: str, folder: Path, cancel: CancelToken | None) -> str:
+        """Why the host compiler is given more than other sizes by a candidate's text; "" if it is not.
+
+        Raises:
+            CompileError, ToolFailedError: the text, or the baseline's, cannot be split into host and device code.
+            TimeLimitError, CancelledError: as named.
+        """
+        # what the baseline reads is known once its gate is open
+        self._with((), cancel).result()
+        gate = self._with(added_includes(self._text, text), cancel).result()
+        return gate.why_not(self._split.split(text, folder, self._fence.around(folder), cancel, gate.side))
+
+    def _with(self, added: Added, cancel: CancelToken | None) -> Future[HostGate]:
+        with self._opening:
+            if added not in self._gates:
+                self._gates[added] = self._openers.submit(self._open, added, len(self._gates), cancel)
+            return self._gates[added]
+
+    def _open(self, added: Added, number: int, cancel: CancelToken | None) -> HostGate:
+        folder = self._folder / f"host-{number}"
+        if added:
+            text = with_includes(self._text, added)
+            return self._split.gate(text, folder, self._fence.around(folder), cancel)
+        gate = self._split.gate(self._text, folder, die_with_parent, cancel)
+        self._fence.also(self._split.dependencies(folder))
+        return gate

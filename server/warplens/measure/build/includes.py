@@ -1,0 +1,48 @@
+"""Headers that a candidate adds: its host side is compared with the baseline's that includes them too.
+
+What such a header holds is then the same on both sides, whatever macros a candidate defines before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(<[^<>\n]+>|\"[^\"\n]+\")[^\n]*$", re.MULTILINE)
+
+#: Headers added, each with the number of the baseline's own that stand before it.
+Added = tuple[tuple[int, str], ...]
+
+
+def added_includes(before: str, after: str) -> Added:
+    """The headers that an edit adds between the text's own; () where it removes or moves one of these."""
+    own, given = _includes(before), _includes(after)
+    added: list[tuple[int, str]] = []
+    passed = 0
+    for name in given:
+        if passed < len(own) and name == own[passed]:
+            passed += 1
+        else:
+            added.append((passed, name))
+    return tuple(added) if passed == len(own) else ()
+
+
+def with_includes(text: str, added: Added) -> str:
+    """The text with these headers behind its own."""
+    ends = [match.end() for match in _INCLUDE.finditer(_code(text))]
+    # from the last on, so that places stay true and those at one place stay in order
+    for passed, name in reversed(added):
+        at = ends[passed - 1] if passed else 0
+        line = f"\n#include {name}" if passed else f"#include {name}\n"
+        text = text[:at] + line + text[at:]
+    return text
+
+
+def _includes(text: str) -> Sequence[str]:
+    return [match[1] for match in _INCLUDE.finditer(_code(text))]
+
+
+def _code(text: str) -> str:
+    return without_comments(to_ascii(text), keep_strings=True)
