@@ -6,7 +6,6 @@ python docs/generate.py --check    exit 1 if a file is stale
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from pathlib import Path
@@ -14,8 +13,9 @@ from pathlib import Path
 import msgspec
 
 from warplens.agent.result import OptimizeResult
+from warplens.service.pages import markdown
+from warplens.service.pages import pages as check_pages
 from warplens.service.report import Report
-from warplens_tools.micro.registry import TOOLS
 from warplens_tools.rewrite.registry import REWRITES
 
 HERE = Path(__file__).parent
@@ -25,14 +25,14 @@ def pages() -> dict[Path, str]:
     """Every generated file with its content."""
     made: dict[Path, str] = {}
     rows = []
-    for tool in TOOLS:
-        made[HERE / "checks" / f"{tool.slug}.md"] = _page(f"{tool.code}: {tool.slug}", tool.title, tool.check)
-        tiers = ", ".join(tool.tiers)
-        rows.append(f"| [{tool.code}]({tool.slug}.md) | `{tool.slug}` | {tool.title} | {tiers} |")
+    for page in check_pages():
+        made[HERE / "checks" / f"{page.slug}.md"] = page.text
+        tiers = ", ".join(page.tiers)
+        rows.append(f"| [{page.code}]({page.slug}.md) | `{page.slug}` | {page.title} | {tiers} |")
     head = "# Checks\n\n| Code | Name | What it finds | Evidence |\n| --- | --- | --- | --- |\n"
     made[HERE / "checks" / "index.md"] = head + "\n".join(rows) + "\n"
     for rewrite in REWRITES:
-        made[HERE / "rewrites" / f"{rewrite.slug}.md"] = _page(rewrite.slug, rewrite.title, rewrite.apply)
+        made[HERE / "rewrites" / f"{rewrite.slug}.md"] = markdown(rewrite.slug, rewrite.title, rewrite.apply)
     made[HERE / "schema" / "report.json"] = schema(Report)
     made[HERE / "schema" / "optimize.json"] = schema(OptimizeResult)
     return made
@@ -41,13 +41,6 @@ def pages() -> dict[Path, str]:
 def schema(kind: type) -> str:
     """JSON schema of a wire type."""
     return json.dumps(msgspec.json.schema(kind), indent=1) + "\n"
-
-
-def _page(heading: str, title: str, function: object) -> str:
-    module = inspect.getmodule(function)
-    text = inspect.cleandoc((module and module.__doc__) or "")
-    _, _, body = text.partition("\n")
-    return f"# {heading}\n\n{title}.\n\n{body.strip()}\n"
 
 
 def main() -> int:

@@ -18,9 +18,8 @@ def main() -> None:
 
         serve()
         return
-    from warplens.cli.main import app, run
+    from warplens.cli.main import run
 
-    app.command("warplens.lsp.server:main", name="lsp", help="Run the language server on standard streams.")
     sys.exit(run(sys.argv[1:]))
 
 

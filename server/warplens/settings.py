@@ -145,6 +145,11 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
         tuple[Program, ...], Meta(description="How programs are built and run, first match wins.")
     ] = ()
 
+    @property
+    def database(self) -> Path | None:
+        """The compile_commands.json that counts; None where it is searched for."""
+        return Path(self.compile_commands) if self.compile_commands else None
+
 
 class Problem(msgspec.Struct, frozen=True):
     """Something in the settings that was left out: why, in which file ("" for the editor's) and 1-based line."""
@@ -197,7 +202,7 @@ def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, A
             good, wrong = _usable(key, value)
             usable |= {key: good} if good is not None else {}
             if wrong:
-                place = (str(file), _line_of(file, key)) if file is not None and key in table else ("", 1)
+                place = (str(file), line_of(file, key)) if file is not None and key in table else ("", 1)
                 problems.append(Problem(f"{place[0] or 'the settings'}: {wrong}", *place))
         settings = msgspec.convert(usable, Settings, strict=False)
     return Loaded(settings, str(base), str(file or ""), tuple(problems))
@@ -224,7 +229,7 @@ def _error(key: str, value: Any) -> str:
     return ""
 
 
-def _line_of(file: Path, key: str) -> int:
+def line_of(file: Path, key: str) -> int:
     """The line on which a settings file names a key, as itself or as a table."""
     found = re.search(
         rf"^[ \t]*(?:\[+[ \t\w.]*)?[\"']?{re.escape(key)}\b", file.read_text("utf-8"), re.MULTILINE

@@ -37,6 +37,8 @@ class Unknown(msgspec.Struct, frozen=True):
     what: str
     why: str
     remedy: str = ""
+    #: Whether it was asked for, by name or by a setting, and could not be done: a command then exits with 2.
+    failed: bool = False
 
 
 class SourceLine(msgspec.Struct, frozen=True, order=True):

@@ -36,6 +36,8 @@ class Fix(msgspec.Struct, frozen=True):
     #: Whether results may change beyond reordering (e.g. lower precision); says how, "" if they cannot.
     caveat: str = ""
     status: Literal["unproven", "faster", "same", "slower"] = "unproven"
+    #: Whether this run of Warplens wrote it into the file; the finding is of the text before.
+    applied: bool = False
 
 
 class RelatedSpan(msgspec.Struct, frozen=True):
@@ -85,7 +87,7 @@ class Bottleneck(msgspec.Struct, frozen=True):
     votes and said in `reason`; neither overrules the other in silence.
     """
 
-    bound: BottleneckClass
+    bound: BottleneckClass = msgspec.field(name="class")
     confidence: Confidence
     reason: str
     #: What the algorithm allows (operations and least bytes).

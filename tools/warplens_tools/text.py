@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import hashlib
 import itertools
 import re
 from collections.abc import Mapping
@@ -19,6 +20,12 @@ import msgspec
 from warplens_tools.errors import InputError
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
+#: What a file may begin with, and the encoding that it means.
+BYTE_ORDER_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
 
 
 class Span(msgspec.Struct, frozen=True, order=True):
@@ -54,12 +61,19 @@ class SourceText:
     `newline` is the file's own line ending ("\\n" or "\\r\\n"); a rewrite that adds lines uses it.
     Lines end at "\\n", "\\r\\n" or "\\r", as in the language server protocol.
     `defines` are the macros (name to body) of the command line that the text is compiled with.
+    `digest` is the SHA-256 of the bytes that it was decoded from, "" for a text that was not.
     """
 
     def __init__(
-        self, text: str, *, encoding: str = "utf-8", defines: Mapping[str, str] | None = None
+        self,
+        text: str,
+        *,
+        encoding: str = "utf-8",
+        defines: Mapping[str, str] | None = None,
+        digest: str = "",
     ) -> None:
         self.text = text
+        self.digest = digest
         self.encoding = encoding
         self.defines = dict(defines or {})
         self.newline = "\r\n" if "\r\n" in text else "\n"
@@ -81,21 +95,18 @@ class SourceText:
     @classmethod
     def decode(cls, data: bytes, *, name: str = "<text>") -> SourceText:
         """Decode a file's bytes; see `read`."""
-        for mark, encoding in (
-            (b"\xef\xbb\xbf", "utf-8-sig"),
-            (b"\xff\xfe", "utf-16-le"),
-            (b"\xfe\xff", "utf-16-be"),
-        ):
+        digest = hashlib.sha256(data).hexdigest()
+        for mark, encoding in BYTE_ORDER_MARKS:
             if data.startswith(mark):
                 text = data[len(mark) :].decode(encoding.removesuffix("-sig"), errors="replace")
-                return cls(text, encoding=encoding)
+                return cls(text, encoding=encoding, digest=digest)
         if b"\0" in data[:8192]:
             raise InputError(f"{name} is a binary file, not CUDA source")
-        return cls(data.decode("utf-8", errors="replace"))
+        return cls(data.decode("utf-8", errors="replace"), digest=digest)
 
     def compiled_with(self, defines: Mapping[str, str]) -> SourceText:
         """The same text under the macros of a command line."""
-        return SourceText(self.text, encoding=self.encoding, defines=defines)
+        return SourceText(self.text, encoding=self.encoding, defines=defines, digest=self.digest)
 
     @property
     def line_count(self) -> int:

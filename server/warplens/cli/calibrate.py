@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter, validators
-from rich.console import Console
 from rich.table import Table
 
 from warplens.cli.main import EXIT_CLEAN
+from warplens.cli.streams import console as terminal
+from warplens.cli.streams import write_json
 from warplens_tools.arch.ceilings import Calibration, repeatability, save_calibration
 from warplens_tools.collect.calibrate import calibrate as measure
 from warplens_tools.collect.calibrate import device_at, merged
@@ -42,9 +41,9 @@ def calibrate(
     calibration = merged(done)
     path = save_calibration(calibration)
     if format == "json":
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n")
+        write_json(calibration)
         return EXIT_CLEAN
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal()
     console.print(f"{calibration.gpu}, driver {calibration.driver}, {calibration.compiler}")
     console.print(_table(calibration, repeatability(done) if runs > 1 else {}))
     for reason in sorted({r for state in calibration.states for r in state.slowed}):

@@ -2,107 +2,165 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
-from rich.console import Console
 
-from warplens.cli.main import EXIT_CLEAN, EXIT_FINDINGS
-from warplens.cli.text import print_report
-from warplens.service.profile import check_measured
-from warplens.service.report import FileReport, Report
-from warplens.service.sanitize import with_faults
-from warplens.service.service import CheckOptions, Service
+from warplens.cli.interrupt import cancel_token
+from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED, EXIT_FINDINGS, print_error
+from warplens.cli.streams import say, write
+from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
 from warplens_tools.finding import SEVERITIES, Severity
-from warplens_tools.text import SourceText, TextEdit, unified_diff
+
+if TYPE_CHECKING:
+    from warplens.cli.checking import CheckRun
+    from warplens.service.report import FindingReport, Report
+
+Switch = Parameter(negative="")
+Format = Literal["text", "concise", "json", "sarif", "github"]
+FailOn = Severity | Literal["never"]
 
 
 def check(
     *paths: Path,
     tier: Tier | None = None,
-    arch: str | None = None,
-    format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
-    fail_on: Severity | Literal["never"] = "error",
-    fix: Annotated[bool, Parameter(negative="")] = False,
-    sanitize: Annotated[bool, Parameter(negative="")] = False,
+    arch: Annotated[list[str] | None, Parameter(negative="")] = None,
+    select: Annotated[list[str] | None, Parameter(negative="")] = None,
+    ignore: Annotated[list[str] | None, Parameter(negative="")] = None,
+    baseline: Path | None = None,
+    format: Annotated[Format, Parameter(name="--format")] = "text",
+    fail_on: FailOn = "error",
+    fix: Annotated[bool, Switch] = False,
+    fix_all: Annotated[bool, Switch] = False,
+    diff: Annotated[bool, Switch] = False,
+    sanitize: Annotated[bool, Switch] = False,
+    stdin_filename: Path = Path("stdin.cu"),
+    watch: Annotated[bool, Switch] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> int:
     """Show what bounds each kernel and what to do about it, on the line.
+
+    Exits with 0 when all that was asked for was looked at and is clean, 1 with findings at or above --fail-on,
+    2 where something asked for could not be done.
 
     Parameters
     ----------
     paths
-        Files, or folders that are searched for .cu and .cuh files.
+        Files, or folders that are searched for .cu and .cuh files (not what .gitignore leaves out); - reads
+        standard input. The current folder if left out.
     tier
         Highest tier of evidence to collect; binary where a compiler is found, else source. From timing on
         each file's program is built and run, which takes a GPU.
     arch
-        Architecture to judge against, such as sm_90; the GPU present, else the configured one.
+        Architecture to judge against, such as sm_90; the GPU present, else the configured one. May be repeated.
+    select
+        Report these codes or names only, such as WL108 or register-spills. May be repeated.
+    ignore
+        Leave these codes or names out, beside those of the settings. May be repeated.
+    baseline
+        An earlier answer of --format json: findings that it holds are neither shown nor counted.
     format
-        Text for people, or one JSON object.
+        Text for people, one line a finding, one JSON object, SARIF 2.1.0, or GitHub's annotations.
     fail_on
         Exit with 1 when a finding is of this severity or worse; never to exit with 0.
     fix
-        Apply the edits that answer the findings, and print them as a diff. They are unproven.
+        Write the edits that answer the findings, but none that changes results or answers a finding of low
+        confidence. They are unproven. The report is of the text before.
+    fix_all
+        Write those too.
+    diff
+        Print what --fix or --fix-all would change as a patch for `patch -p1`, and write nothing.
     sanitize
         Build and run each file's program under compute-sanitizer's memcheck, racecheck, initcheck and
         synccheck too, which takes a GPU. A fault counts as an error.
+    stdin_filename
+        The name that standard input goes by: where its settings and compile flags are looked up.
+    watch
+        Check again whenever a file changes, until interrupted.
+    quiet
+        Print nothing; the exit status answers.
     """
-    service = Service(Path.cwd())
-    report = check_measured(service, list(paths) or [Path()], CheckOptions(tier=tier, arch=arch))
-    if sanitize:
-        report = with_faults(service, report, progress=_say)
-    if fix:
-        apply_fixes(report)
-    if format == "json":
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
-    else:
-        print_report(Console(highlight=False, soft_wrap=True), report)
+    from warplens.cli.checking import CheckRun, Selection
+
+    if watch and (fix or fix_all or diff):
+        raise InputError("--watch only looks: leave out --fix, --fix-all and --diff")
+    run = CheckRun(
+        paths=tuple(paths) or (Path(),),
+        tier=tier,
+        archs=tuple(dict.fromkeys(arch or ())),
+        selection=Selection.of(select or (), ignore or (), baseline),
+        sanitize=sanitize,
+        stdin_name=stdin_filename,
+    )
+    if watch:
+        from warplens.cli.watching import watch_files
+
+        return watch_files(run.folders(), lambda: _once(run, format, fail_on, quiet=quiet))
+    if not (fix or fix_all or diff):
+        return _once(run, format, fail_on, quiet=quiet)
+    return _fixed(run, format, fail_on, everything=fix_all, only_show=diff, quiet=quiet)
+
+
+def _once(run: CheckRun, format: Format, fail_on: FailOn, *, quiet: bool) -> int:
+    from warplens.cli.formats import print_answer
+
+    answer = run.answer(progress=say, cancel=cancel_token())
+    if not quiet:
+        print_answer(answer, format)
+    return status_of(answer.report, fail_on, quiet=quiet)
+
+
+def _fixed(
+    run: CheckRun, format: Format, fail_on: FailOn, *, everything: bool, only_show: bool, quiet: bool
+) -> int:
+    from warplens.cli.formats import print_answer
+    from warplens.service.fixes import apply_fixes
+
+    if run.reads_stdin and not only_show:
+        raise InputError(
+            "standard input cannot be fixed", remedy="name the file, or take a patch with --diff"
+        )
+    answer = run.answer(progress=say, cancel=cancel_token()).with_texts()
+    fixed = apply_fixes(answer.report, "all" if everything else "sure", write=not only_show, stdin=run.stdin)
+    if only_show:
+        write(fixed.patch)
+        if fixed.patch and Path(fixed.root) != Path.cwd():
+            _note(f"the patch starts from {fixed.root}: patch -p1 -d {fixed.root}")
+        for unknown in fixed.report.unknown:
+            if unknown.failed:
+                print_error(InputError(f"{unknown.what}: {unknown.why}", remedy=unknown.remedy))
+    elif not quiet:
+        print_answer(answer.with_report(fixed.report), format)
+    return status_of(fixed.report, fail_on, quiet=quiet)
+
+
+def _note(sentence: str) -> None:
+    import sys
+
+    sys.stderr.write(f"warplens: {sentence}\n")
+
+
+def status_of(report: Report, fail_on: FailOn, *, quiet: bool = False) -> int:
+    """The exit status of a report: what could not be done counts more than what was found."""
+    failed = [unknown for unknown in report.unknown if unknown.failed]
+    if failed:
+        if quiet:
+            print_error(InputError(f"{failed[0].what}: {failed[0].why}", remedy=failed[0].remedy))
+        return EXIT_FAILED
     return EXIT_FINDINGS if reaches(report, fail_on) else EXIT_CLEAN
 
 
-def _say(message: str, _share: float | None = None) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"warplens: {message} …\n")
-
-
-def reaches(report: Report, fail_on: Severity | Literal["never"]) -> bool:
-    """Whether a finding is of severity `fail_on` or worse; compute-sanitizer's faults are errors."""
+def reaches(report: Report, fail_on: FailOn) -> bool:
+    """Whether a finding that was not fixed is of severity `fail_on` or worse; the sanitizer's faults are errors."""
     if fail_on == "never":
         return False
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     faulty = any(file.faults for file in report.files)
-    return faulty or any(f.severity in failing for file in report.files for f in file.findings)
+    return faulty or any(counts(f) and f.severity in failing for file in report.files for f in file.findings)
 
 
-def apply_fixes(report: Report) -> None:
-    """Write the first fix of every finding; fixes that overlap an earlier one wait for the next run."""
-    for file in report.files:
-        path = Path(file.path)
-        edits = first_fixes(file)
-        if not edits:
-            continue
-        before = SourceText.read(path)
-        after = before.apply(edits)
-        path.write_bytes(after.encode())
-        sys.stderr.write(unified_diff(before, after, path=file.path))
-
-
-def first_fixes(file: FileReport) -> list[TextEdit]:
-    """The edits of each finding's first fix, without those that overlap an edit already taken."""
-    taken: list[TextEdit] = []
-    for finding in file.findings:
-        edits = list(finding.fixes[0].edits) if finding.fixes else []
-        if edits and not any(_overlap(a, b) for a in edits for b in taken):
-            taken += edits
-    return taken
-
-
-def _overlap(a: TextEdit, b: TextEdit) -> bool:
-    first, second = sorted((a.span, b.span))
-    if first == second:
-        return True
-    return (first.end_line, first.end_column) > (second.line, second.column)
+def counts(finding: FindingReport) -> bool:
+    """Whether a finding still stands: none of its fixes was written just now."""
+    return not any(fix.applied for fix in finding.fixes)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
-from rich.console import Console
 from rich.text import Text
 
 from warplens.cli.main import EXIT_CLEAN, EXIT_FINDINGS
+from warplens.cli.streams import console as terminal
+from warplens.cli.streams import write_json
 from warplens.service.service import Service
 
 _MARKS = {
@@ -32,11 +31,9 @@ def doctor(*, format: Annotated[Literal["text", "json"], Parameter(name="--forma
     """
     checks = Service(Path.cwd()).doctor()
     if format == "json":
-        sys.stdout.buffer.write(
-            msgspec.json.format(msgspec.json.encode({"version": 1, "checks": checks}), indent=1) + b"\n"
-        )
+        write_json({"version": 1, "checks": checks})
     else:
-        console = Console(highlight=False, soft_wrap=True)
+        console = terminal()
         for check in checks:
             mark, colour = _MARKS[check.status]
             line = Text(f"{mark} ", style=colour)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime
 import os
-import sys
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import App, Parameter
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warplens.cli.streams import console as terminal
+from warplens.cli.streams import write_json
 from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates
 from warplens.store.runs import list_runs
@@ -98,10 +97,10 @@ def _factor(value: float | None) -> str:
 
 
 def _json(value: object) -> int:
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+    write_json(value)
     return 0
 
 
 def _text(value: Table | str) -> int:
-    Console(highlight=False, soft_wrap=True).print(value)
+    terminal().print(value)
     return 0

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TextIO, TypeVar
 
-import msgspec
 from cyclopts import App, Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from warplens.cli.main import EXIT_CLEAN
+from warplens.cli.streams import console as terminal
+from warplens.cli.streams import write_json
 from warplens_cutlass.corpus import corpora, find_corpus
 from warplens_cutlass.fetch import VERSION, setup_cutlass
 from warplens_cutlass.store.build import BuildReport
@@ -91,11 +92,9 @@ def status(
     """
     states = index_status(worst=_WORST)
     if format == "json":
-        sys.stdout.buffer.write(
-            msgspec.json.format(msgspec.json.encode({"corpora": states}), indent=1) + b"\n"
-        )
+        write_json({"corpora": states})
         return EXIT_CLEAN
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal()
     if not states:
         console.print("nothing is indexed: run `warplens setup cutlass` or `warplens index build PATH`")
     for state in states:
@@ -115,16 +114,25 @@ def cutlass(
     yes
         Agree to the download without being asked.
     """
+    if not fetch_cutlass(version, yes=yes):
+        sys.stderr.write("nothing was downloaded\n")
+    return EXIT_CLEAN
+
+
+def fetch_cutlass(version: str, *, yes: bool, why: str = "") -> bool:
+    """Download and index CUTLASS where the user agrees; whether that was done.
+
+    Raises:
+        InputError: nobody is there to ask.
+    """
     from warplens.cli.setup import consented
 
-    question = (
-        f"Warplens will download the nvidia-cutlass {version} wheel from PyPI (6 MB, BSD-3-Clause). Go on?"
-    )
-    if not consented(question, yes):
-        sys.stderr.write("nothing was downloaded\n")
-        return EXIT_CLEAN
-    _print_report(_with_progress(lambda progress: setup_cutlass(version=version, progress=progress)))
-    return EXIT_CLEAN
+    wheel = f"download the nvidia-cutlass {version} wheel from PyPI (6 MB, BSD-3-Clause) and index it"
+    if not consented(f"{why}Warplens will {wheel}. Go on?", yes):
+        return False
+    report = _with_progress(lambda progress: setup_cutlass(version=version, progress=progress))
+    _print_report(report, sys.stderr)
+    return True
 
 
 def _with_progress(action: Callable[[Report], T]) -> T:
@@ -139,9 +147,9 @@ def _with_progress(action: Callable[[Report], T]) -> T:
         return action(progress)
 
 
-def _print_report(report: BuildReport) -> None:
+def _print_report(report: BuildReport, to: TextIO | None = None) -> None:
     verb = "built" if report.rebuilt else "updated"
-    sys.stdout.write(
+    (to or sys.stdout).write(
         f"{verb} {report.corpus.name}{' ' + report.corpus.version if report.corpus.version else ''}: "
         f"{report.files_total} files, {report.symbols} symbols; read {report.files_read}, removed "
         f"{report.files_removed}, skipped {len(report.skipped)} in {report.seconds:.1f} s\n"

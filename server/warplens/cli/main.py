@@ -1,76 +1,124 @@
-"""The `warplens` command: mounts the sub-commands lazily and maps errors to sentences and exit statuses."""
+"""The `warplens` command: finds the sub-command and maps errors to sentences and exit statuses."""
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
 import sys
 from collections.abc import Sequence
-
-from cyclopts import App, CycloptsError
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 import warplens
-from warplens_tools.errors import CancelledError, WarplensError
+from warplens.cli.commands import ABOUT, COMMANDS, help_text
+from warplens.cli.interrupt import Interrupted, interrupts
+from warplens.cli.streams import STDIN, prepare, silence, write, write_failed
+from warplens_tools.errors import CancelledError, InputError, WarplensError
 
-#: Exit statuses of every command: 0 clean, 1 findings at or above `--fail-on`, 2 could not run.
+if TYPE_CHECKING:
+    from cyclopts import App
+
+#: Exit statuses of every command: 0 clean, 1 findings at or above `--fail-on`, 2 something could not be done.
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_FAILED = 0, 1, 2
-
-app = App(
-    name="warplens",
-    help="A performance lens for CUDA: findings on the line, and faster kernels with their proof.",
-    version=lambda: warplens.__version__,
-    help_format="plaintext",
-    result_action="return_value",
-)
-app.command("warplens.cli.check:check", name="check", help="Findings on the lines of files and folders.")
-app.command(
-    "warplens.cli.profile:profile",
-    name="profile",
-    help="Everything known of a file's kernels, reports imported.",
-)
-app.command(
-    "warplens.cli.optimize:optimize",
-    name="optimize",
-    help="Search for a faster version of a kernel, proven on this GPU.",
-)
-app.command("warplens.cli.history:app", name="history", help="Past runs, and what the rules were worth.")
-app.command("warplens.cli.search:search", name="search", help="Find a CUTLASS/CuTe symbol or example.")
-app.command("warplens.cli.index:app", name="index", help="Build and update the CUTLASS/CuTe index.")
-app.command(
-    "warplens.cli.calibrate:calibrate",
-    name="calibrate",
-    help="Measure this card's ceilings with ruler kernels.",
-)
-app.command("warplens.cli.doctor:doctor", name="doctor", help="What this machine has and what is missing.")
-app.command("warplens.cli.setup:app", name="setup", help="Bring what this machine lacks, with consent.")
+_SIGNALLED = 128
+_SIGINT = 2
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit status."""
-    level = os.environ.get("WARPLENS_LOG", "ERROR").upper()
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s")
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        status = app(list(arguments), exit_on_error=False, print_error=True, error_console=errors)
-    except CycloptsError:
-        return EXIT_FAILED
-    except (CancelledError, KeyboardInterrupt):
-        errors.print("warplens: cancelled")
-        return 128 + signal.SIGINT
-    except WarplensError as error:
-        print_error(errors, error)
-        return EXIT_FAILED
+        prepare()
+        with interrupts():
+            status = _dispatch(list(arguments))
+            sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (`head`, a closed pager) has what it wanted; keep the interpreter from saying so.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # the reader (`head`, a closed pager) has what it wanted
+        silence()
         return EXIT_CLEAN
+    except Interrupted as interrupted:
+        _say("warplens: cancelled")
+        return _SIGNALLED + interrupted.number
+    except (CancelledError, KeyboardInterrupt):
+        _say("warplens: cancelled")
+        return _SIGNALLED + _SIGINT
+    except WarplensError as error:
+        print_error(error)
+        return EXIT_FAILED
+    except OSError as error:
+        sentence = write_failed(error)
+        if not sentence:
+            raise
+        silence()
+        _say(f"warplens: {sentence}")
+        return EXIT_FAILED
+    return status
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments in (["--help"], ["-h"]):
+        write(help_text().encode())
+        return EXIT_CLEAN
+    if arguments == ["--version"]:
+        write(f"{warplens.__version__}\n".encode())
+        return EXIT_CLEAN
+    level = os.environ.get("WARPLENS_LOG", "").upper()
+    if level:
+        import logging
+
+        logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s")
+    return _run_app(arguments)
+
+
+def _run_app(arguments: list[str]) -> int:
+    from cyclopts import CycloptsError
+
+    name = arguments[0]
+    if not name.startswith("-") and name not in {known for known, _, _ in COMMANDS}:
+        raise InputError(f"there is no command {name}", remedy=_nearest(name))
+    # the parser takes a lone hyphen for an option
+    words = [STDIN if word == "-" else word for word in arguments]
+    try:
+        status = build_app([name])(words, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        # in one line of its own, not in a box that cuts it at its width
+        sentence = " ".join(str(error).split()).rstrip(".")
+        raise InputError(sentence, remedy=f"see `warplens {name} --help`") from error
     return status if isinstance(status, int) else EXIT_CLEAN
 
 
-def print_error(console: Console, error: WarplensError) -> None:
+def build_app(names: Sequence[str]) -> App:
+    """The parser of these commands; each is imported when it is called."""
+    from cyclopts import App
+
+    app = App(
+        name="warplens",
+        help=ABOUT,
+        version=lambda: warplens.__version__,
+        help_format="plaintext",
+        result_action="return_value",
+    )
+    for name, place, about in COMMANDS:
+        if name in names:
+            app.command(place, name=name, help=about)
+    return app
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [known for known, _, _ in COMMANDS], n=1)
+    return f"did you mean `warplens {near[0]}`?" if near else "see `warplens --help`"
+
+
+def print_error(error: WarplensError) -> None:
     """One sentence, and what to do about it."""
-    console.print(f"warplens: {error}", markup=False)
+    _say(f"warplens: {error}")
     if error.remedy:
-        console.print(f"  → {error.remedy}", markup=False)
+        _say(f"  → {error.remedy}")
+
+
+def _say(line: str) -> None:
+    """A line on stderr, whole; where that is gone too (the terminal ended), nobody is there to read it."""
+    try:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return

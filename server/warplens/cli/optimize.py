@@ -6,18 +6,19 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from warplens.agent.result import OptimizeResult, Proof
+from warplens.cli.interrupt import cancel_token
+from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
+from warplens.cli.streams import console, say, write_json
 from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.service import Service
-from warplens_tools.process.cancel import Progress, no_progress
 
 Switch = Parameter(negative="")
 
@@ -40,7 +41,8 @@ def optimize(
 ) -> int:
     """Search for a faster version of a kernel, and prove it right and faster on this machine's GPU.
 
-    The program that the file belongs to is built and run. Exits with 0 also when nothing faster was found.
+    The program that the file belongs to is built and run. Exits with 0 also when nothing faster was found, with 2
+    where nothing could be measured.
 
     Parameters
     ----------
@@ -84,51 +86,50 @@ def optimize(
         resume=resume,
         control=control,
     )
-    service, progress = Service(Path.cwd()), _progress()
+    service, cancel = Service(Path.cwd()), cancel_token()
     if edited is not None:
-        result = prove_edited(service, file, edited, options, progress=progress)
+        result = prove_edited(service, file, edited, options, progress=say, cancel=cancel)
     else:
-        result = optimize_path(service, file, options, progress=progress)
+        result = optimize_path(service, file, options, progress=say, cancel=cancel)
     if format == "json":
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
-        sys.stdout.buffer.flush()
+        write_json(result)
     else:
-        print_result(Console(highlight=False, soft_wrap=True), result)
+        print_result(console(), result)
     if apply and result.proof is not None:
         apply_result(result)
-        Console(stderr=True, highlight=False).print(f"written to {result.path}", markup=False)
-    return 0
+        sys.stderr.write(f"warplens: written to {result.path}\n")
+    return EXIT_FAILED if result.outcome == "unproven" else EXIT_CLEAN
 
 
-def print_result(console: Console, result: OptimizeResult) -> None:
+def print_result(terminal: Console, result: OptimizeResult) -> None:
     """The diff and its proof, or the offers, and the table of what was tried."""
-    console.print(Text(result.reason, style="bold"))
+    terminal.print(Text(result.reason, style="bold"))
     if result.remedy:
-        console.print(Text(f"  → {result.remedy}"))
+        terminal.print(Text(f"  → {result.remedy}"))
     if result.diff:
-        console.print(Text(result.diff))
+        terminal.print(Text(result.diff))
     if result.proof is not None:
         for line in proof_lines(result, result.proof):
-            console.print(Text(line))
+            terminal.print(Text(line))
     for offer in result.offers:
         gain = f"; if it works, about {offer.gain:.2f}x" if offer.promises else ""
-        console.print(Text(f"unproven: {offer.title} ({offer.kernel}{gain})"))
-        console.print(Text(offer.diff, style="dim"))
+        terminal.print(Text(f"unproven: {offer.title} ({offer.kernel}{gain})"))
+        terminal.print(Text(offer.diff, style="dim"))
     if result.tried:
-        console.print(_tried_table(result))
+        terminal.print(_tried_table(result))
     if result.spent is not None:
         spent = result.spent
         resumed = f", {spent.resumed} of them from an earlier run" if spent.resumed else ""
-        console.print(
+        terminal.print(
             Text(
                 f"{spent.candidates} candidates{resumed} in {spent.seconds:.1f} s; stopped by {spent.stopped}"
             )
         )
     if result.control is not None:
         best = _factor(result.control.speedup) if result.control.speedup is not None else "nothing faster"
-        console.print(Text(f"control by chance, {result.control.tried} candidates: {best}"))
+        terminal.print(Text(f"random-search baseline, {result.control.tried} candidates: {best}"))
     for unknown in result.unknown:
-        console.print(Text(f"not known: {unknown.what}: {unknown.why}"))
+        terminal.print(Text(f"not known: {unknown.what}: {unknown.why}"))
 
 
 def proof_lines(result: OptimizeResult, proof: Proof) -> list[str]:
@@ -190,16 +191,3 @@ def _tried_table(result: OptimizeResult) -> Table:
         verdict = row.state.replace("_", " ") + (f": {row.reason}" if row.reason and not speedup else "")
         table.add_row(row.id, Text(row.title), row.parent, Text(verdict), speedup)
     return table
-
-
-def _progress() -> Progress:
-    """Lines on stderr where a person watches."""
-    if not sys.stderr.isatty():
-        return no_progress
-    console = Console(stderr=True, highlight=False)
-
-    def show(message: str, share: float | None = None) -> None:
-        done = f"{share:4.0%} " if share is not None else ""
-        console.print(f"{done}{message}", style="dim", markup=False)
-
-    return show

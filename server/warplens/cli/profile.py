@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
-from rich.console import Console
 
-from warplens.cli.main import EXIT_CLEAN
+from warplens.cli.interrupt import cancel_token
+from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.profile_text import print_profile
+from warplens.cli.streams import console as terminal
+from warplens.cli.streams import say, write_json
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
 from warplens.service.service import Service
@@ -25,7 +26,7 @@ def profile(
     kernel: str = "",
     import_: Annotated[tuple[Path, ...], Parameter(name="--import", negative="")] = (),
     arch: str | None = None,
-    tier: Literal["timing", "counters", "timeline"] = "timeline",
+    tier: Literal["timing", "counters", "timeline"] | None = None,
     svg: Path | None = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
@@ -42,29 +43,26 @@ def profile(
     arch
         Architecture to judge against, such as sm_90.
     tier
-        Highest tier to collect by running the program: durations alone, counters too, or a timeline as well.
+        Highest tier to collect by running the program: durations alone, counters too, or a timeline as well
+        (all that can be had, if left out).
     svg
         Folder to write each kernel's roofline into, as SVG.
     format
         Text for people, or one JSON object.
     """
-    errors = Console(stderr=True, highlight=False)
-    options = ProfileOptions(kernel=kernel, reports=import_, arch=arch, tier=tier)
-
-    def said(message: str, _share: float | None = None) -> None:
-        if errors.is_terminal:
-            errors.print(f"warplens: {message} …", markup=False, style="dim")
-
-    report = profile_file(Service(Path.cwd()), file, options, progress=said)
+    options = ProfileOptions(
+        kernel=kernel, reports=import_, arch=arch, tier=tier or "timeline", named=tier is not None
+    )
+    report = profile_file(Service(Path.cwd()), file, options, progress=say, cancel=cancel_token())
     if svg is not None:
         write_drawings(report, svg)
     if format == "json":
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+        write_json(report)
     else:
         # A pipe or a file has no width of its own; tables are not to be cut there.
         width = None if sys.stdout.isatty() else 160
-        print_profile(Console(highlight=False, soft_wrap=True, width=width), report)
-    return EXIT_CLEAN
+        print_profile(terminal(width=width), report)
+    return EXIT_FAILED if any(u.failed for u in report.unknown) else EXIT_CLEAN
 
 
 def write_drawings(report: Report, folder: Path) -> None:

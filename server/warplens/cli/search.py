@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
 from warplens.cli.main import EXIT_CLEAN
+from warplens.cli.streams import STDIN, write_json
+from warplens.cli.streams import console as terminal
+from warplens_cutlass.corpus import corpora
 from warplens_cutlass.engine import SearchOptions
 from warplens_cutlass.engine import search as search_corpora
+from warplens_cutlass.extract.architecture import architectures
+from warplens_cutlass.fetch import VERSION
 from warplens_cutlass.model import Answer, Kind
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
@@ -30,6 +35,7 @@ def search(
     like: str = "",
     limit: int = 10,
     corpus: Annotated[list[str] | None, Parameter(negative="")] = None,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
     """Find a CUTLASS/CuTe definition or example.
@@ -50,9 +56,14 @@ def search(
         The most results to show.
     corpus
         Search these corpora only; may be repeated.
+    yes
+        Where nothing is indexed yet, download the CUTLASS headers and examples and index them, unasked.
     format
         Text for people, or one JSON object.
     """
+    _require_known(arch, corpus or ())
+    if not corpora() and (query or like):
+        _offer_index(yes=yes)
     options = SearchOptions(
         arch=arch, kinds=tuple(kind or ()), type=type, limit=max(limit, 1), corpora=tuple(corpus or ())
     )
@@ -60,10 +71,40 @@ def search(
         " ".join(query), like=read_code(like) if like else "", options=options, progress=_say
     )
     if format == "json":
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n")
+        write_json(answer)
     else:
-        print_answer(Console(highlight=False, soft_wrap=True), answer)
+        print_answer(terminal(), answer)
     return EXIT_CLEAN
+
+
+def _require_known(arch: str, names: Sequence[str]) -> None:
+    """Refuse what would silently find nothing.
+
+    Raises:
+        InputError: no such architecture, or no corpus of that name.
+    """
+    if arch and not architectures(arch) and not architectures(arch.replace("sm", "sm_").replace("__", "_")):
+        raise InputError(f"{arch} is no architecture", remedy="write it as sm_90, or as hopper")
+    known = [c.name for c in corpora()]
+    for name in names:
+        if known and name not in known:
+            raise InputError(f"there is no corpus {name}", remedy=f"there are: {', '.join(known)}")
+
+
+def _offer_index(*, yes: bool) -> None:
+    """Bring CUTLASS and index it, where the user agrees.
+
+    Raises:
+        InputError: the user does not, or nobody is there to ask.
+    """
+    from warplens.cli.index import fetch_cutlass
+
+    asked = yes or sys.stdin.isatty()
+    if not asked or not fetch_cutlass(VERSION, yes=yes, why="Nothing is indexed yet. "):
+        remedy = "add --yes to download and index CUTLASS (as `warplens setup cutlass` does), "
+        raise InputError(
+            "nothing is indexed yet", remedy=remedy + "or index a folder: warplens index build PATH"
+        )
 
 
 def read_code(like: str) -> str:
@@ -72,8 +113,8 @@ def read_code(like: str) -> str:
     Raises:
         InputError: the file cannot be read, or has no such lines.
     """
-    if like == "-":
-        return sys.stdin.read()
+    if like in ("-", STDIN):
+        return SourceText.decode(sys.stdin.buffer.read(), name="standard input").text
     match = _LIKE.match(like)
     whole = Path(like).exists() or match is None or match["start"] is None
     text = SourceText.read(Path(like if whole or match is None else match["file"]))

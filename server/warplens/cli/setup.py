@@ -34,7 +34,9 @@ def consented(question: str, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(f"{question} Nobody is here to ask.", remedy="add --yes to agree")
+        raise InputError(
+            f"{question} stdin is not a terminal, so nobody can be asked.", remedy="add --yes to agree"
+        )
     Console(stderr=True).print(f"{question} [y/N] ", end="", markup=False)
     return input().strip().lower() in ("y", "yes")
 

@@ -2,37 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from warplens.service.fixes import needs_consent
 from warplens.service.report import FileReport, FindingReport, KernelReport, Report
 from warplens_tools.collect.sanitizer import Fault
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import LaunchTiming, Observation
+from warplens_tools.finding import Fix
 from warplens_tools.text import SourceText
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "information": "cyan", "hint": "dim"}
 
 
-def print_report(console: Console, report: Report) -> None:
-    """Kernels, findings with their evidence, then what could not be known."""
+def print_report(
+    console: Console, report: Report, *, old: int = 0, texts: Mapping[str, SourceText] | None = None
+) -> None:
+    """Kernels, findings with their evidence, then what could not be known; `old` findings a baseline held.
+
+    `texts` are the files as the report is of them, where they are not as they were.
+    """
+    several = len({file.arch for file in report.files}) > 1
     for file in report.files:
-        _print_file(console, file)
+        _print_file(console, file, (texts or {}).get(file.path) or _source(file.path), several=several)
     if report.unknown:
         console.print(Text("Not known", style="bold"))
         for unknown in report.unknown:
             remedy = f" → {unknown.remedy}" if unknown.remedy else ""
-            console.print(Text(f"  {unknown.what}: {unknown.why}{remedy}"))
-    count = sum(len(file.findings) for file in report.files)
-    kernels = sum(len(file.kernels) for file in report.files)
-    console.print(Text(f"{_count(count, 'finding')} in {_count(kernels, 'kernel')}", style="bold"))
+            failed = "failed: " if unknown.failed else ""
+            console.print(Text(f"  {failed}{unknown.what}: {unknown.why}{remedy}"))
+    for line in summary_lines(report, old):
+        console.print(Text(line, style="bold"))
 
 
-def _print_file(console: Console, file: FileReport) -> None:
-    console.print(Text(file.path, style="bold underline"))
-    text = _source(file.path)
+def summary_lines(report: Report, old: int = 0) -> list[str]:
+    """What was looked at and found, what was fixed, and what was left out."""
+    findings = [f for file in report.files for f in file.findings]
+    kernels = {(file.path, k.qualified_name) for file in report.files for k in file.kernels}
+    lines = [f"{_count(len(findings), 'finding')} in {_count(len(kernels), 'kernel')}"]
+    if old:
+        lines[0] += f", and {old} of the baseline that are not shown"
+    fixed = sum(any(fix.applied for fix in f.fixes) for f in findings)
+    if fixed:
+        lines.append(f"{_count(fixed, 'finding')} fixed (unproven); the lines above are of the text before")
+    lines += [f"skipped by {why}: {_some(names)}" for why, names in _skipped(report).items()]
+    return lines
+
+
+def _skipped(report: Report) -> dict[str, list[str]]:
+    by_reason: dict[str, list[str]] = {}
+    for skipped in report.skipped:
+        by_reason.setdefault(skipped.why, []).append(skipped.path)
+    return by_reason
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _print_file(console: Console, file: FileReport, text: SourceText | None, *, several: bool) -> None:
+    title = Text(file.path, style="bold underline")
+    console.print(title.append(f" on {file.arch}", style="not underline") if several else title)
     for finding in file.findings:
         if not finding.kernel:
             _print_finding(console, finding, text)
@@ -131,7 +166,16 @@ def _print_finding(console: Console, finding: FindingReport, text: SourceText | 
     if finding.guidance:
         console.print(Text(f"      do        {finding.guidance}"))
     for fix in finding.fixes:
-        console.print(Text(f"      fix       {fix.title} ({fix.status})"))
+        console.print(Text(f"      fix       {fix_line(finding, fix)}"))
+    console.print(Text(f"      more      warplens explain {finding.code} · {finding.url}", style="dim"))
+
+
+def fix_line(finding: FindingReport, fix: Fix) -> str:
+    """ "Pad the rows of tile (applied, unproven); results may change: ..."."""
+    consent = needs_consent(finding, fix)
+    state = f"applied, {fix.status}" if fix.applied else fix.status
+    asks = " (--fix-all takes it)" if consent and not fix.applied else ""
+    return f"{fix.title} ({state})" + (f"; {consent}{asks}" if consent else "")
 
 
 def observation_line(seen: Observation) -> str:

@@ -12,9 +12,9 @@ from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.documents import ContentChange
-from warplens.service.report import FindingReport, FixReport
+from warplens.service.report import FindingReport
 from warplens.settings import Problem
-from warplens_tools.finding import Severity
+from warplens_tools.finding import Fix, Severity
 from warplens_tools.text import SourceText, Span, TextEdit
 
 #: Where a finding's page is read.
@@ -167,7 +167,7 @@ def wire_edit(edit: types.TextEdit) -> protocol.WireEdit:
     )
 
 
-def fix_title(fix: FixReport) -> str:
+def fix_title(fix: Fix) -> str:
     """A fix's title with its status, and how results may change."""
     caveat = f"; {fix.caveat}" if fix.caveat else ""
     return f"{fix.title} ({fix.status}{caveat})"

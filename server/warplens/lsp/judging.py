@@ -8,8 +8,8 @@ from typing import Protocol
 import msgspec
 
 from warplens.lsp.proposals import Offer
-from warplens.service.report import FixReport
 from warplens.service.service import Service
+from warplens_tools.finding import Fix
 from warplens_tools.process.cancel import CancelToken, Progress
 
 
@@ -32,9 +32,7 @@ class Judging(Protocol):
             WarplensError: the workload itself cannot be measured, or `cancel` was triggered.
         """
 
-    def prove(
-        self, path: Path, kernel: str, fix: FixReport, *, progress: Progress, cancel: CancelToken
-    ) -> Offer:
+    def prove(self, path: Path, kernel: str, fix: Fix, *, progress: Progress, cancel: CancelToken) -> Offer:
         """Judge one edit.
 
         Raises:
@@ -63,9 +61,7 @@ class ServiceJudging:
         options = OptimizeOptions(kernel=search.kernel, candidates=search.budget, seconds=search.seconds)
         return offer_of(optimize_path(self._service, path, options, progress=progress, cancel=cancel))
 
-    def prove(
-        self, path: Path, kernel: str, fix: FixReport, *, progress: Progress, cancel: CancelToken
-    ) -> Offer:
+    def prove(self, path: Path, kernel: str, fix: Fix, *, progress: Progress, cancel: CancelToken) -> Offer:
         """See `Judging`."""
         from warplens.lsp.proof import offer_of_fix
         from warplens.service.optimize import inputs_of, prove_fix

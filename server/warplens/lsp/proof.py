@@ -9,8 +9,8 @@ from warplens.agent.result import OptimizeResult, Proof, Tried
 from warplens.lsp.markdown import flat, table, unknown_list
 from warplens.lsp.proposals import Offer
 from warplens.measure.verdict import SPANS, Conditions, Interval, State, Timing
-from warplens.service.report import FixReport
 from warplens_tools.errors import MissingToolError
+from warplens_tools.finding import Fix
 
 
 def offer_of(result: OptimizeResult) -> Offer:
@@ -26,7 +26,7 @@ def offer_of(result: OptimizeResult) -> Offer:
     return Offer(result.kernel, _gain(result.kernel, result.proof), "faster", result.edits, _page(result))
 
 
-def offer_of_fix(result: OptimizeResult, fix: FixReport) -> Offer:
+def offer_of_fix(result: OptimizeResult, fix: Fix) -> Offer:
     """What judging one fix comes to: the fix itself, whatever the verdict."""
     if result.proof is not None:
         return offer_of(result)

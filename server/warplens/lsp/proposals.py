@@ -15,8 +15,8 @@ from warplens.lsp.convert import builtins, wire_edit, workspace_edit
 from warplens.lsp.session import OpenFile
 from warplens.lsp.shift import shift_edits, shift_lines
 from warplens.measure.verdict import State
-from warplens.service.report import FixReport
 from warplens_tools.errors import InputError, WarplensError
+from warplens_tools.finding import Fix
 from warplens_tools.text import SourceText, TextEdit
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Offer(msgspec.Struct, frozen=True):
     proof: str
 
 
-def unproven(kernel: str, fix: FixReport, error: WarplensError) -> Offer:
+def unproven(kernel: str, fix: Fix, error: WarplensError) -> Offer:
     """A fix that nothing could judge, and why."""
     remedy = f" To have it measured: {error.remedy}." if error.remedy else ""
     caveat = f"\n\nResults may change: {fix.caveat}." if fix.caveat else ""

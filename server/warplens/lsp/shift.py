@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from warplens.service.report import FileReport, FindingReport, FixReport, KernelReport, RelatedReport
+from warplens.service.report import FileReport, FindingReport, KernelReport, RelatedReport
+from warplens_tools.finding import Fix
 from warplens_tools.text import SourceText, Span, TextEdit
 
 
@@ -121,7 +122,7 @@ def _related(related: RelatedReport, changes: Sequence[LineChange]) -> RelatedRe
     return msgspec.structs.replace(related, line=lines[0], end_line=lines[1])
 
 
-def _fix(fix: FixReport, changes: Sequence[LineChange]) -> FixReport | None:
+def _fix(fix: Fix, changes: Sequence[LineChange]) -> Fix | None:
     edits = shift_edits(fix.edits, changes)
     return None if edits is None else msgspec.structs.replace(fix, edits=edits)
 

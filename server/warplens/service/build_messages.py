@@ -13,6 +13,30 @@ from warplens_tools.text import SourceText, Span
 #: Code and slug by what a message is. They are not micro-profiling tools: they say why tools may be silent.
 NOT_COMPILED = ("WL901", "not-compiled")
 BUILD_OPTIONS = ("WL902", "build-options")
+#: Their pages: name, title, paragraphs.
+PAGES = (
+    (
+        NOT_COMPILED,
+        "The unit does not compile",
+        (
+            "nvcc refused the translation unit, so there is no machine code to look at: checks that need it are "
+            "silent, and what is shown rests on the text alone. The finding stands on the line that nvcc names, or "
+            "on the `#include` that leads there.",
+            "**What to do.** Mend the error. Where your build compiles the file and Warplens does not, the flags "
+            "differ: point the setting `compile-commands` at your build's `compile_commands.json`, or set `flags`.",
+        ),
+    ),
+    (
+        BUILD_OPTIONS,
+        "Options of the build spoil or change what is analysed",
+        (
+            "The build compiles with an option that switches the device optimiser off (`-G`, `-Xptxas -O0`), for "
+            "architectures other than the one analysed, or with clang options that nvcc has no counterpart of. "
+            "Findings are of the code without those options.",
+            "**What to do.** Point Warplens at a release build, or set `flags` and `architecture` in `warplens.toml`.",
+        ),
+    ),
+)
 
 
 def build_findings(path: Path, text: SourceText, messages: Sequence[CompilerMessage]) -> list[Finding]:

@@ -76,7 +76,9 @@ class FileCheck:
         """The source tier, and why the binary tier is missing."""
         messages: Sequence[CompilerMessage] = getattr(error, "messages", ())
         remedy = error.remedy or ("" if not isinstance(error, CompileError) else "mend the compiler's errors")
-        unknown = Unknown(f"binary tier of {self.path.name}", str(error), remedy)
+        # what does not compile is a finding of its own, an error
+        failed = not isinstance(error, CompileError)
+        unknown = Unknown(f"binary tier of {self.path.name}", str(error), remedy, failed=failed)
         checked = self._checked(
             {}, build_findings(self.path, self.text, messages), ("source",), compiled=False
         )
@@ -93,7 +95,9 @@ class FileCheck:
         analyses = analyse_file(self.model, self.text, self.gpu, evidence, all_tools(), self.memo)
         found = [*file_findings, *(f for a in analyses for f in a.findings)]
         kept = wanted(found, suppressions(self.text), self.settings.ignore)
-        report = file_report(str(self.path), self.model, analyses, kept, self.gpu, tiers)
+        report = file_report(
+            str(self.path), self.model, analyses, kept, self.gpu, tiers, digest=self.text.digest
+        )
         return Checked(report, tuple(unknown_kernels(analyses, self.model, compiled=compiled)))
 
 
@@ -106,6 +110,8 @@ class BinaryTier(msgspec.Struct, frozen=True):
     arch: str
     cache: BinaryCache
     timeout: float
+    #: Text to compile in place of the unit's own.
+    overlay: str | None = None
 
 
 def check_binary(
@@ -142,6 +148,7 @@ def check_binary(
             flags=tier.flags,
             arch=tier.arch,
             cache=tier.cache,
+            overlay=tier.overlay,
             on_start=lambda: tell(check.source),
             on_stage=stage,
             cancel=cancel,

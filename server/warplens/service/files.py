@@ -4,50 +4,147 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from warplens.service.report import Skipped
 from warplens_tools.errors import InputError
 
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
 SUFFIXES = frozenset({".cu", ".cuh"})
+IGNORE_FILE = ".gitignore"
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The files that a command means, each once, and what the search left out."""
+
+    files: tuple[Path, ...]
+    skipped: tuple[Skipped, ...] = ()
 
 
 def expand(paths: Sequence[Path], exclude: Sequence[str]) -> list[Path]:
+    """The files of `find`."""
+    return list(find(paths, exclude).files)
+
+
+def find(paths: Sequence[Path], exclude: Sequence[str]) -> Found:
     """Files named by `paths`: a file stands for itself whatever its suffix, a folder for its `.cu` and `.cuh`.
 
-    Folders whose name begins with a dot are not searched. Symbolic links are followed to files; a folder is
-    visited once, so loops end.
+    Folders whose name begins with a dot, what a `.gitignore` leaves out, and what `exclude` names are not
+    searched. Symbolic links are followed to files; a folder is visited once, so loops end, and a file that
+    two names lead to is taken by the first.
 
     Raises:
         InputError: a path does not exist, or is neither file nor folder.
     """
-    found: dict[Path, None] = {}
+    found: dict[str, Path] = {}
+    skipped: list[Skipped] = []
     for path in paths:
         if path.is_dir():
-            found.update(dict.fromkeys(sorted(_walk(path, exclude))))
+            search = _Search(path, exclude)
+            files = search.files()
+            skipped += search.skipped
         elif path.is_file():
-            found[path] = None
+            files = [path]
         elif path.exists():
             raise InputError(f"{path} is neither a file nor a folder")
         else:
             raise InputError(f"{path} does not exist")
-    return list(found)
+        for file in files:
+            found.setdefault(os.path.realpath(file), file)
+    return Found(tuple(found.values()), tuple(dict.fromkeys(skipped)))
 
 
-def _walk(folder: Path, exclude: Sequence[str]) -> Iterator[Path]:
-    seen: set[tuple[int, int]] = set()
-    for top, names, files in os.walk(folder, followlinks=True):
-        info = os.stat(top)  # noqa: PTH116 - os.walk gives strings
-        if (info.st_dev, info.st_ino) in seen:
-            names.clear()
-            continue
-        seen.add((info.st_dev, info.st_ino))
-        here = Path(top)
-        names[:] = [n for n in sorted(names) if not n.startswith(".") and not excluded(here / n, exclude)]
-        for name in files:
-            path = here / name
-            if path.suffix in SUFFIXES and path.is_file() and not excluded(path, exclude):
-                yield path
+class _Search:
+    """One walk through a folder."""
+
+    def __init__(self, folder: Path, exclude: Sequence[str]) -> None:
+        self.skipped: list[Skipped] = []
+        self._folder = folder
+        self._exclude = exclude
+        self._seen: set[tuple[int, int]] = set()
+        rules = _rules_above(Path(os.path.abspath(folder)))  # noqa: PTH100
+        # a folder that was named is searched although git ignores it
+        self._rules = () if _ignored(folder, rules, folder=True) else rules
+
+    def files(self) -> list[Path]:
+        """The CUDA files below, in order of their names."""
+        return sorted(self._below(self._folder, self._rules))
+
+    def _below(self, folder: Path, rules: Rules) -> list[Path]:
+        found: list[Path] = []
+        try:
+            info = folder.stat()
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            self.skipped.append(Skipped(str(folder), f"the system ({error.strerror})"))
+            return found
+        if (info.st_dev, info.st_ino) in self._seen:
+            return found
+        self._seen.add((info.st_dev, info.st_ino))
+        rules = (*rules, *_rules_in(folder))
+        for entry in entries:
+            path = folder / entry.name
+            if entry.is_dir():
+                if not entry.name.startswith(".") and self._wanted(path, rules, folder=True):
+                    found += self._below(path, rules)
+            elif path.suffix in SUFFIXES and entry.is_file() and self._wanted(path, rules, folder=False):
+                found.append(path)
+        return found
+
+    def _wanted(self, path: Path, rules: Rules, *, folder: bool) -> bool:
+        name = f"{path}/" if folder else str(path)
+        if excluded(path, self._exclude):
+            self.skipped.append(Skipped(name, "the setting exclude"))
+        elif _ignored(path, rules, folder=folder):
+            self.skipped.append(Skipped(name, IGNORE_FILE))
+        else:
+            return True
+        return False
+
+
+#: Folders with the rules that their `.gitignore` gives for what is below, outermost first.
+Rules = tuple[tuple[Path, "GitIgnoreSpec"], ...]
+
+
+def _ignored(path: Path, rules: Rules, *, folder: bool) -> bool:
+    """As git decides: the innermost file that says anything of the path counts."""
+    absolute = os.path.abspath(path)  # noqa: PTH100
+    for place, spec in reversed(rules):
+        name = os.path.relpath(absolute, place) + ("/" if folder else "")
+        include = spec.check_file(name).include
+        if include is not None:
+            return bool(include)
+    return False
+
+
+def _rules_in(folder: Path) -> Rules:
+    file = folder / IGNORE_FILE
+    if not file.is_file():
+        return ()
+    from pathspec import GitIgnoreSpec
+
+    try:
+        lines = file.read_text("utf-8", errors="replace").splitlines()
+        return ((Path(os.path.abspath(folder)), GitIgnoreSpec.from_lines(lines)),)  # noqa: PTH100
+    except (OSError, ValueError):
+        return ()
+
+
+def _rules_above(folder: Path) -> Rules:
+    """The rules of the folders above, up to the root of the repository; none where there is no repository."""
+    above: list[Path] = []
+    for place in (folder, *folder.parents):
+        if place != folder:
+            above.append(place)
+        if (place / ".git").exists():
+            return tuple(rule for each in reversed(above) for rule in _rules_in(each))
+    return ()
 
 
 def excluded(path: Path, globs: Sequence[str]) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,9 +20,10 @@ from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens.service.measured import busy_of, headroom_of, report_of
-from warplens.service.report import FileReport, FixReport
+from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.workloads import require_main, workload_of
+from warplens.service.writing import replace_file
 from warplens.settings import Loaded
 from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates, record_decision
@@ -32,7 +31,9 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
+from warplens_tools.encoded import EncodedText
 from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.finding import Fix
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
@@ -201,7 +202,7 @@ def inputs_of(
 def prove_fix(
     inputs: FileInputs,
     kernel: str,
-    fix: FixReport,
+    fix: Fix,
     *,
     progress: Progress = no_progress,
     cancel: CancelToken | None = None,
@@ -282,12 +283,12 @@ def apply_result(result: OptimizeResult) -> None:
     path = Path(result.path).resolve()
     if result.proof is None or not result.edits:
         raise InputError("there is no proven version to apply")
-    before = SourceText.read(path)
-    if text_hash(before) != result.baseline_hash:
+    before = EncodedText.read(path)
+    if text_hash(before.text) != result.baseline_hash:
         raise InputError(
             f"{path.name} changed since the measurement", remedy="run warplens optimize on it again"
         )
-    _replace(path, before.apply(list(result.edits)).encode())
+    replace_file(path, before.data, before.apply(result.edits))
     with open_store(data_folder(os.environ)) as store:
         for rule in result.proof.rules:
             for finding in result.proof.answers or ("",):
@@ -356,23 +357,3 @@ def _budget(options: OptimizeOptions, loaded: Loaded) -> Budget:
     if candidates < 1 or not seconds > 0:
         raise InputError("the budget needs at least one candidate and some time")
     return Budget(candidates=candidates, seconds=seconds)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write beside the file and rename over it, so that no reader ever sees half."""
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.chmod(mode)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

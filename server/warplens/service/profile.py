@@ -18,13 +18,20 @@ from warplens.service.profile_collect import (
 )
 from warplens.service.profile_report import profile_report
 from warplens.service.report import FORMAT_VERSION, FileReport, KernelReport, Report
-from warplens.service.service import CheckOptions, Service, gpu_for, machine_unknowns, not_included
+from warplens.service.service import (
+    CheckOptions,
+    Service,
+    gpu_for,
+    machine_unknowns,
+    not_included,
+    within,
+)
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.errors import CancelledError, InputError, WarplensError
+from warplens_tools.errors import CancelledError, CompileError, InputError, WarplensError
 from warplens_tools.evidence import TIERS, BinaryEvidence, KernelEvidence, Tier, Unknown
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText
@@ -41,6 +48,8 @@ class ProfileOptions(msgspec.Struct, frozen=True):
     arch: str | None = None
     #: The highest tier to collect by running the program; imported reports count whatever theirs is.
     tier: Tier = "timeline"
+    #: Whether that tier was asked for by name: then what is missing of it is a failure, not a circumstance.
+    named: bool = False
 
 
 def profile_file(
@@ -120,19 +129,21 @@ def check_measured(
     tier = options.tier or (None if settings.tier == "auto" else settings.tier)
     if tier is None or TIERS.index(tier) <= TIERS.index("binary"):
         return service.check(paths, options, progress=progress, cancel=cancel)
-    wanted = ProfileOptions(arch=options.arch, tier=tier)
-    files = service.files(paths, options.arch)
+    wanted = ProfileOptions(arch=options.arch, tier=tier, named=True)
+    there = service.files(paths, options.arch)
+    files = there.files
     found: list[Report] = []
-    for path in files:
+    for number, path in enumerate(files):
+        step = within(progress, number, len(files))
         try:
-            found.append(profile_file(service, path, wanted, progress=progress, cancel=cancel))
+            found.append(profile_file(service, path, wanted, progress=step, cancel=cancel))
         except InputError as error:
             if len(files) == 1:
                 raise
             found.append(service.unreadable(path, error))
     reports = tuple(file for report in found for file in report.files)
     unknown = tuple(dict.fromkeys(u for report in found for u in report.unknown))
-    return Report(FORMAT_VERSION, f"warplens {__version__}", reports, unknown)
+    return Report(FORMAT_VERSION, f"warplens {__version__}", reports, unknown, there.skipped)
 
 
 def _chosen(file: FileCheck, unit: Path | None, name: str) -> list[Kernel]:
@@ -176,7 +187,8 @@ def _binary(
     except CancelledError:
         raise
     except WarplensError as error:
-        return None, [Unknown(f"binary tier of {file.path.name}", str(error), error.remedy)]
+        failed = not isinstance(error, CompileError)
+        return None, [Unknown(f"binary tier of {file.path.name}", str(error), error.remedy, failed=failed)]
 
 
 def _no_card(path: Path, tier: Tier) -> Unknown:
@@ -184,6 +196,7 @@ def _no_card(path: Path, tier: Tier) -> Unknown:
         f"{tier} tier of {path.name}",
         "there is no CUDA GPU in this machine",
         f"run it on a machine with one, or import a report: warplens profile {path.name} --import REPORT.ncu-rep",
+        failed=True,
     )
 
 
@@ -227,8 +240,11 @@ def _report(
     file: FileReport = msgspec.structs.replace(
         checked.report, kernels=tuple(kernels), findings=findings, timeline=gathered.timeline
     )
-    said = [*unknown, *gathered.unknown, *_foreign(gathered, measured, judged), *checked.unknown]
-    said += machine_unknowns() if not said and not gathered.counters else []
+    unseen = gathered.unknown
+    if not options.named and (gathered.counters or gathered.timings or gathered.timeline):
+        unseen = [msgspec.structs.replace(u, failed=False) for u in unseen]
+    said = [*unknown, *unseen, *_foreign(gathered, measured, judged), *checked.unknown]
+    said += machine_unknowns() if not said and not options.reports else []
     return Report(FORMAT_VERSION, f"warplens {__version__}", (file,), tuple(dict.fromkeys(said)))
 
 

@@ -151,7 +151,9 @@ def run_and_collect(
     except CancelledError:
         raise
     except WarplensError as error:
-        gathered.unknown.append(Unknown(f"counters of {subject.path.name}", str(error), error.remedy))
+        gathered.unknown.append(
+            Unknown(f"counters of {subject.path.name}", str(error), error.remedy, failed=True)
+        )
     return gathered
 
 
@@ -232,7 +234,7 @@ class _said(contextlib.AbstractContextManager[None]):  # noqa: N801
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, WarplensError) or isinstance(error, CancelledError):
             return False
-        self._gathered.unknown.append(Unknown(self._what, str(error), error.remedy))
+        self._gathered.unknown.append(Unknown(self._what, str(error), error.remedy, failed=True))
         return True
 
 

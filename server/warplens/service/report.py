@@ -10,23 +10,23 @@ import msgspec
 from warplens.service.profile_report import ProfileReport
 from warplens_tools.collect.sanitizer import Fault
 from warplens_tools.evidence import LaunchTiming, Observation, TimelineEvidence, Unknown
-from warplens_tools.finding import BottleneckClass, Confidence, Finding, Gain, Severity, Vote
-from warplens_tools.text import TextEdit
+from warplens_tools.finding import Bottleneck, Confidence, Finding, Fix, Gain, Severity
 
 FORMAT_VERSION = 1
+#: Where the checks' pages can be read in a browser.
+SITE = "https://github.com/warplens/warplens/blob/main/docs/checks"
 
 
-class BottleneckReport(msgspec.Struct, frozen=True):
-    """What bounds a kernel."""
+def page_url(slug: str) -> str:
+    """Where a check's page can be read."""
+    return f"{SITE}/{slug}.md"
 
-    bound: BottleneckClass = msgspec.field(name="class")
-    confidence: Confidence
-    reason: str
-    analytic: Vote | None = None
-    measured: Vote | None = None
-    intensity: float | None = None
-    ridge: float | None = None
-    evidence: tuple[Observation, ...] = ()
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A file or folder that a search of a folder left out, and why."""
+
+    path: str
+    why: str
 
 
 class ResourceReport(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class KernelReport(msgspec.Struct, frozen=True):
     #: Where the name stands, for lenses and hints.
     column: int
     name_line: int
-    bottleneck: BottleneckReport
+    bottleneck: Bottleneck
     resources: ResourceReport | None
     #: Launch sites in the file that name it, 1-based lines.
     launch_lines: tuple[int, ...] = ()
@@ -66,16 +66,6 @@ class KernelReport(msgspec.Struct, frozen=True):
     timing: LaunchTiming | None = None
     #: What was counted of it; null where nothing was.
     profile: ProfileReport | None = None
-
-
-class FixReport(msgspec.Struct, frozen=True):
-    """One edit that answers a finding."""
-
-    title: str
-    rewrite: str
-    edits: tuple[TextEdit, ...]
-    caveat: str
-    status: str
 
 
 class RelatedReport(msgspec.Struct, frozen=True):
@@ -104,11 +94,12 @@ class FindingReport(msgspec.Struct, frozen=True):
     guidance: str
     gain: Gain | None
     evidence: tuple[Observation, ...]
-    fixes: tuple[FixReport, ...]
+    fixes: tuple[Fix, ...]
     related: tuple[RelatedReport, ...] = ()
     index_query: str = ""
-    #: File of the documentation page, relative to `docs/checks/`.
+    #: File of the documentation page, relative to `docs/checks/`, and where it can be read.
     page: str = ""
+    url: str = ""
 
 
 class FileReport(msgspec.Struct, frozen=True):
@@ -123,6 +114,10 @@ class FileReport(msgspec.Struct, frozen=True):
     timeline: TimelineEvidence | None = None
     #: Null where compute-sanitizer was not asked for.
     faults: tuple[Fault, ...] | None = None
+    #: SHA-256 of the file's bytes as they were read, which the edits are of; "" for a text not from a file.
+    digest: str = ""
+    #: Architecture that it was judged against, such as sm_90.
+    arch: str = ""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -132,6 +127,8 @@ class Report(msgspec.Struct, frozen=True):
     tool: str
     files: tuple[FileReport, ...]
     unknown: tuple[Unknown, ...]
+    #: What the search of folders left out.
+    skipped: tuple[Skipped, ...] = ()
 
 
 def finding_report(finding: Finding) -> FindingReport:
@@ -150,11 +147,12 @@ def finding_report(finding: Finding) -> FindingReport:
         guidance=finding.guidance,
         gain=finding.gain,
         evidence=finding.evidence,
-        fixes=tuple(FixReport(f.title, f.rewrite, f.edits, f.caveat, f.status) for f in finding.fixes),
+        fixes=finding.fixes,
         related=tuple(
             RelatedReport(r.span.line, r.span.column, r.span.end_line, r.span.end_column, r.message)
             for r in finding.related
         ),
         index_query=finding.index_query,
         page=f"{finding.slug}.md",
+        url=page_url(finding.slug),
     )

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warplens.service.report import (
-    BottleneckReport,
-    FileReport,
-    KernelReport,
-    ResourceReport,
-    finding_report,
-)
+from warplens.service.report import FileReport, KernelReport, ResourceReport, finding_report
 from warplens_tools.analysis import KernelAnalysis
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.evidence import Unknown
-from warplens_tools.finding import Bottleneck, Finding
+from warplens_tools.finding import Finding
 from warplens_tools.launches import block_threads, theoretical_occupancy
 
 
@@ -26,13 +20,17 @@ def file_report(
     findings: Sequence[Finding],
     gpu: Gpu,
     tiers: Sequence[str],
+    *,
+    digest: str = "",
 ) -> FileReport:
-    """One file; `findings` are those of the file and of its kernels, best first."""
+    """One file; `findings` are those of the file and of its kernels, best first; `digest` is `FileReport`'s."""
     return FileReport(
         path=path,
         kernels=tuple(kernel_report(analysis, model, gpu) for analysis in analyses),
         findings=tuple(map(finding_report, findings)),
         tiers=tuple(tiers),
+        digest=digest,
+        arch=gpu.arch,
     )
 
 
@@ -46,7 +44,7 @@ def kernel_report(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> Ker
         end_line=kernel.span.end_line,
         column=kernel.name_span.column,
         name_line=kernel.name_span.line,
-        bottleneck=_bottleneck(analysis.bottleneck),
+        bottleneck=analysis.bottleneck,
         resources=_resources(analysis, model, gpu),
         launch_lines=tuple(site.span.line for site in model.launches_of(kernel)),
     )
@@ -73,19 +71,6 @@ def unknown_kernels(
         if analysis.bottleneck.bound == "unknown":
             unknowns.append(Unknown(f"what bounds {name}", analysis.bottleneck.reason))
     return unknowns
-
-
-def _bottleneck(bottleneck: Bottleneck) -> BottleneckReport:
-    return BottleneckReport(
-        bound=bottleneck.bound,
-        confidence=bottleneck.confidence,
-        reason=bottleneck.reason,
-        analytic=bottleneck.analytic,
-        measured=bottleneck.measured,
-        intensity=bottleneck.intensity,
-        ridge=bottleneck.ridge,
-        evidence=bottleneck.evidence,
-    )
 
 
 def _resources(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> ResourceReport | None:

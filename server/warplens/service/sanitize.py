@@ -41,7 +41,8 @@ def with_faults(
         except CancelledError:
             raise
         except WarplensError as error:
-            faults, unseen = None, [Unknown(f"compute-sanitizer on {file.path}", str(error), error.remedy)]
+            unseen = [Unknown(f"compute-sanitizer on {file.path}", str(error), error.remedy, failed=True)]
+            faults = None
         files.append(msgspec.structs.replace(file, faults=faults))
         unknown += unseen
     return msgspec.structs.replace(report, files=tuple(files), unknown=tuple(dict.fromkeys(unknown)))
@@ -95,7 +96,7 @@ def _examined(
         except CancelledError:
             raise
         except WarplensError as error:
-            unknown.append(Unknown(f"what {tool} sees", str(error), error.remedy))
+            unknown.append(Unknown(f"what {tool} sees", str(error), error.remedy, failed=True))
     return found, [*unknown, RACES]
 
 

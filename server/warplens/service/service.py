@@ -13,9 +13,10 @@ import msgspec
 from warplens import __version__
 from warplens.service.check import BinaryTier, Checked, FileCheck, check_binary
 from warplens.service.cutlass_flags import cutlass_flags
-from warplens.service.files import expand
+from warplens.service.files import Found, expand, find
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
-from warplens.settings import Loaded, Settings, load, load_usable
+from warplens.service.usable import with_usable_values
+from warplens.settings import Loaded, Settings, load_usable
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
 from warplens_tools.collect import doctor
@@ -44,7 +45,7 @@ class Service:
     def __init__(self, root: Path, *, editor: Mapping[str, Any] | None = None) -> None:
         self.root = root
         self._editor = dict(editor or {})
-        self._load = load
+        self._strict = True
         self._lock = threading.Lock()
         self._cache: BinaryCache | None = None
         self._memo = KernelMemo()
@@ -57,7 +58,7 @@ class Service:
         From then on what is wrong in a settings file counts as not set: an editor shows findings all the same.
         """
         self._editor = dict(editor)
-        self._load = load_usable
+        self._strict = False
 
     def forget_builds(self) -> None:
         """Read anew how files are built: settings or a compile_commands.json changed."""
@@ -67,11 +68,13 @@ class Service:
         """The settings that count for a file.
 
         Raises:
-            InputError: a settings file is malformed.
+            InputError: a settings file is malformed, or names a path or a check that does not exist.
         """
-        return self._load(
-            path, root=self.root if path.is_relative_to(self.root) else None, editor=self._editor
-        )
+        root = self.root if path.is_relative_to(self.root) else None
+        loaded = with_usable_values(load_usable(path, root=root, editor=self._editor))
+        if self._strict and loaded.problems:
+            raise InputError(loaded.problems[0].message, remedy="see docs/settings.md")
+        return loaded
 
     def check_text(self, path: Path, text: str) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""
@@ -86,7 +89,12 @@ class Service:
     def build_defines(self, path: Path, unit: Path, loaded: Loaded) -> dict[str, str]:
         """The macros of the command line that `path` is compiled with, in `unit`."""
         try:
-            flags = unit_flags(unit, configured=loaded.settings.flags, root=Path(loaded.root))
+            flags = unit_flags(
+                unit,
+                configured=loaded.settings.flags,
+                root=Path(loaded.root),
+                database=loaded.settings.database,
+            )
         except InputError:  # the check of the saved file says so
             flags = CompileFlags((), "")
         defines = self._defines[path] = flags.defines
@@ -113,6 +121,23 @@ class Service:
         checked = self._check(path, options, progress, cancel, on_partial)
         return self._report([checked])
 
+    def check_stream(
+        self,
+        name: Path,
+        data: bytes,
+        options: CheckOptions,
+        *,
+        progress: Progress = no_progress,
+        cancel: CancelToken | None = None,
+    ) -> Report:
+        """A text that is in no file: settings and flags are those of a file `name`, which need not exist.
+
+        Raises:
+            As `check_file`.
+        """
+        text = SourceText.decode(data, name=str(name))
+        return self._report([self._check(name, options, progress, cancel, None, text=text)])
+
     def check(
         self,
         paths: Sequence[Path],
@@ -126,18 +151,20 @@ class Service:
         Raises:
             As `check_file`; InputError also where a path does not exist, or the only file cannot be read.
         """
-        files = self.files(paths, options.arch)
+        found = self.files(paths, options.arch)
+        files = found.files
         done = []
-        for path in files:
+        for number, path in enumerate(files):
+            step = within(progress, number, len(files))
             try:
-                done.append(self._check(path, options, progress, cancel, None))
+                done.append(self._check(path, options, step, cancel, None))
             except InputError as error:
                 if len(files) == 1:
                     raise
                 done.append(_unreadable(path, error))
-        return self._report(done)
+        return msgspec.structs.replace(self._report(done), skipped=found.skipped)
 
-    def files(self, paths: Sequence[Path], arch: str | None = None) -> list[Path]:
+    def files(self, paths: Sequence[Path], arch: str | None = None) -> Found:
         """The files that `paths` mean, at least one.
 
         Raises:
@@ -145,11 +172,13 @@ class Service:
         """
         settings = self.settings_for(self.root).settings
         gpu_for(arch, settings)
-        files = expand(paths, settings.exclude)
-        if not files:
+        found = find(paths, settings.exclude)
+        if not found.files:
             named = ", ".join(map(str, paths))
-            raise InputError(f"no .cu or .cuh file in {named}")
-        return files
+            why = dict.fromkeys(skipped.why for skipped in found.skipped)
+            remedy = f"{len(found.skipped)} were skipped by {' and '.join(why)}" if why else ""
+            raise InputError(f"no .cu or .cuh file in {named}", remedy=remedy)
+        return found
 
     def unreadable(self, path: Path, error: InputError) -> Report:
         """The answer for a file that cannot be read, beside others that can."""
@@ -170,11 +199,13 @@ class Service:
         progress: Progress,
         cancel: CancelToken | None,
         on_partial: Callable[[FileReport], None] | None,
+        *,
+        text: SourceText | None = None,
     ) -> Checked:
         loaded = self.settings_for(path.absolute())
         settings = loaded.settings
         progress(f"reading {path.name}", None)
-        text = SourceText.read(path)
+        overlay, text = (None, SourceText.read(path)) if text is None else (text.text, text)
         binary = wants_binary(options, settings, self.toolchain(settings))
         unit = self.unit(path.absolute(), loaded) if binary else path.absolute()
         text = text.compiled_with(self.build_defines(path.absolute(), unit or path.absolute(), loaded))
@@ -185,6 +216,7 @@ class Service:
             return file.source().lacking(not_included(path))
         progress(f"compiling {unit.name}", None)
         tier = self.binary_tier(file, unit, loaded, options.arch)
+        tier = msgspec.structs.replace(tier, overlay=overlay if unit == path.absolute() else None)
         notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
         checked = check_binary(file, tier, cancel=cancel, on_partial=notify)
         asked = options.tier or settings.tier
@@ -200,6 +232,7 @@ class Service:
                 unit,
                 configured=settings.flags or cutlass_flags(unit, file.model),
                 root=Path(loaded.root),
+                database=settings.database,
             ),
             arch=target_architecture(
                 arch or settings.architecture or file.gpu.arch, arch_specific=file.model.needs_arch_specific
@@ -229,6 +262,15 @@ class Service:
             files=tuple(checked.report for checked in done),
             unknown=tuple(dict.fromkeys(unknown)),
         )
+
+
+def within(progress: Progress, number: int, count: int) -> Progress:
+    """The progress of one of `count` like steps as that of the whole; of a single one as it is."""
+    if count < 2:
+        return progress
+    return lambda message, share: progress(
+        f"{number + 1} of {count}: {message}", (number + (share or 0.0)) / count
+    )
 
 
 def wants_binary(options: CheckOptions, settings: Settings, toolchain: Toolchain) -> bool:
@@ -302,4 +344,6 @@ def _with_reason(checked: Checked, path: Path, options: CheckOptions, settings: 
 
 
 def _unreadable(path: Path, error: InputError) -> Checked:
-    return Checked(FileReport(str(path), (), ()), (Unknown(str(path), str(error), error.remedy),))
+    return Checked(
+        FileReport(str(path), (), ()), (Unknown(str(path), str(error), error.remedy, failed=True),)
+    )

@@ -7,12 +7,17 @@ everything is silenced.
 
 from __future__ import annotations
 
+import difflib
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from warplens.service.build_messages import BUILD_OPTIONS, NOT_COMPILED
+from warplens_tools.errors import InputError
 from warplens_tools.finding import Finding
+from warplens_tools.micro.registry import all_tools
 from warplens_tools.text import SourceText
 
 _COMMENT = re.compile(r"(?://|/\*)\s*warplens:\s*(ignore-file|ignore)\b\s*([^:*]*?)\s*(?::|--|\*/|$)")
@@ -36,6 +41,32 @@ def suppressions(text: SourceText) -> tuple[Suppression, ...]:
             names = frozenset(n.lower() for n in re.split(r"[,\s]+", match[2]) if n)
             found.append(Suppression(names, 0 if match[1] == "ignore-file" else number))
     return tuple(found)
+
+
+def names_of(words: Iterable[str]) -> frozenset[str]:
+    """Codes and slugs as they are compared; several may stand in one word with commas between."""
+    return frozenset(name.lower() for word in words for name in re.split(r"[,\s]+", word) if name)
+
+
+@functools.cache
+def known_names() -> frozenset[str]:
+    """The codes and slugs that a finding may have, in lower case."""
+    pairs = [(tool.code, tool.slug) for tool in all_tools()] + [NOT_COMPILED, BUILD_OPTIONS]
+    return frozenset(name.lower() for pair in pairs for name in pair)
+
+
+def require_known(names: Iterable[str], where: str) -> None:
+    """Refuse a name that no finding can have.
+
+    Raises:
+        InputError: names it, and the nearest that there is.
+    """
+    known = known_names()
+    for name in sorted(names):
+        if name.lower() not in known:
+            near = difflib.get_close_matches(name.lower(), known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else "`warplens explain` lists them"
+            raise InputError(f"{where}: there is no check {name}", remedy=remedy)
 
 
 def wanted(

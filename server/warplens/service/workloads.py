@@ -23,7 +23,7 @@ def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
     """
     settings, root = loaded.settings, loaded.root
     program = _program(path, unit, loaded) or Program(source="")
-    flags = unit_flags(unit, configured=settings.flags, root=Path(root)).arguments
+    flags = unit_flags(unit, configured=settings.flags, root=Path(root), database=settings.database).arguments
     # What is linked counts for the program alone; compile flags leave it out.
     libraries = tuple(word for word in settings.flags if word.startswith(("-l", "-L")))
     directory = Path(root, program.directory) if program.directory else path.parent
@@ -42,6 +42,7 @@ def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
         launch=program.launch,
         every_shape=program.every_shape,
         root=root,
+        compile_commands=settings.compile_commands,
     )
 
 

@@ -187,7 +187,7 @@ def test_fixes_are_written_where_asked_and_the_findings_go(
 ) -> None:
     for name in ("transpose.cu", "lennard_jones.cu", "normalize_rows.cu"):
         (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
-    _, before = answer(capsys, str(tmp_path), "--arch", "sm_90", "--fix")
+    _, before = answer(capsys, str(tmp_path), "--arch", "sm_90", "--fix-all")
     assert all(file["findings"] for file in before["files"])
     _, after = answer(capsys, str(tmp_path), "--arch", "sm_90")
     assert [f["slug"] for file in after["files"] for f in file["findings"]] == []

@@ -14,18 +14,11 @@ from pathlib import Path
 
 from warplens.lsp.judging import Search
 from warplens.lsp.proposals import Offer, unproven
-from warplens.service.report import (
-    BottleneckReport,
-    FileReport,
-    FindingReport,
-    FixReport,
-    KernelReport,
-    Report,
-    ResourceReport,
-)
+from warplens.service.report import FileReport, FindingReport, KernelReport, Report, ResourceReport
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Observation, Tier
+from warplens_tools.finding import Bottleneck, Fix
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
 from warplens_tools.text import SourceText, Span, TextEdit
@@ -93,7 +86,7 @@ def _kernels(text: SourceText, binary: bool) -> Iterator[KernelReport]:
                 end_line=end,
                 column=match.start(1) + 1,
                 name_line=number,
-                bottleneck=BottleneckReport(
+                bottleneck=Bottleneck(
                     bound="memory" if binary else "unknown",
                     confidence="medium",
                     reason="every load is used once" if binary else "not compiled yet",
@@ -130,7 +123,7 @@ def _findings(
             gain=None,
             evidence=(Observation(tier, "sample 1.0", "marks", 1.0, "", 0.0, "this test"),),
             fixes=(
-                FixReport(
+                Fix(
                     "Remove the mark",
                     "remove-mark",
                     (TextEdit(Span(number, column, number, len(line) + 1), ""),),
@@ -168,9 +161,7 @@ class SampleJudging:
         edit = TextEdit(text.span(at + 7, at + 8), "2")
         return Offer(search.kernel, "scale: 1.42× faster", "faster", (edit,), "**Proof.** 1.42× in 20 rounds")
 
-    def prove(
-        self, path: Path, kernel: str, fix: FixReport, *, progress: Progress, cancel: CancelToken
-    ) -> Offer:
+    def prove(self, path: Path, kernel: str, fix: Fix, *, progress: Progress, cancel: CancelToken) -> Offer:
         if "// no GPU" in SourceText.read(path).text:
             raise _no_gpu()
         offer = self.optimize(path, Search(kernel), progress=progress, cancel=cancel)

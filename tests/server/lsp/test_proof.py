@@ -10,12 +10,12 @@ from warplens.agent.result import Offer as Unproven
 from warplens.lsp.proof import offer_of, offer_of_fix
 from warplens.measure.judge import ProgramGain
 from warplens.measure.verdict import Conditions, Interval, Outside, State, Timing, Verdict
-from warplens.service.report import FixReport
 from warplens_tools.errors import MissingToolError
+from warplens_tools.finding import Fix
 from warplens_tools.text import Span, TextEdit
 
 EDIT = TextEdit(Span(3, 1, 3, 2), "x")
-FIX = FixReport("Pad the tile", "pad-shared-tile", (EDIT,), "", "unproven")
+FIX = Fix("Pad the tile", "pad-shared-tile", (EDIT,), "", "unproven")
 TIMING = Timing(
     baseline_ns=Interval(42_000, 41_900, 42_100),
     candidate_ns=Interval(30_000, 29_900, 30_100),

@@ -10,12 +10,13 @@ import pytest
 from warplens.service import measured
 from warplens.service.measured import busy_of, headroom_of, report_of
 from warplens.service.profile_report import ProfileReport, profile_report
-from warplens.service.report import BottleneckReport, FileReport, KernelReport, Report
+from warplens.service.report import FileReport, KernelReport, Report
 from warplens.service.service import Service
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.ncu_csv import require_csv
 from warplens_tools.collect.profiled import counter_evidence
 from warplens_tools.errors import CancelledError, InputError
+from warplens_tools.finding import Bottleneck
 from warplens_tools.process.cancel import no_progress
 from warplens_tools.toolchain.locate import Tool, Toolchain
 
@@ -29,7 +30,7 @@ def profile() -> ProfileReport:
 
 
 def report(profile: ProfileReport | None) -> FileReport:
-    bottleneck = BottleneckReport(bound="memory", confidence="high", reason="")
+    bottleneck = Bottleneck(bound="memory", confidence="high", reason="")
     kernel = KernelReport("saxpy", "saxpy", 1, 2, 1, 1, bottleneck, None, profile=profile)
     return FileReport("k.cu", (kernel,), ())
 

@@ -158,7 +158,7 @@ def test_without_a_card_a_measured_tier_is_refused_with_its_remedy(
     folder: Path, tier: Tier, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = folder / "affine.cu"
-    assert run(["check", str(path), "--tier", tier, "--format", "json"]) == 0
+    assert run(["check", str(path), "--tier", tier, "--format", "json"]) == 2
     report = msgspec.json.decode(capfd.readouterr().out, type=Report)
     assert tier not in report.files[0].tiers
     (said,) = [u for u in report.unknown if u.what == f"{tier} tier of affine.cu"]

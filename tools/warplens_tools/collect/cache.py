@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ import platformdirs
 
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence, Instruction
+from warplens_tools.process.scratch import scratch_folder
 from warplens_tools.toolchain.locate import COMPILER_VARIABLES, Toolchain, ToolName
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
@@ -84,24 +84,19 @@ class BinaryCache:
 
     @contextmanager
     def workdir(self) -> Iterator[Path]:
-        """A fresh folder on the cache's file system, removed at the end.
+        """A fresh folder on the cache's file system, removed at the end; after a kill, by the next call.
 
         Raises:
             InputError: the cache's folder cannot be written.
         """
-        base = self.folder / "work"
         try:
-            base.mkdir(parents=True, exist_ok=True)
-            path = Path(tempfile.mkdtemp(dir=base))
+            with scratch_folder(self.folder / "work") as folder:
+                yield folder
         except OSError as error:
             raise InputError(
-                f"the cache folder {self.folder} cannot be written: {error.strerror}",
+                f"the cache folder {self.folder} cannot be written: {error.strerror or error}",
                 remedy="set WARPLENS_CACHE to a folder that can",
             ) from error
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
 
     def load(self, key: str) -> BinaryEvidence | None:
         """The unit's evidence, without SASS, if it is here and nothing it was built from has changed."""

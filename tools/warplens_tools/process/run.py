@@ -17,6 +17,9 @@ import psutil
 
 from warplens_tools.errors import CancelledError, MissingToolError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.reaper import Reaper
+
+_REAPER = Reaper()
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -68,11 +71,13 @@ def run(
         raise MissingToolError(f"{command[0]} was not found") from error
     except OSError as error:
         raise MissingToolError(f"{command[0]} cannot be started: {error.strerror}") from error
-    remove = cancel.on_cancel(lambda: kill_tree(process)) if cancel is not None else None
+    remove: Callable[[], None] | None = None
     try:
-        if on_start is not None:
-            on_start()
-        out, err = _communicate(process, stdin, timeout, on_line)
+        with _REAPER.watching(process.pid):
+            remove = cancel.on_cancel(lambda: kill_tree(process)) if cancel is not None else None
+            if on_start is not None:
+                on_start()
+            out, err = _communicate(process, stdin, timeout, on_line)
     except subprocess.TimeoutExpired as error:
         raise TimeLimitError(f"{Path(command[0]).name} was stopped after {timeout:g} s") from error
     finally:

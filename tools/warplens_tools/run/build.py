@@ -49,7 +49,8 @@ def flags_of(workload: Workload) -> CompileFlags:
     Raises:
         InputError: a compilation database that was found cannot be read.
     """
-    return unit_flags(Path(workload.unit), configured=workload.flags)
+    database = Path(workload.compile_commands) if workload.compile_commands else None
+    return unit_flags(Path(workload.unit), configured=workload.flags, database=database)
 
 
 def place(overlay: Overlay | None, unit: Path, arguments: Sequence[str], folder: Path) -> Placed:

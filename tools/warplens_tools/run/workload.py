@@ -38,3 +38,5 @@ class Workload(msgspec.Struct, frozen=True):
     time_limit: float = 60.0
     #: The project that `{root}` in the build command is a copy of.
     root: str = ""
+    #: The compilation database that counts; "" where it is searched for from the unit upward.
+    compile_commands: str = ""

@@ -12,6 +12,7 @@ import msgspec
 
 from warplens_tools.errors import InputError
 
+NAME = "compile_commands.json"
 _BUILD_FOLDERS = ("build", "out", "cmake-build-*", "build-*", "build/*", "out/*")
 _MAX_RESPONSE_BYTES = 1 << 20
 
@@ -31,29 +32,49 @@ class _Entry(msgspec.Struct, frozen=True):
     command: str | None = None
 
 
-def find_command(unit: Path, *, root: Path | None = None) -> Command | None:
+def find_command(unit: Path, *, root: Path | None = None, database: Path | None = None) -> Command | None:
     """The command that builds `unit`, from the nearest database that has one.
 
     Looks in the unit's folder and its parents up to `root` (default: the file system's), and in the usual
-    build folders below each.
+    build folders below each; with `database`, the file or its folder, there alone.
 
     Raises:
         InputError: a database that was found cannot be read.
     """
-    for database in _databases(unit.parent, root):
-        for entry in _entries(database, database.stat().st_mtime_ns):
-            directory = database.parent / entry.directory
-            if _same_file(directory / entry.file, unit):
-                words = entry.arguments or tuple(shlex.split(entry.command or ""))
-                return Command(str(database), str(directory), expand_responses(words, directory))
+    if database is not None:
+        return _command_in(database / NAME if database.is_dir() else database, unit)
+    found = (_command_in(place, unit) for place in _databases(unit.parent, root))
+    return next((command for command in found if command is not None), None)
+
+
+def _command_in(database: Path, unit: Path) -> Command | None:
+    for entry in _entries(database, _stamp(database)):
+        directory = database.parent / entry.directory
+        if _same_file(directory / entry.file, unit):
+            words = entry.arguments or _split(entry.command or "", database)
+            return Command(str(database), str(directory), expand_responses(words, directory))
     return None
+
+
+def _split(command: str, database: Path) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise InputError(f"a command in {database} does not parse: {error}") from error
+
+
+def _stamp(database: Path) -> int:
+    try:
+        return database.stat().st_mtime_ns
+    except OSError as error:
+        raise InputError(f"{database} cannot be read: {error.strerror or error}") from error
 
 
 def _databases(folder: Path, root: Path | None) -> Iterator[Path]:
     for place in (folder, *folder.parents):
-        candidates = [place / "compile_commands.json"]
+        candidates = [place / NAME]
         for pattern in _BUILD_FOLDERS:
-            candidates += sorted(place.glob(f"{pattern}/compile_commands.json"))
+            candidates += sorted(place.glob(f"{pattern}/{NAME}"))
         yield from (c for c in candidates if c.is_file())
         if place == root or place == Path.home():
             return

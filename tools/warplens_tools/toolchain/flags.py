@@ -87,17 +87,24 @@ class CompileFlags(msgspec.Struct, frozen=True):
         return found
 
 
-def unit_flags(unit: Path, *, configured: Sequence[str] = (), root: Path | None = None) -> CompileFlags:
+def unit_flags(
+    unit: Path,
+    *,
+    configured: Sequence[str] = (),
+    root: Path | None = None,
+    database: Path | None = None,
+) -> CompileFlags:
     """The flags of `unit`: `compile_commands.json`, else `configured`, else the defaults.
 
     Args:
         configured: flags from the user's settings, as for nvcc; relative paths are against `root`.
         root: the workspace folder; the search for a database does not go above it.
+        database: the `compile_commands.json` that counts, or its folder; searched for if None.
 
     Raises:
         InputError: a database or options file that was found cannot be read.
     """
-    command = find_command(unit, root=root)
+    command = find_command(unit, root=root, database=database)
     if command is not None:
         return command_flags(command, unit)
     if configured:

@@ -10,8 +10,8 @@ from warplens.lsp import protocol
 from warplens.lsp.commands import answer, argument
 from warplens.lsp.proposals import unproven
 from warplens.lsp.view import View
-from warplens.service.report import FixReport
 from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.finding import Fix
 
 if TYPE_CHECKING:
     from warplens.lsp.server import WarplensServer
@@ -41,7 +41,7 @@ async def _fix_and_prove(server: WarplensServer, params: types.ExecuteCommandPar
     return server.proposals.offer(basis, offer)
 
 
-def _fix(view: View | None, asked: protocol.FixAndProveArguments) -> FixReport:
+def _fix(view: View | None, asked: protocol.FixAndProveArguments) -> Fix:
     for finding in view.report.findings if view is not None else ():
         if (finding.code, finding.kernel, finding.line) == (asked.code, asked.kernel, asked.line):
             for fix in finding.fixes:

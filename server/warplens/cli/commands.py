@@ -1,0 +1,33 @@
+"""The commands: name, where each is, and a line on it. Imports nothing, so that `--help` is there at once."""
+
+from __future__ import annotations
+
+ABOUT = "A performance lens for CUDA: findings on the line, and faster kernels with their proof."
+
+#: Name, "module:attribute", help.
+COMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("check", "warplens.cli.check:check", "Findings on the lines of files and folders."),
+    ("explain", "warplens.cli.explain:explain", "The page of one check: what it sees, and what to do about it."),
+    ("profile", "warplens.cli.profile:profile", "Everything known of a file's kernels, reports imported."),
+    ("optimize", "warplens.cli.optimize:optimize", "Search for a faster version of a kernel, proven on this GPU."),
+    ("history", "warplens.cli.history:app", "Past runs, and what the rules were worth."),
+    ("search", "warplens.cli.search:search", "Find a CUTLASS/CuTe symbol or example."),
+    ("index", "warplens.cli.index:app", "Build and update the CUTLASS/CuTe index."),
+    ("calibrate", "warplens.cli.calibrate:calibrate", "Measure this card's ceilings with ruler kernels."),
+    ("config", "warplens.cli.config:app", "Write a settings file, or show the settings that count."),
+    ("doctor", "warplens.cli.doctor:doctor", "What this machine has and what is missing."),
+    ("setup", "warplens.cli.setup:app", "Bring what this machine lacks, with consent."),
+    ("completion", "warplens.cli.completion:completion", "A completion script for bash, zsh or fish."),
+    ("lsp", "warplens.lsp.server:main", "Run the language server on standard streams."),
+)  # fmt: skip
+
+
+def help_text() -> str:
+    """What `warplens --help` prints."""
+    width = max(len(name) for name, _, _ in COMMANDS)
+    lines = ["Usage: warplens COMMAND", "", ABOUT, "", "Commands:"]
+    lines += [f"  {name:<{width}}  {about}" for name, _, about in COMMANDS]
+    lines += ["", "Options:", "  --help, -h    This page; after a command, its own."]
+    lines += ["  --version     The version.", "", "Exit status: 0 clean, 1 findings at or above --fail-on, "]
+    lines[-1] += "2 something asked for could not be done."
+    return "\n".join(lines) + "\n"

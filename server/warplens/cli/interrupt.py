@@ -1,0 +1,57 @@
+"""What a signal does to a command: its work is cancelled, what it started ends, its folders go."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from types import FrameType
+
+from warplens_tools.process.cancel import CancelToken
+
+_TOKEN: ContextVar[CancelToken | None] = ContextVar("warplens-cancel", default=None)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def cancel_token() -> CancelToken:
+    """Cancelled when the command is told to end."""
+    return _TOKEN.get() or CancelToken()
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[None]:
+    """Raise `Interrupted` in the main thread at SIGINT, SIGTERM and SIGHUP; later ones wait for the clean-up.
+
+    A signal that whoever started the command has ignored (`nohup`) stays ignored.
+    """
+    token = CancelToken()
+    kept = _TOKEN.set(token)
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        for other in before:
+            signal.signal(other, signal.SIG_IGN)
+        # from another thread: this one may be in the middle of the token's own work
+        threading.Thread(target=token.cancel, daemon=True).start()
+        raise Interrupted(number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {n: signal.getsignal(n) for n in wanted if signal.getsignal(n) is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _TOKEN.reset(kept)
