@@ -23,11 +23,11 @@ import psutil
 
 from warplens.measure.build.allowed import why_outside
 from warplens.measure.build.candidates import Builder, Built
-from warplens.measure.build.own_geometry import with_own_geometry
+from warplens.measure.build.own_geometry import as_written
 from warplens.measure.conditions import Watch
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.further import FurtherJudge, Plan
+from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.gate import verdict_of
 from warplens.measure.kernel.shapes import judge_shapes, others_of
 from warplens.measure.kernel.target import KernelShare
@@ -40,7 +40,7 @@ from warplens.measure.verdict import Candidate, State, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
 from warplens_tools.cuda.parse import parse
-from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.errors import InputError, MissingToolError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.run.workload import Workload
@@ -130,7 +130,7 @@ class Judge:
             as `baseline`, where the workload itself fails.
         """
         opened = self._open(progress, cancel)
-        candidates = [self._placed_as_written(opened, c) for c in candidates]
+        candidates = [as_written(c, opened.builder, opened.baseline.kernel) for c in candidates]
         verdicts: dict[str, Verdict] = {}
 
         def tell(verdict: Verdict) -> None:
@@ -139,6 +139,25 @@ class Judge:
             if on_verdict is not None:
                 on_verdict(verdict)
 
+        try:
+            self._judge(opened, candidates, tell, progress, cancel)
+        except (InputError, TimeLimitError):
+            if opened.kept is None:
+                raise
+            # what was kept of the program does not hold: begin anew
+            opened.kept.forget()
+            opened = self._open(progress, cancel, fresh=True)
+            self._judge(opened, [c for c in candidates if c.id not in verdicts], tell, progress, cancel)
+        return tuple(verdicts[c.id] for c in candidates)
+
+    def _judge(
+        self,
+        opened: PreparedWorkload,
+        candidates: Sequence[Candidate],
+        tell: Callable[[Verdict], None],
+        progress: Progress,
+        cancel: CancelToken | None,
+    ) -> None:
         progress(f"building {len(candidates)} candidates", 0.0)
         hosts = [c for c in candidates if self._changes_host(opened, c)]
         built = self._build(opened, [c for c in candidates if c not in hosts], tell, cancel)
@@ -148,7 +167,6 @@ class Judge:
             with opened.session.card("judging host code from outside", progress, cancel) as watch:
                 for candidate in hosts:
                     tell(self._from_outside(opened).judge(candidate, watch, cancel))
-        return tuple(verdicts[c.id] for c in candidates)
 
     def confirm(
         self,
@@ -163,7 +181,7 @@ class Judge:
         process finds it faster; its timings are of samples that did not choose the candidate.
         """
         opened = self._open(progress, cancel)
-        candidate = self._placed_as_written(opened, candidate)
+        candidate = as_written(candidate, opened.builder, opened.baseline.kernel)
         if self._changes_host(opened, candidate):
             progress("rebuilding and measuring the program, from outside", None)
             with opened.session.card("confirming host code from outside", progress, cancel) as watch:
@@ -175,18 +193,26 @@ class Judge:
         (one,) = built
         with opened.session.card(f"confirming {opened.baseline.kernel}", progress, cancel) as watch:
             progress("comparing what else the edit changes", None)
-            odd, plans = self._beside(
-                opened, built, lambda heard: self._verdict(opened, one, heard, watch), cancel, all_shapes=True
+            further = self._further_judge(opened)
+            odd, plans = further.judge(
+                built,
+                opened.builder.edited,
+                lambda heard: self._verdict(opened, one, heard, watch),
+                cancel,
+                all_shapes=True,
             )
             if candidate.id in odd:
                 return Confirmation(self._plain(opened, one, *odd[candidate.id]))
             confirmed = confirm(one, opened, watch, progress, cancel)
-            further = self._further_judge(opened).account(plans[candidate.id])
-            verdict = msgspec.structs.replace(confirmed.verdict, further=further)
+            account = further.account(plans[candidate.id])
+            verdict = msgspec.structs.replace(confirmed.verdict, further=account)
             return msgspec.structs.replace(confirmed, verdict=verdict)
 
-    def _open(self, progress: Progress, cancel: CancelToken | None) -> PreparedWorkload:
-        if self._opened is None:
+    def _open(
+        self, progress: Progress, cancel: CancelToken | None, *, fresh: bool = False
+    ) -> PreparedWorkload:
+        if self._opened is None or fresh:
+            self._further = None
             gpu = self._gpu()
             session = Session(
                 workload=self.workload,
@@ -196,18 +222,8 @@ class Judge:
                 settings=self.settings,
                 folder=self._folder,
             )
-            self._opened = open_workload(session, self._kernel, progress, cancel)
+            self._opened = open_workload(session, self._kernel, progress, cancel, fresh=fresh)
         return self._opened
-
-    @staticmethod
-    def _placed_as_written(opened: PreparedWorkload, candidate: Candidate) -> Candidate:
-        """The candidate with the geometry that its text asks for, where it brings none."""
-        try:
-            text = opened.builder.edited(candidate)
-        except InputError:
-            return candidate
-        candidate = msgspec.structs.replace(candidate, path=candidate.path or opened.session.workload.source)
-        return with_own_geometry(candidate, opened.builder.text, text, opened.baseline.kernel)
 
     def _changes_host(self, opened: PreparedWorkload, candidate: Candidate) -> bool:
         """Whether a candidate is to be judged from outside; False where it is refused or need not be."""
@@ -332,28 +348,11 @@ class Judge:
             if others_of(opened):
                 first = judge_shapes(opened, built, first, verdict, cancel)
             waiting = [by_id[name] for name, one in first.items() if one.state == "faster"]
-            odd, _ = self._beside(opened, waiting, verdict, cancel, all_shapes=False)
+            odd, _ = self._further_judge(opened).judge(
+                waiting, opened.builder.edited, verdict, cancel, all_shapes=False
+            )
             for name, one in first.items():
                 tell(_with_state(one, *odd[name]) if name in odd else one)
-
-    def _beside(
-        self,
-        opened: PreparedWorkload,
-        built: Sequence[Built],
-        verdict: Callable[[VisitResult], Verdict],
-        cancel: CancelToken | None,
-        *,
-        all_shapes: bool,
-    ) -> tuple[dict[str, tuple[State, str]], dict[str, Plan]]:
-        """What speaks against candidates where else their edits reach, and what was looked at. The card is held."""
-        judge, odd, plans = self._further_judge(opened), dict[str, tuple[State, str]](), dict[str, Plan]()
-        for one in built:
-            plan = judge.plan(one, opened.builder.edited(one.candidate), cancel, all_shapes=all_shapes)
-            if isinstance(plan, Plan):
-                plans[one.candidate.id] = plan
-            else:
-                odd[one.candidate.id] = plan
-        return odd | judge.examine(plans, verdict, cancel), plans
 
     def _verdict(self, opened: PreparedWorkload, built: Built, heard: VisitResult, watch: Watch) -> Verdict:
         return verdict_of(

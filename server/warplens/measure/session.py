@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import msgspec
 from warplens.measure.build.candidates import Builder, Unit, control
 from warplens.measure.build.fence import around_program
 from warplens.measure.build.geometry import Geometries
+from warplens.measure.build.linking import asks_linking
 from warplens.measure.conditions import Watch
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.survey import survey
+from warplens.measure.kept import Kept, kept_of
+from warplens.measure.kernel.survey import survey_run
 from warplens.measure.kernel.target import KernelShare, Target, choose, shares
 from warplens.measure.kernel.visits import Visits, VisitSpec
 from warplens.measure.program.whole import ProgramRun, require_success, run_program
@@ -22,17 +25,20 @@ from warplens.measure.verdict import Conditions
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.errors import InputError
+from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
 from warplens_tools.process.cancel import CancelToken, Progress
 from warplens_tools.process.guard import die_with_parent
-from warplens_tools.run.build import Overlay, build_program, start_command
+from warplens_tools.run.build import Overlay, build_program, flags_of, start_command
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.probe.records import SurveyedShape
+from warplens_tools.run.probe.visit import Command
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.link import carries_relocatable
 from warplens_tools.toolchain.locate import Toolchain, tool_version
+from warplens_tools.toolchain.symbols import code_digest
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -106,6 +112,8 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
     surveyed: tuple[SurveyedShape, ...]
     #: The edited file, parsed.
     model: SourceModel
+    #: Where the baseline comes from, if it was kept from an earlier run.
+    kept: Kept | None = None
 
     @property
     def text(self) -> SourceText:
@@ -113,26 +121,40 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
         return self.builder.text
 
 
+class _Seen(msgspec.Struct, frozen=True):
+    """The program, its unit compiled alone, and what it launches."""
+
+    program: Path
+    unit: Unit
+    surveyed: tuple[SurveyedShape, ...]
+    alone: ProgramRun
+    conditions: Conditions
+
+
 def open_workload(
-    session: Session, kernel: str, progress: Progress, cancel: CancelToken | None
+    session: Session, kernel: str, progress: Progress, cancel: CancelToken | None, *, fresh: bool = False
 ) -> PreparedWorkload:
-    """Build, run and survey the program; choose the launch. Raises as `Judge.baseline`."""
+    """Build, run and survey the program, or take what an earlier run has kept unless `fresh`; choose the launch.
+
+    Raises:
+        as `Judge.baseline`.
+    """
     work, settings = session.workload, session.settings
-    progress("building the program", None)
     builder = Builder(
         work, toolchain=session.toolchain, arch=session.arch, folder=session.folder, settings=settings
     )
-    program = session.build(session.folder / "program", None, cancel)
-    unit = builder.baseline(cancel, program=program)
+    progress("preparing the probe", None)
     library = probe_library(session.toolchain, cancel=cancel)
+    kept = _kept(session, builder, library)
+    seen = None if fresh else _taken(kept, session, builder, progress, cancel)
+    was_kept = seen is not None
+    if seen is None:
+        seen = _seen(session, builder, library, progress, cancel)
+        if seen.unit.linked is None:
+            kept.put(seen.unit.evidence, seen.program, seen.surveyed, seen.alone)
+    program, unit, surveyed, alone = seen.program, seen.unit, seen.surveyed, seen.alone
     command = start_command(work, program)
     model = parse(builder.text, work.source)
-    with session.card("measuring a baseline", progress, cancel) as watch:
-        progress("running the program", None)
-        alone = run_program(command, work.time_limit, cancel)
-        require_success(alone)
-        surveyed = survey(command, library, session.folder, work.time_limit, cancel)
-        conditions = watch.stop()
     kernels = shares(surveyed, {k.qualified_name for k in model.kernels})
     target = choose(surveyed, kernels, unit.evidence.kernels, kernel)
     defined = model.kernel(target.compiled.qualified_name)
@@ -157,7 +179,7 @@ def open_workload(
         visits=Visits(place, settings, session.folder),
         program=program,
         place=place,
-        baseline=_baseline(target, kernels, alone, conditions, settings, builder.unknown()),
+        baseline=_baseline(target, kernels, alone, seen.conditions, settings, builder.unknown()),
         geometries=Geometries(
             work,
             toolchain=session.toolchain,
@@ -168,7 +190,81 @@ def open_workload(
         ),
         surveyed=surveyed,
         model=model,
+        kept=kept if was_kept else None,
     )
+
+
+def _kept(session: Session, builder: Builder, library: Path) -> Kept:
+    gpu = session.gpu
+    if session.settings.host_edits:
+        # those are judged against how the program runs without the probe, just now
+        return Kept("")
+    return kept_of(
+        session.workload,
+        text=builder.text.text,
+        toolchain=session.toolchain,
+        arch=session.arch,
+        card=f"{gpu.uuid} {gpu.name} {gpu.driver}",
+        probe=library,
+    )
+
+
+def _taken(
+    kept: Kept, session: Session, builder: Builder, progress: Progress, cancel: CancelToken | None
+) -> _Seen | None:
+    found = kept.take(session.folder / "program")
+    if found is None:
+        return None
+    known, program, cubin = found
+    code = cubin.read_bytes()
+    builder.fence.learn(known.evidence)
+    unit = Unit(known.evidence, code, code_digest(code), code)
+    with session.card("looking at the card", progress, cancel) as watch:
+        return _Seen(program, unit, known.surveyed, known.alone, watch.stop())
+
+
+def _seen(
+    session: Session, builder: Builder, library: Path, progress: Progress, cancel: CancelToken | None
+) -> _Seen:
+    """Build and survey the program; its unit is compiled by itself meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        progress("building the program", None)
+        early = None if asks_linking(flags_of(session.workload)) else pool.submit(builder.baseline, cancel)
+        program = session.build(session.folder / "program", None, cancel)
+        command = start_command(session.workload, program)
+        with session.card("measuring a baseline", progress, cancel) as watch:
+            progress("running the program", None)
+            surveyed, alone = _surveyed(session, command, library, cancel)
+            conditions = watch.stop()
+    if early is None or early.exception() is not None or carries_relocatable(program.read_bytes()):
+        unit = builder.baseline(cancel, program=program)
+    else:
+        unit = early.result()
+    return _Seen(program, unit, surveyed, alone, conditions)
+
+
+def _surveyed(
+    session: Session, command: Command, library: Path, cancel: CancelToken | None
+) -> tuple[tuple[SurveyedShape, ...], ProgramRun]:
+    """What the program launches and how it runs: one run is both, unless something is amiss or must be precise."""
+    limit = session.workload.time_limit
+    alone = _succeeding(command, limit, cancel) if session.settings.host_edits else None
+    try:
+        surveyed, run = survey_run(command, library, session.folder, limit, cancel)
+    except (InputError, TimeLimitError):
+        # a program that fails by itself is told so rather than that the probe found nothing
+        if alone is None:
+            _succeeding(command, limit, cancel)
+        raise
+    if alone is None and run.status != 0:
+        alone = _succeeding(command, limit, cancel)
+    return surveyed, alone or run
+
+
+def _succeeding(command: Command, limit: float, cancel: CancelToken | None) -> ProgramRun:
+    run = run_program(command, limit, cancel)
+    require_success(run)
+    return run
 
 
 def _launch(work: Workload, target: Target, settings: MeasureSettings) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from warplens.measure import confirm as confirm_room
 from warplens.measure import judge as judge_room
+from warplens.measure import kept as kept_room
 from warplens.measure import session as session_room
 from warplens.measure.confirm import Confirmation
 from warplens.measure.judge import Judge
@@ -29,6 +30,7 @@ from warplens_tools.run.probe.records import (
     Closed,
     Damaged,
     Failed,
+    Never,
     Opened,
     Record,
     ResultRecord,
@@ -142,6 +144,8 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     card = Card()
     gpu = msgspec.structs.replace(load_architecture("sm_90"), uuid="GPU-test", present=True)
     folder = tmp_path_factory.mktemp("judge")
+    # what one test keeps of its program is no other's
+    monkeypatch.setattr(kept_room, "cache_folder", lambda: folder / "cache")
     library = folder / "probe.so"
     library.touch()
     monkeypatch.setenv("WARPLENS_LOCKS", str(folder))
@@ -347,3 +351,37 @@ def test_rounds_of_no_duration_are_no_proof(card: Card, monkeypatch: pytest.Monk
     with judge() as judging:
         (verdict,) = judging.judge([variant("a", 2)])
     assert (verdict.state, verdict.reason) == ("unproven", "no launch of it could be timed")
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_second_start_takes_the_baseline_where_the_first_left_it(card: Card) -> None:
+    with judge() as judging:
+        first = judging.baseline()
+    assert [job.mode for job in card.jobs] == ["survey"]
+    with judge() as judging:
+        again = judging.baseline()
+        assert [job.mode for job in card.jobs] == ["survey"]
+        assert judging.judge([variant("a", 2)])[0].state == "faster"
+        assert [job.mode for job in card.jobs] == ["survey", "visit"]
+    assert (again.timing, again.kernels, again.program) == (first.timing, first.kernels, first.program)
+    assert again.compiled == first.compiled
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_baseline_that_does_not_hold_any_more_is_measured_anew(
+    card: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with judge() as judging:
+        judging.baseline()
+    card.shape = msgspec.structs.replace(card.shape, grid=(2, 2, 1))
+    visit = card._visit
+
+    def moved(job: Job) -> list[Record]:
+        matches = job.shape is not None and job.shape.grid == (2, 2, 1)
+        return visit(job) if matches else [Never(seen=5, captured=0, matching=0)]
+
+    monkeypatch.setattr(card, "_visit", moved)
+    with judge() as judging:
+        assert judging.judge([variant("a", 2)])[0].state == "faster"
+        assert judging.baseline().timing.grid == (2, 2, 1)
+    assert [job.mode for job in card.jobs] == ["survey", "visit", "survey", "visit"]

@@ -5,11 +5,23 @@ from __future__ import annotations
 import msgspec
 
 from warplens.measure.build.allowed import sizes_of
+from warplens.measure.build.candidates import Builder
 from warplens.measure.verdict import Candidate
 from warplens_tools.cuda.parse import parse
+from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.constant_uses import File, read_file
 from warplens_tools.tunable.template import launch_geometry
+
+
+def as_written(candidate: Candidate, builder: Builder, kernel: str) -> Candidate:
+    """The candidate with the geometry that its text asks for, where it brings none and its edits can be applied."""
+    try:
+        text = builder.edited(candidate)
+    except InputError:
+        return candidate
+    known = msgspec.structs.replace(candidate, path=candidate.path or builder.workload.source)
+    return with_own_geometry(known, builder.text, text, kernel)
 
 
 def with_own_geometry(candidate: Candidate, before: SourceText, after: SourceText, kernel: str) -> Candidate:

@@ -120,6 +120,26 @@ class FurtherJudge:
             return "unproven", f"the edit also changes {names}, which this program does not launch"
         return None
 
+    def judge(
+        self,
+        built: Sequence[Built],
+        text: Callable[[Candidate], SourceText],
+        verdict: ToVerdict,
+        cancel: CancelToken | None,
+        *,
+        all_shapes: bool,
+    ) -> tuple[dict[str, tuple[State, str]], dict[str, Plan]]:
+        """What speaks against candidates where else their edits reach, and what was looked at. The card is held."""
+        odd: dict[str, tuple[State, str]] = {}
+        plans: dict[str, Plan] = {}
+        for one in built:
+            plan = self.plan(one, text(one.candidate), cancel, all_shapes=all_shapes)
+            if isinstance(plan, Plan):
+                plans[one.candidate.id] = plan
+            else:
+                odd[one.candidate.id] = plan
+        return odd | self.examine(plans, verdict, cancel), plans
+
     def plan(
         self, built: Built, text: SourceText, cancel: CancelToken | None, *, all_shapes: bool
     ) -> Plan | tuple[State, str]:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from warplens.measure.program.whole import ProgramRun
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.probe.job import Job, Shape
@@ -22,7 +23,18 @@ def survey(
     time_limit: float,
     cancel: CancelToken | None = None,
 ) -> tuple[SurveyedShape, ...]:
-    """Run the program once under the probe and list its kernels by launch shape.
+    """Run the program once under the probe and list its kernels by launch shape. Raises as `survey_run`."""
+    return survey_run(command, library, folder, time_limit, cancel)[0]
+
+
+def survey_run(
+    command: Command,
+    library: Path,
+    folder: Path,
+    time_limit: float,
+    cancel: CancelToken | None = None,
+) -> tuple[tuple[SurveyedShape, ...], ProgramRun]:
+    """The same, with how the program ran, which the probe slows down a little.
 
     Raises:
         InputError: the probe could not work in it, or it ended without telling.
@@ -36,19 +48,20 @@ def survey(
         if isinstance(record, Failed):
             raise InputError(f"the program's kernels cannot be followed: {record.reason}")
     shapes = tuple(r for r in run.records if isinstance(r, SurveyedShape))
-    if any(isinstance(r, SurveyEnd) for r in run.records):
-        return shapes
-    if run.completed is None:
+    done = run.completed
+    if done is None:
         raise TimeLimitError(
             f"the program did not end within {3 * time_limit:g} s while its kernels were followed",
             remedy="give it less work by its arguments, or raise its time limit",
         )
-    if run.completed.status == 0 and not shapes:
+    if any(isinstance(r, SurveyEnd) for r in run.records):
+        return shapes, ProgramRun(done.status, done.seconds, done.stdout, done.stderr)
+    if done.status == 0 and not shapes:
         raise InputError(
             "the program launches no kernel, or leaves by _exit before it can be asked",
             remedy="give the arguments and files with which it does, as settings of the program",
         )
-    raise InputError(f"the program, followed by the probe, ended with {run.completed.status}")
+    raise InputError(f"the program, followed by the probe, ended with {done.status}")
 
 
 def named(shape: SurveyedShape) -> str:

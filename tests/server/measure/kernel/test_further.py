@@ -12,6 +12,7 @@ from warplens.measure import judge as judge_room
 from warplens.measure import session as session_room
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kept import Kept
 from warplens.measure.kernel import survey as survey_room
 from warplens.measure.kernel import visits as visits_room
 from warplens.measure.program.whole import ProgramRun
@@ -144,6 +145,7 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Card:
         return folder / "program"
 
     monkeypatch.setenv("WARPLENS_LOCKS", str(tmp_path))
+    monkeypatch.setattr(session_room, "kept_of", lambda *_, **__: Kept(""))
     monkeypatch.setattr(judge_room, "present_gpus", lambda: (gpu,))
     monkeypatch.setattr(session_room, "probe_library", lambda *_, **__: library)
     monkeypatch.setattr(session_room, "build_program", place)
