@@ -14,9 +14,9 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Rewrite, Target
 from warplens_tools.text import SourceText
-from warplens_tools.tunable.constant_uses import File, read_file
+from warplens_tools.tunable.extract import extract, illegal, launch_geometry
 from warplens_tools.tunable.parameter import Geometry, TunableParameter, edits_for
-from warplens_tools.tunable.template import extract, illegal, launch_geometry
+from warplens_tools.tunable.source import File
 
 #: A value two octaves from the present one is this much less likely to be better than one octave away.
 _PER_OCTAVE = 0.8
@@ -91,7 +91,7 @@ class KernelSpace:
             yield from (Target(names=(name,)) for name in arrays)
 
     def _by_parameter(self, file: File, kernel: Kernel) -> Iterator[Proposal]:
-        for parameter in extract(file.text, file.model, kernel, self.limits).parameters:
+        for parameter in extract(file, kernel, self.limits).parameters:
             rule = f"parameter:{parameter.kind}"
             if masked(rule, self._busy):
                 continue
@@ -116,7 +116,7 @@ class KernelSpace:
         key = text_hash(text)
         file = self._files.get(key)
         if file is None:
-            file = read_file(text, parse(text, self.path))
+            file = File(text, parse(text, self.path))
             while len(self._files) >= _KEPT:
                 self._files.pop(next(iter(self._files)))
             self._files[key] = file

@@ -9,294 +9,213 @@ places change with it. Everything else that may depend on it is a reason to leav
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-import msgspec
+from tree_sitter import Node
 
-from warplens_tools.arch.gpu import Limits
-from warplens_tools.cuda.model import Kernel
-from warplens_tools.tunable.constant_uses import File, Site, other_use
-from warplens_tools.tunable.host_code import Expression, leaf, names_behind
-from warplens_tools.tunable.parameter import (
-    Place,
-    Refusal,
-    TunableParameter,
-    neighbourhood,
-    others,
-    place,
-)
+from warplens_tools.tunable.constant_uses import Uses
+from warplens_tools.tunable.parameter import Place, Refusal, TunableParameter, neighbourhood, others, place
+from warplens_tools.tunable.source import AXES, NAME, Site, TunedKernel, Value, number
 
-AXES = "xyz"
-INTEGER = re.compile(r"(?<![\w.])(\d+)(?=[uUlL]*(?![\w.]))")
 LITERAL = re.compile(r"\d+[uUlL]*\Z")
 #: Whole warps, in steps that change how many blocks fit a multiprocessor.
 _SIZES = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-_ROUNDS_UP = re.compile(r"(?i)\w*(?:ceil|div|up)\w*\s*\(|-\s*1\b")
 
 
 class Refused(Exception):  # noqa: N818 - control flow inside this room, not an error of the user's
     """The number is left alone; the message says why."""
 
 
-class Follow(msgspec.Struct, frozen=True):
+class Follow(NamedTuple):
     """How a launch's grid goes with its block size: further places, and whether only divisors are safe."""
 
     places: tuple[Place, ...] = ()
     divisors_only: bool = False
 
 
-class Body(msgspec.Struct, frozen=True):
-    """How a kernel's code uses one axis of its block."""
+class BlockSizes:
+    """The block sizes of one kernel."""
 
-    reads_block: bool
-    #: Its elements are numbered by `blockIdx * blockDim`.
-    numbers_globally: bool
-    strides_by_grid: bool
-    strides_by_block: bool
-    halves: bool
+    def __init__(self, kernel: TunedKernel) -> None:
+        self.kernel, self.file = kernel, kernel.file
 
+    def parameters(self) -> Iterator[TunableParameter | Refusal]:
+        """Literal block extents of the launches; extents that are constants of the file are not here."""
+        for site in self.kernel.sites:
+            if site.block is None:
+                reason = (
+                    f"the launch on line {site.launch.span.line} takes a block that is changed on the way"
+                )
+                yield Refusal("block", "block", reason)
+                return
+        for axis, letter in enumerate(AXES):
+            try:
+                found = self._literals(axis)
+                if found:
+                    yield self._parameter(axis, found)
+            except Refused as refused:
+                yield Refusal(f"block.{letter}", "block", str(refused))
 
-def block_parameters(file: File, kernel: Kernel, limits: Limits) -> Iterator[TunableParameter | Refusal]:
-    """Literal block extents of a kernel's launches; extents that are constants of the file are not here."""
-    sites = file.of(kernel)
-    for site in sites:
-        if site.block is None:
-            reason = f"the launch on line {site.launch.span.line} takes a block that is changed on the way"
-            yield Refusal("block", "block", reason)
-            return
-    for axis in range(3):
-        name = f"block.{AXES[axis]}"
-        try:
-            found = _literal_extent(sites, axis)
-            if found is not None:
-                yield _parameter(file, kernel, limits, axis, found)
-        except Refused as refused:
-            yield Refusal(name, "block", str(refused))
+    def _literals(self, axis: int) -> list[tuple[Site, Value]]:
+        """The literal that every launch has on this axis; none where the axis is 1 or not a literal."""
+        sites = self.kernel.sites
+        extents = [(site, site.block[axis]) for site in sites if site.block and axis < len(site.block)]
+        found = [(site, extent) for site, extent in extents if self.file.literal(extent.node) is not None]
+        values = {self.file.literal(extent.node) for _, extent in found}
+        if values <= {1}:
+            return []
+        if len(values) > 1 or len(found) < len(sites):
+            raise Refused("its launches use different block sizes")
+        return found
 
+    def _parameter(self, axis: int, found: list[tuple[Site, Value]]) -> TunableParameter:
+        value = self.file.literal(found[0][1].node) or 0
+        places = [self.file.place(extent.node) for _, extent in found]
+        names = self._variables(extent for _, extent in found)
+        in_body = self._tied_in_body(value, axis)
+        # A template argument of that value stands in the body under the parameter's name.
+        tied = bool(in_body) or any(self.template_places(site, value) for site, _ in found)
+        follows = [self.follow_grid(site, axis, value, names, tied=tied) for site, _ in found]
+        for site, _ in found:
+            places += self._tied_at_launch(site, value)
+        places += in_body + self._tied_bounds(value)
+        for follow in follows:
+            places += follow.places
+        divisors = any(f.divisors_only for f in follows)
+        domain = self.domain(axis, value, one_axis=self._is_one_axis(axis), divisors=divisors)
+        if not domain:
+            raise Refused("no other size is legal")
+        return TunableParameter(f"block.{AXES[axis]}", "block", value, domain, tuple(sorted(set(places))))
 
-def _literal_extent(sites: tuple[Site, ...], axis: int) -> list[tuple[Site, Expression]] | None:
-    """The literal that every launch has on this axis; None where the axis is 1 or not a literal."""
-    found: list[tuple[Site, Expression]] = []
-    for site in sites:
-        if site.block is not None and axis < len(site.block):
-            value = leaf(site.block[axis], site.host)
-            if LITERAL.match(value.text):
-                found.append((site, value))
-    values = {number(value.text) for _, value in found}
-    if not found or values == {1}:
-        return None
-    if len(values) > 1 or len(found) < len(sites):
-        raise Refused("its launches use different block sizes")
-    return found
+    def _is_one_axis(self, axis: int) -> bool:
+        return axis == 0 and all(site.launch.block_value[1:] == (1, 1) for site in self.kernel.sites)
 
-
-def _parameter(
-    file: File, kernel: Kernel, limits: Limits, axis: int, found: list[tuple[Site, Expression]]
-) -> TunableParameter:
-    value = number(found[0][1].text)
-    places = [place(file.text, e.start, e.start + len(str(value))) for _, e in found]
-    names: set[str] = set()
-    for site, literal in found:
-        names |= _variables_of(file, kernel, site, axis, literal)
-    body_places = _tied_in_body(file, kernel, value, axis)
-    # A template argument of that value stands in the body under the parameter's name.
-    tied = bool(body_places) or any(template_places(file, site, value) for site, _ in found)
-    follows = [follow_grid(file, kernel, site, axis, value, names, tied=tied) for site, _ in found]
-    for site, _ in found:
-        places += _tied_at_launch(file, site, value)
-    places += body_places + _tied_bounds(file, kernel, value)
-    for follow in follows:
-        places += follow.places
-    one_axis = all(site.launch.block_value[1:] == (1, 1) for site, _ in found) and axis == 0
-    domain = block_domain(
-        file, kernel, axis, value, limits, one_axis=one_axis, divisors=any(f.divisors_only for f in follows)
-    )
-    if not domain:
-        raise Refused("no other size is legal")
-    return TunableParameter(f"block.{AXES[axis]}", "block", value, domain, tuple(sorted(set(places))))
-
-
-def block_domain(
-    file: File, kernel: Kernel, axis: int, value: int, limits: Limits, *, one_axis: bool, divisors: bool
-) -> tuple[int, ...]:
-    """Sizes that the card and the kernel's own code allow on one axis."""
-    top = _largest(file, kernel, axis, value, limits)
-    body = read_body(file, kernel, axis)
-    whole_warps = one_axis and value % limits.warp_size == 0
-    values = (*_SIZES, *neighbourhood(value, low=32)) if whole_warps else neighbourhood(value)
-    return others(
-        (
+    def domain(self, axis: int, value: int, *, one_axis: bool, divisors: bool) -> tuple[int, ...]:
+        """Sizes that the card and the kernel's own code allow on one axis."""
+        warp = self.kernel.limits.warp_size
+        whole_warps = one_axis and value % warp == 0
+        values = (*_SIZES, *neighbourhood(value, low=32)) if whole_warps else neighbourhood(value)
+        top, halves = self._largest(axis, value), self.kernel.uses(axis).halves
+        allowed = (
             v
             for v in values
             if v <= top
-            and (not whole_warps or v % limits.warp_size == 0)
-            and (not body.halves or v & (v - 1) == 0)
+            and (not whole_warps or v % warp == 0)
+            and (not halves or v & (v - 1) == 0)
             and (not divisors or value % v == 0)
-        ),
-        value,
-    )
-
-
-def follow_grid(
-    file: File, kernel: Kernel, site: Site, axis: int, value: int, names: set[str], *, tied: bool
-) -> Follow:
-    """How the grid of one launch goes with a block extent held by `names` or by the bare number.
-
-    Raises:
-        Refused: the data would no longer be covered.
-    """
-    body = read_body(file, kernel, axis)
-    if not (body.reads_block or tied):
-        raise Refused(f"the kernel never reads blockDim.{AXES[axis]}: its size is fixed in its code")
-    free = body.strides_by_grid or (body.strides_by_block and not body.numbers_globally)
-    free = free or (tied and _strides_by(file, kernel, names))
-    if site.grid is None:
-        if free:
-            return Follow()
-        raise Refused(f"the grid on line {site.launch.span.line} is changed on the way")
-    extent = site.grid[axis] if axis < len(site.grid) else None
-    if extent is None:
-        if free:
-            return Follow()
-        raise Refused(f"the grid has no {AXES[axis]} extent that follows it")
-    grid = leaf(extent, site.host)
-    # A constant grid is counted again after the change (`template.illegal`), a computed one cannot be.
-    exact = not free and site.launch.grid_value[axis] is None
-    divisors = exact and not _ROUNDS_UP.search(grid.text)
-    if names & names_behind(extent, site.host, file.constant_texts):
-        return Follow(divisors_only=divisors)
-    tokens = [t for t in INTEGER.finditer(grid.text) if int(t[1]) in (value, value - 1)]
-    divides = re.search(rf"/\s*\(?\s*{value}\b|(?i:ceil|div|up)\w*\s*\(.*\b{value}\b", grid.text)
-    if divides and value > 2:
-        places = tuple(
-            place(file.text, grid.start + t.start(1), grid.start + t.end(1), offset=int(t[1]) - value)
-            for t in tokens
         )
-        rounds_up = any(int(t[1]) == value - 1 for t in tokens) or bool(_ROUNDS_UP.search(grid.text))
+        return others(allowed, value)
+
+    def follow_grid(self, site: Site, axis: int, value: int, names: set[str], *, tied: bool) -> Follow:
+        """How the grid of one launch goes with a block extent held by `names` or by the bare number.
+
+        Raises:
+            Refused: the data would no longer be covered.
+        """
+        uses, letter = self.kernel.uses(axis), AXES[axis]
+        if not (uses.reads_block or tied):
+            raise Refused(f"the kernel never reads blockDim.{letter}: its size is fixed in its code")
+        free = uses.strides_by_grid or (uses.strides_by_block and not uses.numbers_globally)
+        free = free or (tied and self.kernel.steps_by(names))
+        if site.grid is None or axis >= len(site.grid):
+            if free:
+                return Follow()
+            line = site.launch.span.line
+            no_extent = f"the grid has no {letter} extent that follows it"
+            raise Refused(
+                f"the grid on line {line} is changed on the way" if site.grid is None else no_extent
+            )
+        extent = site.grid[axis]
+        # A constant grid is counted again after the change (`extract.illegal`), a computed one cannot be.
+        exact = not free and site.launch.grid_value[axis] is None
+        rounds_up = self.file.rounds_up(extent.node)
+        behind = {b.name for b in extent.through} | self.file.definitions(extent.node).keys()
+        if names & behind:
+            return Follow(divisors_only=exact and not rounds_up)
+        follow = self._repeated_in_grid(extent.node, value, exact=exact)
+        if follow is None and not free:
+            grid = self.file.tree.code_of(extent.node)
+            raise Refused(f"the grid `{grid}` does not follow from it")
+        return follow or Follow()
+
+    def _repeated_in_grid(self, grid: Node, value: int, *, exact: bool) -> Follow | None:
+        """The number and its predecessor in `(n + 255) / 256`; None where nothing divides by it."""
+        tokens = [(n, v) for n, v in self.file.literals(grid) if v in (value, value - 1)]
+        if value <= 2 or not any(v == value and self.file.divides(grid, n) for n, v in tokens):
+            return None
+        rounds_up = any(v == value - 1 for _, v in tokens) or self.file.rounds_up(grid)
+        places = tuple(self.file.place(n, v - value) for n, v in tokens)
         return Follow(places, divisors_only=exact and not rounds_up)
-    if free:
-        return Follow()
-    raise Refused(f"the grid `{grid.text}` does not follow from it")
 
-
-def _strides_by(file: File, kernel: Kernel, names: set[str]) -> bool:
-    """Whether a loop of the kernel steps by one of the names: the block walks its tile by itself."""
-    start, end = file.range(kernel.body)
-    return any(re.search(rf"\+=\s*(?:\w+::)*{re.escape(n)}\b", file.code[start:end]) for n in names)
-
-
-def read_body(file: File, kernel: Kernel, axis: int) -> Body:
-    """How the kernel's body uses one axis of its block."""
-    start, end = file.range(kernel.body)
-    code, a = file.code[start:end], AXES[axis]
-    cast = r"(?:\([\w:\s]+\)\s*)?\(?\s*"
-    numbers = (
-        rf"blockIdx\.{a}\s*\)?\s*\*\s*{cast}blockDim\.{a}|blockDim\.{a}\s*\)?\s*\*\s*{cast}"
-        rf"(?:static_cast<[^>]*>\s*\()?blockIdx\.{a}|mul24\(\s*block(?:Idx|Dim)\.{a}\s*,\s*block(?:Idx|Dim)\.{a}"
-    )
-    return Body(
-        reads_block=re.search(rf"\bblockDim\.{a}\b", code) is not None,
-        numbers_globally=re.search(numbers, code) is not None,
-        strides_by_grid=re.search(rf"\bgridDim\.{a}\b", code) is not None,
-        strides_by_block=re.search(rf"\+=\s*blockDim\.{a}\b", code) is not None,
-        halves=re.search(rf"\bblockDim\.{a}\s*(?:/\s*2|>>\s*1)", code) is not None,
-    )
-
-
-def number(literal: str) -> int:
-    """The value of a decimal literal with its suffix."""
-    return int(literal.rstrip("uUlL"))
-
-
-def _variables_of(file: File, kernel: Kernel, site: Site, axis: int, literal: Expression) -> set[str]:
-    """Names of host variables between the launch and the literal, each used for nothing else."""
-    names: set[str] = set()
-    for variable in site.host.variables.values():
-        on_the_way = any(part.start == literal.start for part in variable.extents)
-        if site.block is not None and variable.name == site.block[axis].text:
-            on_the_way = True
-        if on_the_way or variable.name == site.block_text:
-            names.add(variable.name)
-            definition = (variable.start, max(part.end for part in variable.extents) + 1)
-            reason = other_use(file, variable.name, kernel, definition)
+    def _variables(self, extents: Iterable[Value]) -> set[str]:
+        """Names of host variables between the launches and the literal, each used for nothing else."""
+        variables = {variable for extent in extents for variable in extent.through}
+        for variable in variables:
+            reason = Uses(self.kernel).of_variable(variable)
             if reason:
                 raise Refused(f"it is `{variable.name}`, and {reason}")
-    return names
+        return {variable.name for variable in variables}
+
+    def _tied_in_body(self, value: int, axis: int) -> list[Place]:
+        """Places in the kernel that repeat the number: array extents and `blockIdx.x * 256` change with it."""
+        shared = (array for array in self.kernel.kernel.arrays if array.space == "shared")
+        extents = [self.file.range(span) for array in shared for span in array.extent_spans]
+        places: list[Place] = []
+        for node, found in self.kernel.literals:
+            if found not in (value, value - 1, 2 * value) and not (found * 2 == value and found >= 16):
+                continue
+            is_extent = any(low <= node.start_byte and node.end_byte <= high for low, high in extents)
+            if found != value or not (is_extent or self.kernel.numbers_blocks(node, axis)):
+                line = self.file.line(node.start_byte)
+                raise Refused(f"the kernel has {found} on line {line}, which may depend on it")
+            places.append(self.file.place(node))
+        return places
+
+    def _tied_at_launch(self, site: Site, value: int) -> list[Place]:
+        """The number in the dynamic shared size changes with it; as an argument of the kernel it is a refusal."""
+        listed = site.call.child_by_field_name("arguments")
+        for argument in listed.named_children if listed is not None else ():
+            if any(found == value for _, found in self.file.literals(argument)):
+                raise Refused(f"the kernel is also passed `{self.file.tree.text_of(argument)}`")
+        places = self.template_places(site, value)
+        for node, found in self.file.literals(site.shared.node) if site.shared is not None else ():
+            if found == value:
+                places.append(self.file.place(node))
+            elif found > value and site.shared is not None:
+                shared = self.file.tree.code_of(site.shared.node)
+                raise Refused(f"the dynamic shared size `{shared}` may depend on it")
+        return places
+
+    def template_places(self, site: Site, value: int) -> list[Place]:
+        """Template arguments of a launch that are this number."""
+        return [self.file.place(n) for n in site.template_arguments if self.file.literal(n) == value]
+
+    def _tied_bounds(self, value: int) -> list[Place]:
+        bounds = self.kernel.kernel.launch_bounds
+        written = bounds.max_threads.strip() if bounds is not None and bounds.span is not None else ""
+        if bounds is None or bounds.span is None or not LITERAL.match(written) or number(written) != value:
+            return []
+        start, end = self.file.range(bounds.span)
+        found = re.compile(rf"\b{value}(?=[uUlL]*\b)").search(self.file.code, start, end)
+        return [place(self.file.text, found.start(), found.end())] if found else []
+
+    def _largest(self, axis: int, value: int) -> int:
+        """The most threads that the card, the launch bounds and per-warp shared arrays allow."""
+        top, bounds = self.kernel.limits.max_threads_per_block, self.kernel.kernel.launch_bounds
+        if bounds is not None and bounds.max_threads_value and not self._tied_bounds(value):
+            top = min(top, bounds.max_threads_value)
+        tied = {p.span for p in self._tied_in_body(value, axis)}
+        for array in self.kernel.kernel.arrays:
+            fixed = array.space == "shared" and not array.dynamic and array.sizes and array.sizes[-1]
+            if fixed and LITERAL.match(array.extents[-1]) and not tied & set(array.extent_spans):
+                # One element a thread, or one a warp: more threads than that would write past its end.
+                size = array.sizes[-1] or 0
+                room = size if size >= value else size * self.kernel.limits.warp_size
+                top = min(top, room) if room >= value else top
+        return top
 
 
-def _tied_in_body(file: File, kernel: Kernel, value: int, axis: int) -> list[Place]:
-    """Places in the kernel that repeat the number: array extents and `blockIdx.x * 256` change with it."""
-    start, end = file.range(kernel.body)
-    code = file.code
-    extents = {
-        file.range(s) for array in kernel.arrays for s in array.extent_spans if array.space == "shared"
-    }
-    places: list[Place] = []
-    for found in INTEGER.finditer(code, start, end):
-        token = int(found[1])
-        if token not in (value, value - 1, 2 * value) and not (token * 2 == value and token >= 16):
-            continue
-        is_extent = any(low <= found.start() and found.end(1) <= high for low, high in extents)
-        before, after = code[start : found.start()], code[found.end() : end]
-        numbers_blocks = re.search(rf"blockIdx\.{AXES[axis]}\s*\*\s*\Z", before) or re.match(
-            rf"[uUlL]*\s*\*\s*blockIdx\.{AXES[axis]}\b", after
-        )
-        if token != value or not (is_extent or numbers_blocks):
-            line = file.text.position(found.start())[0]
-            raise Refused(f"the kernel has {token} on line {line}, which may depend on it")
-        places.append(place(file.text, found.start(1), found.end(1)))
-    return places
-
-
-def _tied_at_launch(file: File, site: Site, value: int) -> list[Place]:
-    """The number in the dynamic shared size changes with it; as an argument of the kernel it is a refusal."""
-    for argument in site.launch.arguments:
-        if any(int(t[1]) == value for t in INTEGER.finditer(argument)):
-            raise Refused(f"the kernel is also passed `{argument.strip()}`")
-    places = template_places(file, site, value)
-    if site.shared is not None:
-        shared = leaf(site.shared, site.host)
-        for token in INTEGER.finditer(shared.text):
-            if int(token[1]) == value:
-                at = shared.start + token.start(1)
-                places.append(place(file.text, at, at + len(token[1])))
-            elif int(token[1]) > value:
-                raise Refused(f"the dynamic shared size `{shared.text}` may depend on it")
-    return places
-
-
-def template_places(file: File, site: Site, value: int) -> list[Place]:
-    """Template arguments of a launch that are this number."""
-    return [
-        place(file.text, e.start, e.start + len(str(value)))
-        for e in site.template_arguments
-        if LITERAL.match(e.text) and number(e.text) == value
-    ]
-
-
-def _tied_bounds(file: File, kernel: Kernel, value: int) -> list[Place]:
-    bounds = kernel.launch_bounds
-    if bounds is None or bounds.span is None or not LITERAL.match(bounds.max_threads.strip()):
-        return []
-    if number(bounds.max_threads.strip()) != value:
-        return []
-    start, end = file.range(bounds.span)
-    found = re.compile(rf"\b{value}(?=[uUlL]*\b)").search(file.code, start, end)
-    return [place(file.text, found.start(), found.end())] if found else []
-
-
-def _largest(file: File, kernel: Kernel, axis: int, value: int, limits: Limits) -> int:
-    """The most threads that the card, the launch bounds and per-warp shared arrays allow."""
-    top = limits.max_threads_per_block
-    bounds = kernel.launch_bounds
-    if bounds is not None and bounds.max_threads_value and not _tied_bounds(file, kernel, value):
-        top = min(top, bounds.max_threads_value)
-    tied = {p.span for p in _tied_in_body(file, kernel, value, axis)}
-    for array in kernel.arrays:
-        fixed = array.space == "shared" and not array.dynamic and array.sizes and array.sizes[-1]
-        if fixed and LITERAL.match(array.extents[-1]) and not tied & set(array.extent_spans):
-            # One element a thread, or one a warp: more threads than that would write past its end.
-            size = array.sizes[-1] or 0
-            room = size if size >= value else size * limits.warp_size
-            top = min(top, room) if room >= value else top
-    return top
+def names_in(text: str) -> set[str]:
+    """The last parts of the names in an expression's text."""
+    return {name.rsplit("::", 1)[-1] for name in NAME.findall(text)}

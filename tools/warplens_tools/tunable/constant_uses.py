@@ -3,211 +3,130 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-import msgspec
+from tree_sitter import Node
 
-from warplens_tools.cuda.model import Constant, Kernel, LaunchSite, SourceModel
-from warplens_tools.cuda.syntax.lexical import matching, to_ascii, without_comments
-from warplens_tools.text import SourceText, Span
-from warplens_tools.tunable.host_code import (
-    Expression,
-    HostFunction,
-    arguments,
-    expression,
-    extents,
-    host_function,
-    names_behind,
-)
+from warplens_tools.cuda.model import Constant
+from warplens_tools.cuda.syntax.functions import functions_of
+from warplens_tools.cuda.values.bindings import Binding
+from warplens_tools.tunable.source import File, Site, TunedKernel
 
-_DEVICE_FUNCTION = re.compile(r"\b__device__\b[^;{}]*\{")
 _GUARD = re.compile(r"^\s*#\s*(?:ifndef|ifdef|endif)\b")
+_DECLARATIONS = frozenset({"init_declarator", "function_declarator"})
 
 
-class Site(msgspec.Struct, frozen=True):
-    """A launch site with its configuration read out; an entry is None where it could not be."""
-
-    launch: LaunchSite
-    host: HostFunction
-    #: From the kernel's name to the closing `>>>`, or the whole call of a launch function.
-    start: int
-    config_end: int
-    block: tuple[Expression, ...] | None
-    grid: tuple[Expression, ...] | None
-    shared: Expression | None
-    block_text: str
-    #: The grid, block and shared-size arguments as they stand at the launch; empty ones have no text.
-    configuration: tuple[Expression, Expression, Expression]
-    template_arguments: tuple[Expression, ...]
-    #: All names that the configuration depends on.
-    names: frozenset[str]
-
-
-class File(msgspec.Struct, frozen=True):
-    """A parsed file with its comment-free code; offsets are code points of the text."""
-
-    text: SourceText
-    code: str
-    model: SourceModel
-    sites: tuple[Site, ...]
-
-    def range(self, span: Span) -> tuple[int, int]:
-        """Offsets of a span."""
-        return (
-            self.text.offset(span.line, span.column),
-            self.text.offset(span.end_line, span.end_column),
-        )
-
-    def of(self, kernel: Kernel) -> tuple[Site, ...]:
-        """Launch sites of a kernel."""
-        launches = self.model.launches_of(kernel)
-        return tuple(site for site in self.sites if site.launch in launches)
-
-    @property
-    def constant_texts(self) -> dict[str, str]:
-        """The file's constants by name, as written."""
-        return {constant.name: constant.text for constant in self.model.constants}
-
-
-def read_file(text: SourceText, model: SourceModel) -> File:
-    """A file with the configuration of its launch sites."""
-    code = without_comments(to_ascii(text.text))
-    texts = {constant.name: constant.text for constant in model.constants}
-    return File(text, code, model, tuple(_site(text, code, launch, texts) for launch in model.launches))
-
-
-def other_use(file: File, name: str, kernel: Kernel, definition: tuple[int, int]) -> str:
-    """The first use of `name` that a change would reach beyond this kernel and its launches; "" if none.
+class Uses:
+    """Where the numbers behind one kernel's launches are used.
 
     Harmless are: the kernel itself and device functions, the configuration of its launches, variables that
     only serve these or divide by the name (the usual count of blocks), other constants with harmless uses,
     static assertions and include guards.
     """
-    for found in re.finditer(rf"(?<![\w.])(?:\w+::)*{re.escape(name)}\b", file.code):
-        at = found.start()
-        if definition[0] <= at < definition[1]:
-            continue
-        reason = _reason(file, name, kernel, at)
-        if reason:
-            return f"line {file.text.position(at)[0]} {reason}"
-    return ""
 
+    def __init__(self, kernel: TunedKernel) -> None:
+        self.kernel, self.file = kernel, kernel.file
 
-def _reason(file: File, name: str, kernel: Kernel, at: int) -> str:
-    start, end = file.range(kernel.span)
-    if start <= at < end or _in_device_function(file, at) or _harmless_line(file.code, at):
-        return ""
-    other = next((k for k in file.model.kernels if k != kernel and _inside(file.range(k.span), at)), None)
-    if other is not None:
-        return f"uses it in kernel {other.name}"
-    mine = file.of(kernel)
-    for site in file.sites:
-        if site.start <= at < site.config_end:
-            return "" if site in mine else f"launches {site.launch.kernel_name} with it"
-    constant = _defining(file, at)
-    if constant is not None:
-        return other_use(file, constant.name, kernel, file.range(constant.span))
-    return _host_reason(file, name, kernel, at)
-
-
-def _host_reason(file: File, name: str, kernel: Kernel, at: int) -> str:
-    """Host code outside a launch: harmless in what only a launch of this kernel reads."""
-    mine = file.of(kernel)
-    for site in file.sites:
-        for variable in site.host.variables.values():
-            ends = [part.end for part in variable.extents]
-            if not variable.start <= at < max(ends):
+    def beyond(self, name: str, definition: tuple[int, int], scope: tuple[int, int] | None = None) -> str:
+        """The first use of `name` in `scope` that a change would reach beyond kernel and launches; "" if none."""
+        for at in _found(self.file, name, scope or (0, len(self.file.code))):
+            if definition[0] <= at < definition[1]:
                 continue
-            if at < variable.start + len(variable.name):
-                return ""
-            if variable.name not in site.names:
-                break
-            if site not in mine:
-                return f"launches {site.launch.kernel_name} with {variable.name}"
-            if _divides(file.code, at, name) or _only_configures(file, site, variable.name):
-                return ""
-    return "uses it in host code"
+            reason = self._reason(name, at)
+            if reason:
+                return f"line {self.file.line(at)} {reason}"
+        return ""
+
+    def of_variable(self, variable: Binding) -> str:
+        """As `beyond`, of a local variable."""
+        return self.beyond(variable.name, variable.declaration, (variable.start, variable.end))
+
+    def _reason(self, name: str, at: int) -> str:
+        start, end = self.file.range(self.kernel.kernel.span)
+        if start <= at < end or self._is_device_code(at) or _is_harmless_line(self.file.code, at):
+            return ""
+        others = (k for k in self.file.model.kernels if k != self.kernel.kernel)
+        other = next((k for k in others if _inside(self.file.range(k.span), at)), None)
+        if other is not None:
+            return f"uses it in kernel {other.name}"
+        for site in self.file.sites:
+            if site.call.start_byte <= at < site.configuration.end_byte:
+                return self._launched(site, "it")
+        constant = self._defined_at(at)
+        if constant is not None:
+            return self.beyond(constant.name, self.file.range(constant.span))
+        return self._host_reason(name, at)
+
+    def _launched(self, site: Site, name: str) -> str:
+        return "" if site in self.kernel.sites else f"launches {site.launch.kernel_name} with {name}"
+
+    def _is_device_code(self, at: int) -> bool:
+        functions = functions_of(self.file.tree)
+        return any(f.is_device and f.body.start_byte <= at < f.body.end_byte for f in functions)
+
+    def _defined_at(self, at: int) -> Constant | None:
+        """The file-scope constant whose definition `at` stands in; those of host functions are variables."""
+        if self.file.tree.function_at(at, at) is not None:
+            return None
+        return next((c for c in self.file.model.constants if _inside(self.file.range(c.span), at)), None)
+
+    def _host_reason(self, name: str, at: int) -> str:
+        """Host code outside a launch: harmless in what only a launch of this kernel reads."""
+        node = self.file.tree.root.descendant_for_byte_range(at, at + len(name))
+        declared = _declared_around(self.file, node) if node is not None else None
+        if node is None or declared is None:
+            return "uses it in host code"
+        variable, declaration = declared
+        if variable == name and node.parent is not None and node.parent.id == declaration.id:
+            return ""
+        for site in self.file.sites:
+            if variable in site.names and _within(node, site.host):
+                if site not in self.kernel.sites:
+                    return self._launched(site, variable)
+                if self.file.divides(declaration, node) or self._only_configures(site, variable):
+                    return ""
+        return "uses it in host code"
+
+    def _only_configures(self, site: Site, variable: str) -> bool:
+        """Whether a host variable is read nowhere but in launches and in other variables of the launch."""
+        host = site.host if site.host is not None else self.file.tree.root
+        for at in _found(self.file, variable, (host.start_byte, host.end_byte)):
+            node = self.file.tree.root.descendant_for_byte_range(at, at + len(variable))
+            if any(s.call.start_byte <= at < s.configuration.end_byte for s in self.file.sites):
+                continue
+            declared = _declared_around(self.file, node) if node is not None else None
+            if declared is None or declared[0] not in site.names:
+                return False
+        return True
 
 
-def _only_configures(file: File, site: Site, variable: str) -> bool:
-    """Whether a host variable is read nowhere but in launches and in other variables of the launch."""
-    host = site.host
-    readers = [v for v in host.variables.values() if v.name in site.names]
-    for found in re.finditer(rf"(?<![\w.]){re.escape(variable)}\b", file.code[: host.end]):
-        at = found.start()
-        if at < host.start or any(s.start <= at < s.config_end for s in file.sites):
-            continue
-        if not any(v.start <= at < max(part.end for part in v.extents) for v in readers):
-            return False
-    return True
+def _found(file: File, name: str, within: tuple[int, int]) -> Iterator[int]:
+    """Offsets of a name in the code, directives included."""
+    for found in re.finditer(rf"(?<![\w.])(?:\w+::)*({re.escape(name)})\b", file.code[: within[1]]):
+        if found.start(1) >= within[0]:
+            yield found.start(1)
 
 
-def _divides(code: str, at: int, name: str) -> bool:
-    """Whether the expression around `at` divides by the name, or hands it to a rounding-up division."""
-    opening = max(code.rfind(mark, 0, at) for mark in ";{}=")
-    closing = min((i for i in (code.find(mark, at) for mark in ";{}") if i >= 0), default=len(code))
-    statement = code[opening + 1 : closing]
-    word = rf"(?:\w+::)*{re.escape(name)}\b"
-    return bool(
-        re.search(rf"/\s*(?:\(?\s*(?:float|double)\s*\)?\s*)?\(?\s*{word}", statement)
-        or re.search(rf"(?i)\b\w*(?:ceil|div|up)\w*\s*\([^;]*{word}", statement)
-    )
+def _declared_around(file: File, node: Node) -> tuple[str, Node] | None:
+    """The variable whose declaration a node stands in, and its declarator."""
+    current: Node | None = node
+    while current is not None and current.type not in ("compound_statement", "translation_unit"):
+        name = current.child_by_field_name("declarator") if current.type in _DECLARATIONS else None
+        if name is not None and name.type == "identifier":
+            return file.tree.code_of(name), current
+        current = current.parent
+    return None
 
 
-def _harmless_line(code: str, at: int) -> bool:
-    start = code.rfind("\n", 0, at) + 1
-    line = code[start : code.find("\n", at) if "\n" in code[at:] else len(code)]
+def _within(node: Node, host: Node | None) -> bool:
+    return host is not None and host.start_byte <= node.start_byte < host.end_byte
+
+
+def _is_harmless_line(code: str, at: int) -> bool:
+    start, end = code.rfind("\n", 0, at) + 1, code.find("\n", at)
+    line = code[start : end if end >= 0 else len(code)]
     return bool(_GUARD.match(line)) or "static_assert" in line
-
-
-def _in_device_function(file: File, at: int) -> bool:
-    functions = _DEVICE_FUNCTION.finditer(file.code, 0, at)
-    return any(at < matching(file.code, found.end() - 1) for found in functions)
-
-
-def _defining(file: File, at: int) -> Constant | None:
-    """The file-scope constant whose definition `at` stands in; those of host functions are variables."""
-    hosts = [site.host for site in file.sites if site.host.start > 0]
-    if any(host.start <= at < host.end for host in hosts):
-        return None
-    return next((c for c in file.model.constants if _inside(file.range(c.span), at)), None)
 
 
 def _inside(span: tuple[int, int], at: int) -> bool:
     return span[0] <= at < span[1]
-
-
-def _site(text: SourceText, code: str, launch: LaunchSite, constants: dict[str, str]) -> Site:
-    def read(span: Span) -> Expression:
-        start, end = text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
-        return expression(code, start, end)
-
-    whole, block, grid = read(launch.span), read(launch.block_span), read(launch.grid_span)
-    host = host_function(code, whole.start)
-    opening, close = code.find("<<<", whole.start, whole.end), code.find(">>>", whole.start, whole.end)
-    shared = _third_argument(code, block.end, close)
-    configuration = (grid, block, shared or Expression(block.end, block.end, ""))
-    names = (names_behind(part, host, constants) for part in configuration)
-    return Site(
-        launch=launch,
-        host=host,
-        start=whole.start,
-        config_end=close + 3 if close >= 0 else whole.end,
-        block=extents(code, block, host),
-        grid=extents(code, grid, host),
-        shared=shared,
-        block_text=block.text,
-        configuration=configuration,
-        template_arguments=_template_arguments(code, whole.start, opening),
-        names=frozenset[str]().union(*names),
-    )
-
-
-def _third_argument(code: str, after_block: int, close: int) -> Expression | None:
-    rest = arguments(code, after_block, close) if close >= 0 else ()
-    return rest[1] if len(rest) > 1 and rest[1].text else None
-
-
-def _template_arguments(code: str, start: int, opening: int) -> tuple[Expression, ...]:
-    first = code.find("<", start, opening)
-    last = code.rfind(">", start, opening)
-    return arguments(code, first + 1, last) if 0 <= first < last else ()

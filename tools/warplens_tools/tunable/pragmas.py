@@ -5,13 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.arch.gpu import Limits
-from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.lexical import matching
-from warplens_tools.tunable.block_sizes import LITERAL, number
-from warplens_tools.tunable.constant_uses import File
-from warplens_tools.tunable.host_code import arguments
 from warplens_tools.tunable.parameter import Place, TunableParameter, others, place
+from warplens_tools.tunable.source import TunedKernel, number
 
 _UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll\b[ \t]*\(?[ \t]*(\w*)", re.MULTILINE)
 #: Powers of two up to the point where instruction fetch, not loop overhead, is what a loop waits for.
@@ -20,52 +15,47 @@ _UNROLL_FACTORS = (1, 2, 4, 8, 16)
 _MOST_MIN_BLOCKS = 8
 
 
-def unroll_parameters(file: File, kernel: Kernel) -> Iterator[TunableParameter]:
+def unroll_parameters(kernel: TunedKernel) -> Iterator[TunableParameter]:
     """`#pragma unroll` in the kernel's body, with a number or bare (0: unrolled in full)."""
-    start, end = file.range(kernel.body)
-    for found in _UNROLL.finditer(file.code, start, end):
-        name = f"unroll, line {file.text.position(found.end())[0]}"
+    file = kernel.file
+    for found in _UNROLL.finditer(file.code, *file.range(kernel.kernel.body)):
+        name = f"unroll, line {file.line(found.end())}"
         if not found[1]:
-            at = file.code.rindex("unroll", found.start(), found.end()) + len("unroll")
+            at = file.code.rindex("unroll", *found.span()) + len("unroll")
             spot = place(file.text, at, at, prefix=" ")
             yield TunableParameter(name, "unroll", 0, others(_UNROLL_FACTORS, 0), (spot,))
-        elif LITERAL.match(found[1]):
-            spot = place(file.text, found.start(1), found.start(1) + len(str(number(found[1]))))
+        elif found[1].rstrip("uUlL").isdigit():
             value = number(found[1])
+            spot = place(file.text, found.start(1), found.start(1) + len(str(value)))
             yield TunableParameter(name, "unroll", value, others(_UNROLL_FACTORS, value), (spot,))
 
 
-def bounds_parameters(file: File, kernel: Kernel, limits: Limits) -> Iterator[TunableParameter]:
+def bounds_parameters(kernel: TunedKernel) -> Iterator[TunableParameter]:
     """`__launch_bounds__`: the minimum of blocks, and the maximum of threads down to the block in use."""
-    bounds = kernel.launch_bounds
-    if bounds is None or bounds.span is None or not bounds.max_threads_value:
+    file, bounds = kernel.file, kernel.kernel.launch_bounds
+    written = file.node(bounds.span) if bounds is not None and bounds.span is not None else None
+    parts = written.named_children if written is not None and written.type == "launch_bounds" else []
+    if bounds is None or not bounds.max_threads_value or not parts:
         return
-    start, end = file.range(bounds.span)
-    opening = file.code.find("(", start, end)
-    parts = arguments(file.code, opening + 1, matching(file.code, opening) - 1) if opening >= 0 else ()
-    if not parts:
-        return
-    yield from _threads(file, kernel, bounds.max_threads_value, parts[0].start, parts[0].text)
-    most = min(_MOST_MIN_BLOCKS, limits.max_threads // bounds.max_threads_value)
+    if file.literal(parts[0]) is not None:
+        yield from _threads(kernel, bounds.max_threads_value, file.place(parts[0]))
     spot: Place | None = None
     if len(parts) == 1:
-        spot = place(file.text, parts[0].end, parts[0].end, prefix=", ")
-    elif LITERAL.match(parts[1].text):
-        spot = place(file.text, parts[1].start, parts[1].start + len(str(number(parts[1].text))))
+        spot = place(file.text, parts[0].end_byte, parts[0].end_byte, prefix=", ")
+    elif file.literal(parts[1]) is not None:
+        spot = file.place(parts[1])
+    most = min(_MOST_MIN_BLOCKS, kernel.limits.max_threads // bounds.max_threads_value)
     value = bounds.min_blocks_value or 0
     domain = others(range(1, most + 1), value)
     if spot is not None and domain:
         yield TunableParameter("launch bounds, blocks", "launch_bounds", value, domain, (spot,))
 
 
-def _threads(file: File, kernel: Kernel, value: int, start: int, text: str) -> Iterator[TunableParameter]:
+def _threads(kernel: TunedKernel, value: int, spot: Place) -> Iterator[TunableParameter]:
     """The maximum of threads, where it is above every block the kernel is launched with."""
-    blocks = [site.launch.block_value for site in file.of(kernel)]
-    if not blocks or not LITERAL.match(text):
-        return
+    blocks = [site.launch.block_value for site in kernel.sites]
     sizes = [x * y * z for x, y, z in blocks if x is not None and y is not None and z is not None]
-    if len(sizes) < len(blocks) or max(sizes) >= value:
+    if not sizes or len(sizes) < len(blocks) or max(sizes) >= value:
         return
     domain = tuple(v for v in (max(sizes) << shift for shift in range(6)) if v < value)
-    spot = place(file.text, start, start + len(str(number(text))))
     yield TunableParameter("launch bounds, threads", "launch_bounds", value, domain, (spot,))

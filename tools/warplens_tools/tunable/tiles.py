@@ -5,161 +5,125 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.arch.gpu import Limits
-from warplens_tools.cuda.model import Constant, Kernel
-from warplens_tools.tunable.block_sizes import (
-    AXES,
-    INTEGER,
-    LITERAL,
-    Refused,
-    block_domain,
-    follow_grid,
-    number,
-    read_body,
-    template_places,
-)
-from warplens_tools.tunable.constant_uses import File, other_use
-from warplens_tools.tunable.host_code import names_behind
+from warplens_tools.cuda.model import Constant
+from warplens_tools.tunable.block_sizes import LITERAL, BlockSizes, Refused, names_in
+from warplens_tools.tunable.constant_uses import Uses
 from warplens_tools.tunable.parameter import Refusal, TunableParameter, neighbourhood, others, place
+from warplens_tools.tunable.source import AXES, TunedKernel, number
 
-#: A loop step, a shared extent, or an index made of `blockIdx`: what a tile is, unlike a plain factor.
+#: A loop step, an index made of `blockIdx`, an unroll factor: what a tile is, unlike a plain factor.
 _SHAPES = r"\+=\s*(?:\w+::)*{0}\b|blockIdx\.[xyz]\s*\*\s*\(?\s*(?:\w+::)*{0}\b|#pragma unroll\s*\(?\s*{0}\b"
+_DIGITS = re.compile(r"\d+")
 
 
-def tile_parameters(file: File, kernel: Kernel, limits: Limits) -> Iterator[TunableParameter | Refusal]:
-    """Constants with a literal value that shape this kernel's tiles or its block."""
-    hosts = [site.host for site in file.sites if site.host.start > 0]
-    for constant in file.model.constants:
-        start, _ = file.range(constant.span)
-        if any(host.start <= start < host.end for host in hosts) or not LITERAL.match(constant.text.strip()):
-            continue
-        axes = _axes(file, kernel, constant.name)
-        if constant.value is None or constant.value < 2 or not (axes or _shapes(file, kernel, constant.name)):
-            continue
-        kind = "block" if axes else "tile"
-        try:
-            yield _parameter(file, kernel, limits, constant, axes)
-        except Refused as refused:
-            yield Refusal(constant.name, "block" if kind == "block" else "tile", str(refused))
+class Tiles:
+    """The named numbers that shape one kernel's tiles or its block."""
 
+    def __init__(self, kernel: TunedKernel) -> None:
+        self.kernel, self.file, self.blocks = kernel, kernel.file, BlockSizes(kernel)
 
-def template_parameters(file: File, kernel: Kernel) -> Iterator[TunableParameter | Refusal]:
-    """Integer template arguments at a kernel's launches that are not its block size."""
-    sites = file.of(kernel)
-    if not sites:
-        return
-    for index, argument in enumerate(sites[0].template_arguments):
-        same = [
-            s
-            for s in sites
-            if index < len(s.template_arguments) and s.template_arguments[index].text == argument.text
-        ]
-        if not LITERAL.match(argument.text) or number(argument.text) < 2:
-            continue
-        value = number(argument.text)
-        name = f"template argument {index + 1}"
-        if any(site.launch.block_value[axis] == value for site in sites for axis in range(3)):
-            continue  # changes with the block, see blocks.py
-        if len(same) < len(sites):
-            yield Refusal(name, "template_argument", "its launches use different values")
-            continue
-        line = _repeated(file, kernel, value)
-        if line:
-            yield Refusal(
-                name, "template_argument", f"host code has {value} on line {line}, which may depend on it"
-            )
-            continue
-        places = tuple(p for site in sites for p in template_places(file, site, value))
-        yield TunableParameter(
-            name, "template_argument", value, neighbourhood(value, high=256, octaves=2), places
+    def parameters(self) -> Iterator[TunableParameter | Refusal]:
+        """Constants with a literal value."""
+        for constant in self.file.model.constants:
+            start, end = self.file.range(constant.span)
+            if not LITERAL.match(constant.text.strip()) or self.file.tree.function_at(start, end) is not None:
+                continue
+            axes = self._axes(constant.name)
+            if constant.value is None or constant.value < 2 or not (axes or self._shapes(constant.name)):
+                continue
+            try:
+                yield self._parameter(constant, axes)
+            except Refused as refused:
+                yield Refusal(constant.name, "block" if axes else "tile", str(refused))
+
+    def template_arguments(self) -> Iterator[TunableParameter | Refusal]:
+        """Integer template arguments at the kernel's launches that are not its block size."""
+        sites = self.kernel.sites
+        for index, argument in enumerate(sites[0].template_arguments if sites else ()):
+            value = self.file.literal(argument)
+            if value is None or value < 2 or any(value in site.launch.block_value for site in sites):
+                continue  # One that is the block size changes with the block.
+            name = f"template argument {index + 1}"
+            same = [
+                s
+                for s in sites
+                if [*map(self.file.literal, s.template_arguments)][index : index + 1] == [value]
+            ]
+            line = self._repeated(value)
+            if len(same) < len(sites):
+                yield Refusal(name, "template_argument", "its launches use different values")
+            elif line:
+                reason = f"host code has {value} on line {line}, which may depend on it"
+                yield Refusal(name, "template_argument", reason)
+            else:
+                places = tuple(p for site in sites for p in self.blocks.template_places(site, value))
+                domain = neighbourhood(value, high=256, octaves=2)
+                yield TunableParameter(name, "template_argument", value, domain, places)
+
+    def _parameter(self, constant: Constant, axes: tuple[int, ...]) -> TunableParameter:
+        value = constant.value or 0
+        if sum(c.name == constant.name for c in self.file.model.constants) > 1:
+            raise Refused("it has several definitions")
+        reason = Uses(self.kernel).beyond(constant.name, self.file.range(constant.span))
+        if reason:
+            raise Refused(reason)
+        domain = self._block_domain(constant.name, value, axes) if axes else neighbourhood(value)
+        digits = _DIGITS.search(self.file.code, self.file.range(constant.value_span)[0])
+        assert digits is not None
+        assert number(digits[0]) == value
+        spot = place(self.file.text, *digits.span())
+        return TunableParameter(constant.name, "block" if axes else "tile", value, domain, (spot,))
+
+    def _block_domain(self, name: str, value: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """Values of a constant that sets block extents; the body may use the name instead of blockDim."""
+        names = self._derived(name)
+        named = bool(names & self.kernel.names)
+        self._no_bare_copy(value)
+        sites, limits = self.kernel.sites, self.kernel.limits
+        follows = [self.blocks.follow_grid(s, a, value, names, tied=named) for s in sites for a in axes]
+        divisors = any(follow.divisors_only for follow in follows)
+        if axes == (0,) and not named and all(s.launch.block_value[1:] == (1, 1) for s in sites):
+            return self.blocks.domain(0, value, one_axis=True, divisors=divisors)
+        domain = neighbourhood(value, high=limits.max_threads_per_block)
+        halves = any(self.kernel.uses(axis).halves for axis in axes)
+        allowed = (v for v in domain if (not divisors or value % v == 0) and (not halves or v & (v - 1) == 0))
+        return others(allowed, value)
+
+    def _derived(self, name: str) -> set[str]:
+        """The constant and those defined by it: `THREADS` as (TILE * TILE) for `TILE`."""
+        names = {name}
+        for constant in self.file.model.constants:
+            if names & names_in(constant.text):
+                names.add(constant.name)
+        return names
+
+    def _no_bare_copy(self, value: int) -> None:
+        """Refuse where the kernel also spells the number out: which of the two is meant cannot be told."""
+        for node, found in self.kernel.literals:
+            if found == value and value >= 16:
+                raise Refused(f"the kernel also has {value} on line {self.file.line(node.start_byte)}")
+
+    def _axes(self, name: str) -> tuple[int, ...]:
+        """Axes of the kernel's blocks whose extent depends on the name."""
+        blocks = [site.block for site in self.kernel.sites if site.block is not None]
+        return tuple(
+            axis
+            for axis in range(len(AXES))
+            if any(axis < len(block) and name in self.file.definitions(block[axis].node) for block in blocks)
         )
 
+    def _shapes(self, name: str) -> bool:
+        arrays = (array for array in self.kernel.kernel.arrays if array.space == "shared")
+        if any(name in names_in(extent) for array in arrays for extent in array.extents):
+            return True
+        start, end = self.file.range(self.kernel.kernel.span)
+        return re.search(_SHAPES.format(re.escape(name)), self.file.code[start:end]) is not None
 
-def _parameter(
-    file: File, kernel: Kernel, limits: Limits, constant: Constant, axes: tuple[int, ...]
-) -> TunableParameter:
-    value = constant.value or 0
-    if sum(c.name == constant.name for c in file.model.constants) > 1:
-        raise Refused("it has several definitions")
-    reason = other_use(file, constant.name, kernel, file.range(constant.span))
-    if reason:
-        raise Refused(reason)
-    domain = neighbourhood(value)
-    if axes:
-        domain = _block_domain(file, kernel, limits, constant.name, value, axes)
-    start, _ = file.range(constant.value_span)
-    digits = INTEGER.search(file.code, start)
-    assert digits is not None
-    spot = place(file.text, digits.start(1), digits.end(1))
-    return TunableParameter(constant.name, "block" if axes else "tile", value, domain, (spot,))
-
-
-def _block_domain(
-    file: File, kernel: Kernel, limits: Limits, name: str, value: int, axes: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Values of a constant that sets block extents; the body may use the name instead of blockDim."""
-    start, end = file.range(kernel.span)
-    names = _derived(file, name)
-    named = any(re.search(rf"(?<![\w.]){re.escape(n)}\b", file.code[start:end]) for n in names)
-    _no_bare_copy(file, kernel, value)
-    divisors = False
-    for site in file.of(kernel):
-        for axis in axes:
-            divisors |= follow_grid(file, kernel, site, axis, value, names, tied=named).divisors_only
-    one_axis = axes == (0,) and all(s.launch.block_value[1:] == (1, 1) for s in file.of(kernel))
-    if one_axis and not named:
-        return block_domain(file, kernel, 0, value, limits, one_axis=True, divisors=divisors)
-    domain = neighbourhood(value, high=limits.max_threads_per_block)
-    halves = any(read_body(file, kernel, axis).halves for axis in axes)
-    return others(
-        (v for v in domain if (not divisors or value % v == 0) and (not halves or v & (v - 1) == 0)), value
-    )
-
-
-def _derived(file: File, name: str) -> set[str]:
-    """The constant and those defined by it: `THREADS` as (TILE * TILE) for `TILE`."""
-    names = {name}
-    for constant in file.model.constants:
-        if any(re.search(rf"\b{re.escape(known)}\b", constant.text) for known in names):
-            names.add(constant.name)
-    return names
-
-
-def _no_bare_copy(file: File, kernel: Kernel, value: int) -> None:
-    """Refuse where the kernel also spells the number out: which of the two is meant cannot be told."""
-    start, end = file.range(kernel.body)
-    for found in INTEGER.finditer(file.code, start, end):
-        if int(found[1]) == value and value >= 16:
-            raise Refused(f"the kernel also has {value} on line {file.text.position(found.start())[0]}")
-
-
-def _axes(file: File, kernel: Kernel, name: str) -> tuple[int, ...]:
-    """Axes of the kernel's blocks whose extent depends on the name."""
-    return tuple(
-        axis
-        for axis in range(len(AXES))
-        if any(
-            site.block is not None
-            and axis < len(site.block)
-            and name in names_behind(site.block[axis], site.host, file.constant_texts)
-            for site in file.of(kernel)
-        )
-    )
-
-
-def _shapes(file: File, kernel: Kernel, name: str) -> bool:
-    extents = [e for array in kernel.arrays if array.space == "shared" for e in array.extents]
-    if any(re.search(rf"\b{re.escape(name)}\b", extent) for extent in extents):
-        return True
-    start, end = file.range(kernel.span)
-    return re.search(_SHAPES.format(re.escape(name)), file.code[start:end]) is not None
-
-
-def _repeated(file: File, kernel: Kernel, value: int) -> int:
-    """A line of host code, outside the template arguments, that has the number; 0 if none."""
-    for site in file.of(kernel):
-        own = {argument.start for argument in site.template_arguments}
-        for found in INTEGER.finditer(file.code, site.host.start, site.host.end):
-            if int(found[1]) == value and found.start() not in own:
-                return file.text.position(found.start())[0]
-    return 0
+    def _repeated(self, value: int) -> int:
+        """A line of host code, outside the template arguments, that has the number; 0 if none."""
+        for site in self.kernel.sites:
+            own = {argument.start_byte for argument in site.template_arguments}
+            for node, found in self.file.literals(site.host or self.file.tree.root):
+                if found == value and node.start_byte not in own:
+                    return self.file.line(node.start_byte)
+        return 0

@@ -10,8 +10,8 @@ from warplens.measure.verdict import Candidate
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
-from warplens_tools.tunable.constant_uses import File, read_file
-from warplens_tools.tunable.template import launch_geometry
+from warplens_tools.tunable.extract import launch_geometry
+from warplens_tools.tunable.source import File
 
 
 def as_written(candidate: Candidate, builder: Builder, kernel: str) -> Candidate:
@@ -37,7 +37,7 @@ def with_own_geometry(candidate: Candidate, before: SourceText, after: SourceTex
         return candidate
     old, new = _file(before, path), _file(after, path)
     kernels = old.model.kernel(kernel)
-    if kernels is None or not old.of(kernels):
+    if kernels is None or not old.launches_of(kernels):
         return msgspec.structs.replace(candidate, asks_program=True)
     found = launch_geometry(old, new, kernel)
     return msgspec.structs.replace(
@@ -50,4 +50,4 @@ def with_own_geometry(candidate: Candidate, before: SourceText, after: SourceTex
 
 
 def _file(text: SourceText, path: str) -> File:
-    return read_file(text, parse(text, path))
+    return File(text, parse(text, path))

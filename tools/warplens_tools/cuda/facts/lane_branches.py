@@ -15,6 +15,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form, Symbol
@@ -147,7 +148,7 @@ def _named(expanded: KernelTree, reader: FormReader, node: Node, depth: int) -> 
     binding = expanded.constants.binding(expanded.tree.code_of(node), node.start_byte)
     if binding is None or binding.value is None or not reader.set_once(binding):
         return None
-    value = reader.value_node(binding)
+    value = value_node(expanded.tree, binding)
     return _read(expanded, reader, value, depth + 1) if value is not None else None
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.types import integer_type, vector_element
-from warplens_tools.cuda.values.bindings import Binding
+from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import PointerReader
 
@@ -137,7 +137,7 @@ class TypeReader:
             parent = node.parent if node is not None else None
             code = self.tree.code_of(parent).rsplit(binding.name, 1)[0] if parent is not None else ""
         if re.search(r"\bauto\b", code):
-            return self.type(self.reader.value_node(binding)) if binding.value else None
+            return self.type(value_node(self.tree, binding)) if binding.value else None
         return written_type(code.split("=")[0].split(",")[0]) if "*" not in code.split(",")[0] else None
 
     def call(self, node: Node) -> Arithmetic | None:

@@ -276,6 +276,19 @@ _PARAMETER_SCOPES = frozenset({
 })  # fmt: skip
 
 
+def value_node(tree: SourceTree, binding: Binding) -> Node | None:
+    """The node of what a declaration initialises its name with: an expression, or the list of a `dim3`'s extents."""
+    written = binding.value or ""
+    if written.startswith("dim3(") and tree.masked.code.startswith(b"(", binding.value_at):
+        written = written.removeprefix("dim3")
+    start, end = binding.value_at, binding.value_at + len(written)
+    node = tree.root.descendant_for_byte_range(start, end) if written else None
+    if node is None or (node.start_byte, node.end_byte) != (start, end):
+        return None
+    is_list = node.type in ("initializer_list", "argument_list") and binding.kind != "dim3"
+    return node.named_children[0] if is_list and node.named_child_count == 1 else node
+
+
 def is_set_once(tree: SourceTree, binding: Binding) -> bool:
     """Whether nothing after the declaration can change the variable."""
     code = tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")

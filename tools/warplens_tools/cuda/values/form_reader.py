@@ -18,7 +18,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
-from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once
+from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once, value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree
@@ -224,18 +224,10 @@ class FormReader:
             return None
         if binding.kind == "plain" and not self.set_once(binding):
             return None
-        return self.form(self.value_node(binding))
+        return self.form(value_node(self.tree, binding))
 
     def _declared_type(self, binding: Binding) -> str:
         return self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
-
-    def value_node(self, binding: Binding) -> Node | None:
-        """The node of what a declaration initialises its name with."""
-        start, end = binding.value_at, binding.value_at + len(binding.value or "")
-        node = self.tree.root.descendant_for_byte_range(start, end)
-        if node is not None and node.type == "initializer_list" and node.named_child_count == 1:
-            return node.named_children[0]
-        return node if node is not None and (node.start_byte, node.end_byte) == (start, end) else None
 
     def _loop_of(self, node: Node, name: str) -> Loop | None:
         """The loop around `node` whose variable `name` is, where only its header changes it."""
@@ -282,7 +274,7 @@ class FormReader:
         loop = Loop(self.tree.span(node), node.start_byte, variable=binding.name)
         if not known or step is None or binding.value is None:
             return loop
-        first = self.form(self.value_node(binding))
+        first = self.form(value_node(self.tree, binding))
         comparison, bound = self._condition(condition_of(node), binding.name)
         return msgspec.structs.replace(
             loop,

@@ -12,7 +12,7 @@ from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.arrays import file_array
-from warplens_tools.cuda.values.bindings import Binding
+from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
@@ -107,7 +107,7 @@ class PointerReader:
         key = (binding.declaration[0], binding.name)
         if key not in self._known:
             self._known[key] = None
-            found = self.pointer(self.reader.value_node(binding))
+            found = self.pointer(value_node(self.tree, binding))
             if found is not None and not self.reader.set_once(binding):
                 found = self._moved(binding, found)
             self._known[key] = found

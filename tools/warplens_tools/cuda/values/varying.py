@@ -7,6 +7,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import PointerReader
 
@@ -117,7 +118,7 @@ class Bounds:
             return None
         declared = self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
         narrow = _values_of_type(" ".join(w for w in declared.split() if w != "const"))
-        return _least(narrow, self.values(self.reader.value_node(binding), depth + 1))
+        return _least(narrow, self.values(value_node(self.tree, binding), depth + 1))
 
 
 def _values_of_type(name: str) -> int | None:

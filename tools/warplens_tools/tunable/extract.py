@@ -10,28 +10,27 @@ from __future__ import annotations
 import math
 
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
+from warplens_tools.cuda.model import Kernel, LaunchSite
 from warplens_tools.cuda.syntax.types import type_bytes
-from warplens_tools.text import SourceText
-from warplens_tools.tunable.block_sizes import AXES, block_parameters, read_body
-from warplens_tools.tunable.constant_uses import File, Site, read_file
-from warplens_tools.tunable.host_code import Expression, names_behind
+from warplens_tools.tunable.block_sizes import BlockSizes
 from warplens_tools.tunable.parameter import Geometry, Refusal, Template, TunableParameter
 from warplens_tools.tunable.pragmas import bounds_parameters, unroll_parameters
-from warplens_tools.tunable.tiles import template_parameters, tile_parameters
+from warplens_tools.tunable.source import AXES, File, Site, TunedKernel
+from warplens_tools.tunable.tiles import Tiles
 
 
-def extract(text: SourceText, model: SourceModel, kernel: Kernel, limits: Limits) -> Template:
+def extract(file: File, kernel: Kernel, limits: Limits) -> Template:
     """The kernel's parameters, and the numbers that were left alone with the reason."""
     if kernel.broken or kernel.macro:
         return Template()
-    file = read_file(text, model)
+    tuned = TunedKernel(file, kernel, limits)
+    tiles = Tiles(tuned)
     found = [
-        *block_parameters(file, kernel, limits),
-        *tile_parameters(file, kernel, limits),
-        *template_parameters(file, kernel),
-        *bounds_parameters(file, kernel, limits),
-        *unroll_parameters(file, kernel),
+        *BlockSizes(tuned).parameters(),
+        *tiles.parameters(),
+        *tiles.template_arguments(),
+        *bounds_parameters(tuned),
+        *unroll_parameters(tuned),
     ]
     return Template(
         parameters=tuple(p for p in found if isinstance(p, TunableParameter) and p.domain),
@@ -44,11 +43,11 @@ def illegal(before: File, after: File, name: str, limits: Limits) -> str:
     kernel, old = after.model.kernel(name), before.model.kernel(name)
     if kernel is None or old is None or kernel.broken or len(after.model.errors) > len(before.model.errors):
         return "it does not parse"
-    was = before.model.launches_of(old)
+    tuned, was = TunedKernel(after, kernel, limits), before.model.launches_of(old)
     for index, site in enumerate(after.model.launches_of(kernel)):
         previous = was[index] if index < len(was) else site
         reason = _illegal_launch(kernel, site, previous, limits)
-        reason = reason or _uncovered(after, kernel, site, previous)
+        reason = reason or _uncovered(tuned, site, previous)
         if reason:
             return reason
     return _too_much_shared(after, kernel, limits)
@@ -103,7 +102,7 @@ def _illegal_launch(kernel: Kernel, site: LaunchSite, was: LaunchSite, limits: L
     return ""
 
 
-def _uncovered(after: File, kernel: Kernel, site: LaunchSite, was: LaunchSite) -> str:
+def _uncovered(kernel: TunedKernel, site: LaunchSite, was: LaunchSite) -> str:
     """Where all is constant: no axis may count fewer threads than before, unless the kernel strides."""
     for axis in range(3):
         new, old = (
@@ -113,8 +112,8 @@ def _uncovered(after: File, kernel: Kernel, site: LaunchSite, was: LaunchSite) -
         if None in new or None in old or new[1] == old[1]:
             continue
         threads, before = math.prod(n or 0 for n in new), math.prod(n or 0 for n in old)
-        body = read_body(after, kernel, axis)
-        if threads < before and body.numbers_globally and not body.strides_by_grid:
+        uses = kernel.uses(axis)
+        if threads < before and uses.numbers_globally and not uses.strides_by_grid:
             return f"{threads} threads instead of {before} in {AXES[axis]}"
     return ""
 
@@ -134,32 +133,21 @@ def _too_much_shared(after: File, kernel: Kernel, limits: Limits) -> str:
 def _single_launch(file: File, name: str) -> Site | None:
     """The kernel's launch, where there is one, or all have one geometry."""
     kernel = file.model.kernel(name)
-    sites = file.of(kernel) if kernel is not None else ()
+    sites = file.launches_of(kernel) if kernel is not None else ()
     shapes = {(s.launch.grid_value, s.launch.block_value, s.launch.shared_value) for s in sites}
     return sites[0] if len(shapes) == 1 else None
 
 
 def _launches(file: File, name: str) -> list[object]:
     kernel = file.model.kernel(name)
-    return [_spelled(file, site) for site in file.of(kernel)] if kernel is not None else []
+    return [_spelled(file, site) for site in file.launches_of(kernel)] if kernel is not None else []
 
 
 def _spelled(file: File, site: Site) -> list[object]:
     """Grid, block and shared size as written, each with the definitions of every name in it."""
-    return [_definitions(file, site, part) for part in site.configuration]
-
-
-def _definitions(file: File, site: Site, part: Expression) -> object:
-    names = sorted(names_behind(part, site.host, file.constant_texts))
-    variables = site.host.variables
-    return part.text, [
-        (
-            name,
-            tuple(e.text for e in variables[name].extents)
-            if name in variables
-            else file.constant_texts.get(name),
-        )
-        for name in names
+    return [
+        (file.tree.code_of(part), sorted(file.definitions(part).items())) if part is not None else None
+        for part in site.written
     ]
 
 

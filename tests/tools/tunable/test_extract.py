@@ -15,9 +15,9 @@ from warplens.agent.actions import KernelSpace
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.parse import parse
 from warplens_tools.text import SourceText
-from warplens_tools.tunable.constant_uses import File, read_file
+from warplens_tools.tunable.extract import extract, illegal, launch_geometry
 from warplens_tools.tunable.parameter import Geometry, Template, edits_for
-from warplens_tools.tunable.template import extract, illegal, launch_geometry
+from warplens_tools.tunable.source import File
 
 #: sm_90, from the CUDA programming guide's table of compute capabilities.
 LIMITS = Limits(
@@ -33,12 +33,12 @@ named = pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet
 
 def read(code: str) -> File:
     text = SourceText(code)
-    return read_file(text, parse(text, "k.cu"))
+    return File(text, parse(text, "k.cu"))
 
 
 def template(code: str) -> Template:
     file = read(code)
-    return extract(file.text, file.model, file.model.kernels[0], LIMITS)
+    return extract(file, file.model.kernels[0], LIMITS)
 
 
 def changed(code: str, name: str, value: int) -> str:
