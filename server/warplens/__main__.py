@@ -14,7 +14,7 @@ def main() -> None:
     if sys.argv[1:] == ["lsp"]:
         # Of the thousand classes imported now none is garbage; the server turns collection on again.
         gc.disable()
-        from warplens.lsp.server import main as serve
+        from warplens.lsp.serve import main as serve
 
         serve()
         return

@@ -11,10 +11,12 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.dependencies import Dependencies
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.errors import CancelledError
 from warplens_tools.evidence import KernelEvidence, Tier
 from warplens_tools.finding import SEVERITIES, Bottleneck, Confidence, Finding
 from warplens_tools.memo import Analysed, KernelMemo
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.process.cancel import checkpoint
 from warplens_tools.roofline.classify import classify
 from warplens_tools.text import SourceText
 from warplens_tools.view import KernelView
@@ -143,8 +145,11 @@ def _rank_key(finding: Finding) -> tuple[float, ...]:
 
 def _guarded(tool: MicroTool, view: KernelView, run: Callable[[KernelView], list[Finding]]) -> list[Finding]:
     """A tool that fails on strange code must not take the others with it."""
+    checkpoint()
     try:
         return run(view)
+    except CancelledError:
+        raise
     except Exception:
         log.exception("%s failed on kernel %s of %s", tool.slug, view.kernel.name, view.model.path)
         return []

@@ -18,7 +18,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("doctor", "warplens.cli.doctor:doctor", "What this machine has and what is missing."),
     ("setup", "warplens.cli.setup:app", "Bring what this machine lacks, with consent."),
     ("completion", "warplens.cli.completion:completion", "A completion script for bash, zsh or fish."),
-    ("lsp", "warplens.lsp.server:main", "Run the language server on standard streams."),
+    ("lsp", "warplens.lsp.serve:main", "Run the language server on standard streams."),
 )  # fmt: skip
 
 

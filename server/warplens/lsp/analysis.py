@@ -1,43 +1,47 @@
-"""Runs the checks of open files and keeps their results on the right lines."""
+"""Runs the checks of open files: the source tier while typing, the tiers above on save."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from warplens.lsp import uris
+from warplens.lsp.connection import Connection
+from warplens.lsp.includes import includes
 from warplens.lsp.progress import JobProgress
-from warplens.lsp.scheduler import Debounce, Worker
+from warplens.lsp.scheduler import Debounce, GaveWayError, Pool
 from warplens.lsp.session import TYPED_LIMIT, OpenFile
-from warplens.lsp.shift import LineChange, differences, shift_report
-from warplens.lsp.view import Saved, View
-from warplens.service.report import FileReport, Report
+from warplens.lsp.shift import LineChange, differences
+from warplens.lsp.view import View, view_of
+from warplens.service.check import Checked
+from warplens.service.report import FileReport
 from warplens.service.service import CheckOptions
 from warplens_tools.errors import CancelledError, WarplensError
-from warplens_tools.evidence import Unknown
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText
 
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
-
-
 #: A request for a file whose first analysis has not finished waits this long for it.
 _PATIENCE_SECONDS = 2.0
+#: Seconds that a check is expected to take for each code point, where the file was never checked.
+_SECONDS_A_CHARACTER = 1e-5
+#: Checks at once: a compiler takes a core, and a machine has other work.
+_MOST_AT_ONCE = 4
 
 
 class Analysis:
-    """The source tier while typing, the tiers above on save. `changed` is called with a file's key."""
+    """The checks of the open files. `changed` is called with a file's key when what is known of it changed."""
 
-    def __init__(self, server: WarplensServer) -> None:
+    def __init__(self, server: Connection) -> None:
         self._server = server
         self._session = server.session
-        self._source = Worker("warplens-source")
-        self._saves = Worker("warplens-check")
+        self._took: dict[str, float] = {}
+        size = min(os.cpu_count() or 1, _MOST_AT_ONCE)
+        self._source = Pool("warplens-source", 1, self._rank)
+        self._saves = Pool("warplens-check", size, self._rank)
         self._typing = Debounce(lambda key: server.guarded(self._check_text(key)))
         self.changed: list[Callable[[str], None]] = []
 
@@ -64,27 +68,39 @@ class Analysis:
         else:
             self._typing.request(key, at_once=True)
 
-    def closed(self, key: str, uri: str) -> None:
+    def closed(self, key: str) -> None:
         """A document was closed: its jobs end, and what it showed goes."""
+        self._session.close(key)
+        self.gone(key)
+        self._tell(key)
+
+    def gone(self, key: str) -> None:
+        """A file is no longer there, or no longer open: nothing more is done for it."""
         self._typing.forget(key)
+        self._source.cancel(key)
         self._saves.cancel(key)
-        for other in self._session.close(uri) | {key}:
-            self._tell(other)
 
     def everything(self) -> None:
-        """Settings, trust or a shared dependency changed: check every open file again."""
+        """Settings, trust or flags changed: check every open file again."""
         self._session.forget_builds()
         for key in list(self._session.files):
             if not self._session.trusted:
                 self._saves.cancel(key)
             self.opened(key)
 
-    def dependency_changed(self, key: str) -> None:
-        """A file that units may include changed on disk: check the open units beside it again."""
-        root = self._session.root_of(Path(key))
-        for other, file in self._session.files.items():
-            if other != key and self._session.root_of(file.document.path) == root:
-                self.saved(other)
+    def dependency_changed(self, path: Path) -> None:
+        """A file changed on disk: check the open units that include it again."""
+        real = os.path.realpath(path)
+        for key, file in self._session.files.items():
+            unit = file.document.path
+            if unit is None or key == str(path):
+                continue
+            if file.built_from:
+                concerned = real in file.built_from
+            else:
+                concerned = includes(unit, path, self._session.root_of(unit))
+            if concerned:
+                self.saved(key)
 
     async def view(self, uri: str) -> View | None:
         """What is known of an open file, after its first analysis; None if it is not open."""
@@ -105,6 +121,11 @@ class Analysis:
         self._saves.close()
         self._source.close()
 
+    def _rank(self, key: str) -> tuple[bool, float]:
+        file = self._session.files.get(key)
+        size = len(file.document.text.text) if file is not None else 0
+        return self._session.in_sight(key), self._took.get(key, size * _SECONDS_A_CHARACTER)
+
     async def _check_text(self, key: str) -> None:
         file = self._session.files.get(key)
         if file is None:
@@ -115,64 +136,59 @@ class Analysis:
         service = self._session.service(document.path)
         try:
             report = await self._source.run(key, CancelToken(), lambda: service.check_text(path, text.text))
+        except GaveWayError:
+            self._typing.request(key)
+            return
+        except CancelledError:
+            return
         except WarplensError as error:
             self._failed(key, file, "typing", error)
             return
         file.failures.pop("typing", None)
         changes = document.changes_since(state)
         if self._session.files.get(key) is file and changes is not None:
-            file.typed = shift_report(report, changes)
+            file.heard(report, changes)
             self._tell(key)
 
     async def _check_file(self, key: str, file: OpenFile, path: Path) -> None:
+        """One save, to its diagnostics: every stage of the check, as it comes, onto the text on screen."""
         await self._session.configured.wait()
         token = CancelToken()
         job = _Job(self, key, file, path, token)
-        name = path.name
-        self._server.status("checking", f"Checking {name}", uri=file.document.uri)
+        uri, started = file.document.uri, time.monotonic()
+        self._server.status("checking", f"Checking {path.name}", uri=uri)
         try:
-            async with JobProgress(self._server, f"Warplens: checking {name}", token) as progress:
-                report = await self._saves.run(key, token, lambda: job.run(progress))
+            async with JobProgress(self._server, f"Warplens: checking {path.name}", token) as progress:
+                await self._saves.run(key, token, lambda: job.run(progress))
+        except GaveWayError:
+            self.saved(key)
+            return
         except CancelledError:
             if not self._saves.running(key):
-                self._server.status("ready")
+                self._server.status("ready", uri=uri)
             return
         except WarplensError as error:
             self._failed(key, file, "check", error)
             return
-        self._finished(job, report)
+        self._took[key] = time.monotonic() - started
+        self._tell(key)
 
-    def _finished(self, job: _Job, report: Report) -> None:
-        if self._session.files.get(job.key) is not job.file:
-            return
-        job.file.failures.pop("check", None)
-        elsewhere: dict[str, FileReport] = {}
-        for found in report.files:
-            path = Path(os.path.abspath(found.path))  # noqa: PTH100 - without ".." but with its links
-            if path == job.path or os.path.realpath(path) == os.path.realpath(job.path):
-                self.place(job, found, report.unknown)
-            elif self._session.in_workspace(path):
-                elsewhere[str(path)] = self._session.on_screen(str(path), found)
-        for key in self._session.replace_elsewhere(job.key, elsewhere):
-            self._tell(key)
-        self._say_unknown(job, report)
-
-    def place(self, job: _Job, report: FileReport, unknown: Sequence[Unknown] | None = None) -> None:
-        """Show a state of a check, moved to the text as it is now; dropped if the job was overtaken.
-
-        `unknown` is None for all but the last state: until then what an earlier check found above the
-        source tier stays, or saving would make it flicker.
-        """
+    def place(self, job: _Job, checked: Checked) -> None:
+        """Show a stage of a check on the text as it is now; nothing if the job was overtaken."""
         file, session = job.file, self._session
         since = file.document.changes_since(job.state)
         if job.token.cancelled or since is None or session.files.get(job.key) is not file:
             return
-        if unknown is None and report.tiers == ("source",):
-            job.source = report
-        source = job.source or FileReport(report.path, (), ())
-        state = Saved(report, source, frozenset(), tuple(unknown or ())).moved([*job.unsaved, *since])
-        file.saved = state if unknown is not None else state.keeping(file.saved)
+        if checked.report.tiers == ("source",) and not checked.complete:
+            job.source = checked.report
+        source = job.source or FileReport(checked.report.path, (), ())
+        stage = view_of(checked.report, source, checked.unknown, complete=checked.complete)
+        file.checked(stage, [*job.unsaved, *since], complete=checked.complete)
         file.checked_text = job.text
+        if checked.complete:
+            file.built_from = checked.built_from
+            file.failures.pop("check", None)
+            self._say_unknown(file, checked)
         self._tell(job.key)
 
     def _failed(self, key: str, file: OpenFile, work: str, error: WarplensError) -> None:
@@ -181,22 +197,21 @@ class Analysis:
         self._server.status("error", str(error), error.remedy, file.document.uri)
         self._tell(key)
 
-    def _say_unknown(self, job: _Job, report: Report) -> None:
+    def _say_unknown(self, file: OpenFile, checked: Checked) -> None:
         """What could not be established is logged once; a missing tier is the status."""
-        for item in report.unknown:
+        for item in checked.unknown:
             sentence = f"{item.what}: {item.why}"
             self._server.log_once(f"{sentence}; {item.remedy}." if item.remedy else f"{sentence}.")
-        missing = next((u for u in report.unknown if u.what.startswith("binary tier")), None)
+        missing = next((u for u in checked.unknown if u.what.startswith("binary tier")), None)
         if missing is None:
-            self._server.status("ready")
+            self._server.status("ready", uri=file.document.uri)
         else:
-            self._server.status(
-                "limited", f"{missing.what}: {missing.why}", missing.remedy, job.file.document.uri
-            )
+            message = f"{missing.what}: {missing.why}"
+            self._server.status("limited", message, missing.remedy, file.document.uri)
 
     def _tell(self, key: str) -> None:
         file = self._session.files.get(key)
-        if file is not None and (file.typed or file.saved or "typing" in file.failures):
+        if file is not None and (file.view or "typing" in file.failures):
             file.analysed.set()
         for listener in self.changed:
             self._server.guard(listener, key)
@@ -208,24 +223,21 @@ class _Job:
     def __init__(self, analysis: Analysis, key: str, file: OpenFile, path: Path, token: CancelToken) -> None:
         self.key, self.file, self.path, self.token = key, file, path, token
         self.state = file.document.state
+        #: The source tier on the text that is checked.
         self.source: FileReport | None = None
         #: From the text on disk to the editor's at the start; empty when the file was just saved.
         self.unsaved: list[LineChange] = []
         self.text = ""
         self._analysis = analysis
         self._editor_text = file.document.text
-        session = analysis._session
-        self._service = session.service(path)
+        self._service = analysis._session.service(path)
         self._loop = asyncio.get_running_loop()
 
-    def run(self, progress: JobProgress) -> Report:
-        """On the worker thread."""
+    def run(self, progress: JobProgress) -> None:
+        """On a thread of the pool."""
         disk = SourceText.read(self.path)
         self.text = disk.text
         self.unsaved = differences(disk, self._editor_text)
-        return self._service.check_file(
-            self.path, CheckOptions(), progress=progress, cancel=self.token, on_partial=self._partial
-        )
-
-    def _partial(self, report: FileReport) -> None:
-        self._loop.call_soon_threadsafe(self._analysis.place, self, report)
+        options = CheckOptions()
+        for checked in self._service.stages(self.path, options, progress=progress, cancel=self.token):
+            self._loop.call_soon_threadsafe(self._analysis.place, self, checked)

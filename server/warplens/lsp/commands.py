@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.convert import builtins
+from warplens.lsp.server import WarplensServer
 from warplens_tools.errors import CancelledError, InputError, WarplensError
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 M = TypeVar("M", bound=protocol.Message)
 

@@ -109,8 +109,10 @@ class FindingData(msgspec.Struct, frozen=True):
     column: int
 
 
-def diagnostic(finding: FindingReport, uri: str, text: SourceText, positions: Positions) -> types.Diagnostic:
-    """A finding as a diagnostic of `uri`, whose text is `text`."""
+def diagnostic(
+    finding: FindingReport, uri: str, text: SourceText, positions: Positions, mark: str = ""
+) -> types.Diagnostic:
+    """A finding as a diagnostic of `uri`, whose text is `text`; `mark` goes after its sentence."""
     related = [
         types.DiagnosticRelatedInformation(
             types.Location(uri, positions.range(text, Span(r.line, r.column, r.end_line, r.end_column))),
@@ -120,7 +122,7 @@ def diagnostic(finding: FindingReport, uri: str, text: SourceText, positions: Po
     ]
     return types.Diagnostic(
         range=positions.range(text, finding_span(finding)),
-        message=finding.message,
+        message=finding.message + mark,
         severity=_SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(page_uri(finding)) if finding.page else None,

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.lsp import uris
-from warplens.lsp.shift import LineChange, line_change
+from warplens.lsp.shift import LineChange, line_changes
 from warplens_tools.text import SourceText, Span
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -56,8 +56,7 @@ class Document:
             start, end = min(start, end), max(start, end)
             first, last = old.position(start)[0], old.position(end)[0]
             self.text = SourceText(old.text[:start] + _encodable(change.text) + old.text[end:])
-        lines = line_change(old, self.text, first, last)
-        changes = [lines] if lines is not None else []
+        changes = line_changes(old, self.text, first, last)
         self._history += changes
         if len(self._history) > _HISTORY:
             self._forgotten += len(self._history) - _HISTORY

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lsprotocol import types
 
+from warplens.lsp.connection import Connection
 from warplens.lsp.progress import JobProgress
-from warplens.lsp.scheduler import Worker
+from warplens.lsp.scheduler import Pool
 from warplens_tools.errors import InputError
 from warplens_tools.process.cancel import CancelToken
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 T = TypeVar("T")
 _KEY = "job"
@@ -22,9 +20,9 @@ _KEY = "job"
 class Jobs:
     """The one worker that may use the GPU."""
 
-    def __init__(self, server: WarplensServer) -> None:
+    def __init__(self, server: Connection) -> None:
         self._server = server
-        self._worker = Worker("warplens-job")
+        self._worker = Pool("warplens-job")
 
     async def run(
         self,

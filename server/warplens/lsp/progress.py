@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from warplens.lsp.connection import Connection
 from warplens.lsp.scheduler import cancel_in_background
 from warplens_tools.process.cancel import CancelToken
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 
 class JobProgress:
@@ -26,7 +23,7 @@ class JobProgress:
 
     def __init__(
         self,
-        server: WarplensServer,
+        server: Connection,
         title: str,
         cancel: CancelToken,
         *,

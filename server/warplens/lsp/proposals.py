@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from warplens.lsp import protocol, uris
+from warplens.lsp.connection import Connection
 from warplens.lsp.convert import builtins, wire_edit, workspace_edit
 from warplens.lsp.session import OpenFile
 from warplens.lsp.shift import shift_edits, shift_lines
@@ -18,9 +18,6 @@ from warplens.measure.verdict import State
 from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.finding import Fix
 from warplens_tools.text import SourceText, TextEdit
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 _APPLY = "Apply"
 
@@ -58,7 +55,7 @@ def unproven(kernel: str, fix: Fix, error: WarplensError) -> Offer:
 class Proposals:
     """The proposals of this session."""
 
-    def __init__(self, server: WarplensServer) -> None:
+    def __init__(self, server: Connection) -> None:
         self._server = server
         self._offered: dict[str, tuple[Basis, Offer]] = {}
 

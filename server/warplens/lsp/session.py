@@ -13,13 +13,11 @@ from warplens.lsp import uris
 from warplens.lsp.convert import Positions
 from warplens.lsp.documents import ContentChange, Document
 from warplens.lsp.protocol import InitializationOptions
-from warplens.lsp.shift import LineChange, differences, shift_report
-from warplens.lsp.view import Saved, View, merge, with_units
+from warplens.lsp.shift import LineChange, carry_report
+from warplens.lsp.view import View, view_of
 from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.settings import Loaded, Problem, Settings, load_usable
-from warplens_tools.errors import InputError
-from warplens_tools.text import SourceText
 
 #: Above this many code points a text is analysed on opening and saving, not while typing.
 TYPED_LIMIT = 1_000_000
@@ -30,23 +28,38 @@ class OpenFile:
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.view: View | None = None
+        #: What the source tier last said, in lines of the text on screen.
         self.typed: FileReport | None = None
-        self.saved: Saved | None = None
         #: Text the last check of the saved file read, to know a change on disk from one's own save.
         self.checked_text: str | None = None
+        #: Files that the last check's unit was compiled from; empty where nothing was compiled.
+        self.built_from: frozenset[str] = frozenset()
         #: Set when the first analysis has finished, well or not.
         self.analysed = asyncio.Event()
         #: Why the last work of each kind ("typing", "check") failed, as one sentence.
         self.failures: dict[str, str] = {}
 
-    def apply(self, change: ContentChange) -> Sequence[LineChange]:
+    def apply(self, change: ContentChange) -> None:
         """Apply an edit, and move all that is known with it."""
         changes = self.document.apply(change)
         if self.typed is not None:
-            self.typed = shift_report(self.typed, changes)
-        if self.saved is not None:
-            self.saved = self.saved.moved(changes)
-        return changes
+            self.typed = carry_report(self.typed, changes)
+        if self.view is not None:
+            self.view = self.view.moved(changes)
+
+    def heard(self, report: FileReport, changes: Sequence[LineChange]) -> None:
+        """Take what the source tier says of a text, `changes` ago."""
+        self.typed = carry_report(report, changes)
+        self.view = view_of(self.typed, self.typed) if self.view is None else self.view.heard(self.typed)
+
+    def checked(self, stage: View, changes: Sequence[LineChange], *, complete: bool) -> None:
+        """Take what a stage of a check says of the text that it read, `changes` ago."""
+        if not changes:
+            self.typed = stage.source
+        fresh = stage.moved(changes)
+        view = fresh if self.view is None else self.view.checked(fresh, complete=complete)
+        self.view = view.heard(self.typed or fresh.source)
 
 
 class Session:
@@ -58,8 +71,9 @@ class Session:
         self._settings: dict[Path, Loaded] = {}
         self.roots: list[Path] = []
         self.files: dict[str, OpenFile] = {}
-        #: What a unit's check found in other files: by that file's key, then the unit's.
-        self.elsewhere: dict[str, dict[str, FileReport]] = {}
+        #: Keys of the files on screen; None where the client does not say.
+        self.visible: frozenset[str] | None = None
+        self._looked_at = ""
         self.positions = Positions("utf-16")
         self.options = InitializationOptions()
         self.trusted = True
@@ -73,53 +87,32 @@ class Session:
         file = OpenFile(Document(uri, language, version, text))
         key = uris.key(uri)
         self.files[key] = file
-        units = self.elsewhere.get(key, {})
-        for unit, report in units.items():
-            units[unit] = self.on_screen(key, report)
         return file
 
     def edit(self, uri: str, change: ContentChange) -> None:
         """An open document was edited."""
-        key = uris.key(uri)
-        changes = self.files[key].apply(change)
-        units = self.elsewhere.get(key, {})
-        for unit, report in units.items():
-            units[unit] = shift_report(report, changes)
-
-    def on_screen(self, key: str, report: FileReport) -> FileReport:
-        """A report on a file as it is on disk, moved to its open document, if there is one."""
-        file = self.files.get(key)
-        if file is None:
-            return report
-        try:
-            return shift_report(report, differences(SourceText.read(Path(key)), file.document.text))
-        except InputError:
-            return report
+        self.files[uris.key(uri)].apply(change)
 
     def file(self, uri: str) -> OpenFile | None:
         """The open file of a URI in any spelling."""
         return self.files.get(uris.key(uri))
 
-    def close(self, uri: str) -> set[str]:
-        """Forget a document and what its check found elsewhere; returns the keys of those files."""
-        key = uris.key(uri)
+    def close(self, key: str) -> None:
+        """Forget a document."""
         self.files.pop(key, None)
-        return self.replace_elsewhere(key, {})
 
-    def replace_elsewhere(self, unit: str, reports: Mapping[str, FileReport]) -> set[str]:
-        """Put what a unit's newest check found in other files in place of what it had found there."""
-        touched = {key for key, units in self.elsewhere.items() if units.pop(unit, None) is not None}
-        for key, report in reports.items():
-            self.elsewhere.setdefault(key, {})[unit] = report
-        for key in [key for key, units in self.elsewhere.items() if not units]:
-            del self.elsewhere[key]
-        return touched | set(reports)
+    def look_at(self, key: str) -> None:
+        """Something was asked of a file: where the client does not say what is in sight, it is this."""
+        self._looked_at = key
+
+    def in_sight(self, key: str) -> bool:
+        """Whether a file is on screen, as far as the client says."""
+        return key in self.visible if self.visible is not None else key == self._looked_at
 
     def view(self, key: str) -> View | None:
-        """What is known of a file, open or not; None before its first analysis."""
+        """What is known of an open file; None before its first analysis."""
         file = self.files.get(key)
-        own = merge(file.typed, file.saved) if file is not None else None
-        return with_units(own, self.elsewhere.get(key, {}).values())
+        return file.view if file is not None else None
 
     def root_of(self, path: Path | None) -> Path:
         """The innermost workspace folder that holds `path`, else the file's own folder."""
@@ -127,10 +120,6 @@ class Session:
             return self.roots[0] if self.roots else Path.cwd()
         inside = [root for root in self.roots if path.is_relative_to(root)]
         return max(inside, key=lambda root: len(root.parts), default=path.parent)
-
-    def in_workspace(self, path: Path) -> bool:
-        """Whether a file lies in a workspace folder."""
-        return any(path.is_relative_to(root) for root in self.roots)
 
     def service(self, path: Path | None) -> Service:
         """The service of the folder that holds `path`."""

@@ -1,7 +1,7 @@
 """Moves results through edits: from the text they were computed for to the text on screen.
 
-A result that stands on lines nobody touched moves with them; one whose own lines changed is dropped.
-Lines that are kept are kept verbatim, so columns never change.
+A result on lines nobody touched moves with them; one whose own lines changed stays, is named as touched, and goes
+only when its text is deleted. An edit, whose places must be to the letter, is dropped when they were touched.
 """
 
 from __future__ import annotations
@@ -45,9 +45,19 @@ def differences(old: SourceText, new: SourceText) -> list[LineChange]:
     """The changes from one text to another where no edits are known, e.g. from the file to the editor."""
     if old.text == new.text:
         return []
-    whole = line_change(old, new, 1, old.line_count)
+    return line_changes(old, new, 1, old.line_count)
+
+
+def line_changes(old: SourceText, new: SourceText, first: int, last: int) -> list[LineChange]:
+    """What an edit within lines `first` to `last` of `old` changed, with the lines it left inside left out.
+
+    A formatter, or a file that changed on disk, comes as one edit of everything.
+    """
+    whole = line_change(old, new, first, last)
     if whole is None:
         return []
+    if min(whole.removed, whole.added) < 2:
+        return [whole]
     before = [old.line_text(i) for i in range(whole.start, whole.start + whole.removed)]
     after = [new.line_text(i) for i in range(whole.start, whole.start + whole.added)]
     blocks = difflib.SequenceMatcher(None, before, after, autojunk=len(before) > 2000).get_opcodes()
@@ -69,49 +79,67 @@ def shift_lines(first: int, last: int, changes: Iterable[LineChange]) -> tuple[i
     return first, last
 
 
-def shift_report(report: FileReport, changes: Sequence[LineChange]) -> FileReport:
-    """The report as far as it holds after `changes`."""
-    if not changes:
-        return report
-    return msgspec.structs.replace(
-        report,
-        kernels=tuple(k for k in (_kernel(k, changes) for k in report.kernels) if k is not None),
-        findings=tuple(f for f in (_finding(f, changes) for f in report.findings) if f is not None),
-    )
-
-
-def _kernel(kernel: KernelReport, changes: Sequence[LineChange]) -> KernelReport | None:
-    """A kernel goes with the line of its name, whatever happens in its body."""
-    name = shift_lines(kernel.name_line, kernel.name_line, changes)
-    if name is None:
-        return None
-    start, end = kernel.line, kernel.end_line
+def carry_lines(first: int, last: int, changes: Iterable[LineChange]) -> tuple[int, int, bool] | None:
+    """Where lines `first` to `last` are now and whether they were touched; None if all of them were deleted."""
+    touched = False
     for change in changes:
-        delta = change.added - change.removed
-        if change.start <= end:
-            end = max(end + delta, change.start)
-        if change.start + change.removed <= start:
-            start += delta
+        end, delta = change.start + change.removed, change.added - change.removed
+        if change.start > last:
+            continue
+        if end <= first and change.start <= first:
+            first, last = first + delta, last + delta
+            continue
+        if not change.added and change.start <= first and end > last:
+            return None
+        touched = True
+        first = min(first, change.start + max(min(first - change.start, change.added - 1), 0))
+        last = last + delta if last >= end else change.start + min(last - change.start, change.added - 1)
+        last = max(first, last)
+    return first, last, touched
+
+
+def carry_kernel(kernel: KernelReport, changes: Sequence[LineChange]) -> tuple[KernelReport, bool] | None:
+    """A kernel where it is now, and whether its text was touched; None if its name was deleted."""
+    name = carry_lines(kernel.name_line, kernel.name_line, changes)
+    whole = carry_lines(kernel.line, kernel.end_line, changes)
+    if name is None or whole is None:
+        return None
     launches = (shift_lines(line, line, changes) for line in kernel.launch_lines)
-    return msgspec.structs.replace(
+    carried = msgspec.structs.replace(
         kernel,
-        line=min(start, name[0]),
-        end_line=max(end, name[0]),
+        line=min(whole[0], name[0]),
+        end_line=max(whole[1], name[0]),
         name_line=name[0],
         launch_lines=tuple(lines[0] for lines in launches if lines is not None),
     )
+    return carried, whole[2]
 
 
-def _finding(finding: FindingReport, changes: Sequence[LineChange]) -> FindingReport | None:
-    lines = shift_lines(finding.line, finding.end_line, changes)
+def carry_finding(finding: FindingReport, changes: Sequence[LineChange]) -> tuple[FindingReport, bool] | None:
+    """A finding where it is now, and whether its lines were touched; None if they were deleted."""
+    lines = carry_lines(finding.line, finding.end_line, changes)
     if lines is None:
         return None
-    return msgspec.structs.replace(
+    carried = msgspec.structs.replace(
         finding,
         line=lines[0],
         end_line=lines[1],
         fixes=tuple(f for f in (_fix(f, changes) for f in finding.fixes) if f is not None),
         related=tuple(r for r in (_related(r, changes) for r in finding.related) if r is not None),
+    )
+    return carried, lines[2]
+
+
+def carry_report(report: FileReport, changes: Sequence[LineChange]) -> FileReport:
+    """The report with everything where it is now, touched or not."""
+    if not changes:
+        return report
+    kernels = (carry_kernel(kernel, changes) for kernel in report.kernels)
+    findings = (carry_finding(finding, changes) for finding in report.findings)
+    return msgspec.structs.replace(
+        report,
+        kernels=tuple(k[0] for k in kernels if k is not None),
+        findings=tuple(f[0] for f in findings if f is not None),
     )
 
 

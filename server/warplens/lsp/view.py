@@ -1,64 +1,48 @@
-"""What is shown of a file: the saved file's evidence, moved to the text on screen, and what typing found."""
+"""What is known of a file, in lines of the text on screen, and how it changes.
+
+One rule: a finding changes only when something newer and at least as well founded says so. An edit moves what it
+did not touch and marks what it did; the source tier, on a newer text, takes back or adds what it says itself, and
+says nothing of what the compiler found; a check of the saved file replaces all. A text that the parser can read
+less of than before is a text in the midst of typing, and takes back nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
-from warplens.lsp.shift import LineChange, shift_lines, shift_report
+from warplens.lsp.shift import LineChange, carry_finding, carry_kernel, carry_report
 from warplens.service.report import FileReport, FindingReport, KernelReport
 from warplens_tools.evidence import Unknown
 
-_Key = tuple[str, str, int, int]
+#: How well founded what is said of a kernel is: its text; what the compiler reports; its machine code, or more.
+Ground = Literal[0, 1, 2]
+SOURCE: Ground = 0
+RESOURCES: Ground = 1
+CODE: Ground = 2
 
-
-class Saved(msgspec.Struct, frozen=True):
-    """The last check of a saved file, in lines of the text on screen."""
-
-    report: FileReport
-    #: The source tier alone on the text the check read, to tell what the check overruled.
-    source: FileReport
-    #: Qualified names of the kernels whose text changed since.
-    edited: frozenset[str] = frozenset()
-    unknown: tuple[Unknown, ...] = ()
-
-    def moved(self, changes: Sequence[LineChange]) -> Saved:
-        """The same after edits."""
-        if not changes:
-            return self
-        report = shift_report(self.report, changes)
-        left = {kernel.qualified_name for kernel in report.kernels}
-        touched = {k.qualified_name for k in self.report.kernels if _touched(k, changes)} & left
-        return Saved(report, shift_report(self.source, changes), self.edited | touched, self.unknown)
-
-    def keeping(self, before: Saved | None) -> Saved:
-        """This early state of a check, with what the check before it added and overruled."""
-        if before is None:
-            return self
-        added = {_key(f): f for f in before.report.findings if _above_source(f)}
-        overruled = {_key(f) for f in before.source.findings} - {_key(f) for f in before.report.findings}
-        own = {_key(f): f for f in self.report.findings if _key(f) not in overruled}
-        report = msgspec.structs.replace(
-            self.report,
-            findings=tuple({**added, **own}.values()),
-            kernels=tuple(_with_evidence(k, before.report.kernels) for k in self.report.kernels),
-            tiers=before.report.tiers,
-        )
-        fresh = {k.qualified_name for k in self.report.kernels if k.resources is not None}
-        return Saved(report, self.source, before.edited - fresh, self.unknown)
+_Place = tuple[str, str, int, int]
 
 
 class View(msgspec.Struct, frozen=True):
-    """A file as the features show it, in lines of the text on screen."""
+    """A file as the features show it."""
 
     report: FileReport
+    #: What the source tier last said, to tell what it takes back and what the compiler overruled.
+    source: FileReport
+    ground: Mapping[str, Ground]
+    #: Qualified names of the kernels whose text changed since their evidence was collected.
     edited: frozenset[str] = frozenset()
+    #: Findings whose own lines changed since, by `place`.
+    touched: frozenset[_Place] = frozenset()
     unknown: tuple[Unknown, ...] = ()
 
     def kernel_at(self, line: int) -> KernelReport | None:
-        """The kernel whose definition holds 1-based `line`."""
-        return next((k for k in self.report.kernels if k.line <= line <= k.end_line), None)
+        """The kernel whose definition holds 1-based `line`, else the one that is launched on it."""
+        inside = (k for k in self.report.kernels if k.line <= line <= k.end_line)
+        return next(inside, None) or next((k for k in self.report.kernels if line in k.launch_lines), None)
 
     def kernel(self, name: str) -> KernelReport | None:
         """The kernel of that qualified or plain name."""
@@ -71,74 +55,232 @@ class View(msgspec.Struct, frozen=True):
         """The kernel's findings, best first."""
         return tuple(f for f in self.report.findings if f.kernel == kernel.qualified_name)
 
+    def is_touched(self, finding: FindingReport) -> bool:
+        """Whether a finding's lines changed since it was found."""
+        return place(finding) in self.touched
 
-def merge(typed: FileReport | None, saved: Saved | None) -> View | None:
-    """One view of what typing and the last save found; None where neither has finished.
-
-    A finding of the source tier that the saved file's binary overruled stays away until its line is
-    edited; one that the binary confirmed goes when the source tier no longer sees it.
-    """
-    if saved is None:
-        return None if typed is None else View(typed)
-    if typed is None:
-        return View(saved.report, saved.edited, saved.unknown)
-    source = {_key(f) for f in saved.source.findings}
-    checked = {_key(f): f for f in saved.report.findings}
-    now = {_key(f): f for f in typed.findings}
-    kept = [
-        _with_present_fixes(f, now.get(key), saved.edited)
-        for key, f in checked.items()
-        if key in now or key not in source
-    ]
-    new = [f for key, f in now.items() if key not in checked and key not in source]
-    report = msgspec.structs.replace(
-        saved.report,
-        kernels=tuple(_with_evidence(k, saved.report.kernels) for k in typed.kernels),
-        findings=(*kept, *new),
-    )
-    return View(report, saved.edited, saved.unknown)
-
-
-def with_units(view: View | None, reports: Iterable[FileReport]) -> View | None:
-    """A header's view together with what the units that include it found there."""
-    for report in reports:
-        if view is None:
-            view = View(report)
-            continue
-        have = {_key(f) for f in view.report.findings}
-        more = tuple(f for f in report.findings if _key(f) not in have)
-        kernels = tuple(_with_evidence(k, report.kernels) for k in view.report.kernels)
-        merged = msgspec.structs.replace(
-            view.report, findings=view.report.findings + more, kernels=kernels or report.kernels
+    def moved(self, changes: Sequence[LineChange]) -> View:
+        """The same after edits."""
+        if not changes:
+            return self
+        kernels = [k for k in (carry_kernel(k, changes) for k in self.report.kernels) if k is not None]
+        found = [(f, carry_finding(f, changes)) for f in self.report.findings]
+        kept = [(c[0], c[1] or self.is_touched(f)) for f, c in found if c is not None]
+        names = {k.qualified_name for k, _ in kernels}
+        edited = {k.qualified_name for k, touched in kernels if touched}
+        return msgspec.structs.replace(
+            self,
+            report=msgspec.structs.replace(
+                self.report, kernels=tuple(k for k, _ in kernels), findings=tuple(f for f, _ in kept)
+            ),
+            source=carry_report(self.source, changes),
+            edited=(self.edited | edited) & names,
+            touched=frozenset(place(f) for f, touched in kept if touched),
         )
-        view = View(merged, view.edited, view.unknown)
-    return view
+
+    def checked(self, fresh: View, *, complete: bool) -> View:
+        """The same after a stage of a check, which `fresh` holds in lines of the text on screen.
+
+        A check that did not get to the compiler's report says of it only why, and what the compiler had against it.
+        """
+        if complete and not fresh.failed:
+            return fresh
+        if complete:
+            ours = [f for f in self.report.findings if f.kernel]
+            theirs = [f for f in fresh.report.findings if not f.kernel]
+            report = msgspec.structs.replace(self.report, findings=(*theirs, *ours))
+            return msgspec.structs.replace(self, report=report, unknown=fresh.unknown)
+        better = {name for name, ground in fresh.ground.items() if ground > self.ground.get(name, SOURCE)}
+        kernels = {k.qualified_name: k for k in fresh.report.kernels}
+        findings = [f for f in self.report.findings if f.kernel not in better]
+        findings += [f for f in fresh.report.findings if f.kernel in better]
+        report = msgspec.structs.replace(
+            self.report,
+            kernels=tuple(
+                _resources_of(kernels.get(k.qualified_name), k, whole=k.qualified_name in better)
+                for k in self.report.kernels
+            ),
+            findings=tuple(findings),
+        )
+        ground = {**self.ground, **{name: fresh.ground[name] for name in better}}
+        return msgspec.structs.replace(self, report=report, ground=ground, edited=self.edited - better)
+
+    def heard(self, source: FileReport) -> View:
+        """The same after the source tier has looked at the text on screen."""
+        if source.syntax_errors > self.report.syntax_errors:
+            return self
+        old = self._renamed(source.kernels)
+        now_at = pairs(old.report.findings, source.findings)
+        said = pairs(old.report.findings, old.source.findings)
+        names = {"", *(k.qualified_name for k in source.kernels)}
+        kept: list[tuple[FindingReport, bool]] = []
+        for index, finding in enumerate(old.report.findings):
+            now = source.findings[now_at[index]] if index in now_at else None
+            if not old._is_held(finding):
+                kept += [(now, False)] if now is not None else []
+            elif now is not None:
+                kept.append((old._confirmed(finding, now), old.is_touched(finding)))
+            elif finding.kernel in names and index not in said:
+                kept.append((old._unconfirmed(finding), old.is_touched(finding)))
+        overruled = old._overruled(source)
+        shown = {*now_at.values(), *overruled}
+        kept += [(f, False) for index, f in enumerate(source.findings) if index not in shown]
+        known = {k.qualified_name: k for k in old.report.kernels if old.ground.get(k.qualified_name)}
+        report = msgspec.structs.replace(
+            old.report,
+            kernels=tuple(_with_evidence(k, known.get(k.qualified_name)) for k in source.kernels),
+            findings=tuple(f for f, _ in kept),
+            syntax_errors=source.syntax_errors,
+        )
+        return msgspec.structs.replace(
+            old,
+            report=report,
+            source=source,
+            ground={name: old.ground.get(name, SOURCE) for name in names},
+            edited=old.edited & known.keys(),
+            touched=frozenset(place(f) for f, touched in kept if touched),
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether a check got no further than the text where more was wanted."""
+        return "binary" not in self.report.tiers and any(
+            u.what.startswith("binary tier of") for u in self.unknown
+        )
+
+    def _is_held(self, finding: FindingReport) -> bool:
+        return self.ground.get(finding.kernel, SOURCE) > SOURCE
+
+    def _confirmed(self, finding: FindingReport, now: FindingReport) -> FindingReport:
+        """A finding that the text still shows, where it shows it; a fix is made for the kernel as it is."""
+        return msgspec.structs.replace(
+            finding,
+            line=now.line,
+            column=now.column,
+            end_line=now.end_line,
+            end_column=now.end_column,
+            fixes=now.fixes if finding.kernel in self.edited else finding.fixes,
+        )
+
+    def _unconfirmed(self, finding: FindingReport) -> FindingReport:
+        """A finding of the compiler's alone; its fixes were made for the kernel as it was."""
+        return msgspec.structs.replace(finding, fixes=()) if finding.kernel in self.edited else finding
+
+    def _overruled(self, source: FileReport) -> set[int]:
+        """Indices of what the source tier says again though the compiler has taken it back."""
+        shown = pairs(self.source.findings, self.report.findings)
+        again = pairs(self.source.findings, source.findings)
+        return {
+            index
+            for before, index in again.items()
+            if before not in shown
+            and self._is_held(source.findings[index])
+            and source.findings[index].message == self.source.findings[before].message
+        }
+
+    def _renamed(self, kernels: Sequence[KernelReport]) -> View:
+        """The same with the names that kernels have now: a kernel keeps its evidence while its name is typed."""
+        mine = {k.qualified_name for k in self.report.kernels}
+        theirs = {k.qualified_name for k in kernels}
+        new = {k.name_line: k.qualified_name for k in kernels if k.qualified_name not in mine}
+        names = {
+            k.qualified_name: new[k.name_line]
+            for k in self.report.kernels
+            if k.qualified_name not in theirs and k.name_line in new
+        }
+        if not names:
+            return self
+
+        def renamed(report: FileReport) -> FileReport:
+            return msgspec.structs.replace(
+                report,
+                kernels=tuple(
+                    msgspec.structs.replace(k, qualified_name=names.get(k.qualified_name, k.qualified_name))
+                    for k in report.kernels
+                ),
+                findings=tuple(
+                    msgspec.structs.replace(f, kernel=names.get(f.kernel, f.kernel)) for f in report.findings
+                ),
+            )
+
+        return msgspec.structs.replace(
+            self,
+            report=renamed(self.report),
+            source=renamed(self.source),
+            ground={names.get(name, name): ground for name, ground in self.ground.items()},
+            edited=frozenset(names.get(name, name) for name in self.edited) | frozenset(names.values()),
+            touched=frozenset((code, names.get(name, name), *at) for code, name, *at in self.touched),
+        )
 
 
-def _key(finding: FindingReport) -> _Key:
+def view_of(
+    report: FileReport, source: FileReport, unknown: Sequence[Unknown] = (), *, complete: bool = True
+) -> View:
+    """What one stage of a check knows by itself; `source` is the source tier on the same text."""
+    ground = SOURCE if "binary" not in report.tiers else CODE if complete else RESOURCES
+    names = ["", *(k.qualified_name for k in report.kernels)]
+    return View(report, source, dict.fromkeys(names, ground), unknown=tuple(unknown))
+
+
+def place(finding: FindingReport) -> _Place:
+    """What tells a finding from the others of its file."""
     return finding.code, finding.kernel, finding.line, finding.column
 
 
-def _above_source(finding: FindingReport) -> bool:
-    return any(o.tier != "source" for o in finding.evidence)
+def pairs(old: Sequence[FindingReport], new: Sequence[FindingReport]) -> dict[int, int]:
+    """Which finding is which: indices of `new` by those of `old`.
+
+    The same place first, then the same line, then, a few lines off, the same words.
+    """
+    found: dict[int, int] = {}
+    free = dict(enumerate(new))
+    by_place = {place(finding): index for index, finding in reversed(free.items())}
+    for index, finding in enumerate(old):
+        at = by_place.get(place(finding))
+        if at in free:
+            found[index] = at
+            del free[at]
+    for index, finding in enumerate(old):
+        if index in found or not free:
+            continue
+        near = [(_distance(finding, other), at) for at, other in free.items() if _alike(finding, other)]
+        if near:
+            found[index] = min(near)[1]
+            del free[found[index]]
+    return found
 
 
-def _touched(kernel: KernelReport, changes: Sequence[LineChange]) -> bool:
-    return shift_lines(kernel.line, kernel.end_line, changes) is None
+#: Lines that a finding may be off after its own lines were rewritten.
+_NEAR = 3
 
 
-def _with_present_fixes(
-    finding: FindingReport, now: FindingReport | None, edited: frozenset[str]
-) -> FindingReport:
-    """A fix was made for the whole kernel as it was: after an edit only a fresh one is offered."""
-    if finding.kernel not in edited:
-        return finding
-    return msgspec.structs.replace(finding, fixes=now.fixes if now is not None else ())
+def _alike(one: FindingReport, other: FindingReport) -> bool:
+    if (one.code, one.kernel) != (other.code, other.kernel):
+        return False
+    return one.line == other.line or (one.message == other.message and abs(one.line - other.line) <= _NEAR)
 
 
-def _with_evidence(kernel: KernelReport, saved: Sequence[KernelReport]) -> KernelReport:
-    """The kernel where it stands now, with what the last check knows of it."""
-    known = next((k for k in saved if k.qualified_name == kernel.qualified_name), None)
-    if known is None or kernel.resources is not None:
+def _distance(one: FindingReport, other: FindingReport) -> tuple[int, int]:
+    return abs(one.line - other.line), abs(one.column - other.column)
+
+
+def _with_evidence(kernel: KernelReport, known: KernelReport | None) -> KernelReport:
+    """The kernel where it stands now, with what a check knows of it."""
+    if known is None:
         return kernel
-    return msgspec.structs.replace(kernel, bottleneck=known.bottleneck, resources=known.resources)
+    return msgspec.structs.replace(
+        kernel,
+        bottleneck=known.bottleneck,
+        resources=known.resources,
+        timing=known.timing,
+        profile=known.profile,
+    )
+
+
+def _resources_of(fresh: KernelReport | None, kernel: KernelReport, *, whole: bool) -> KernelReport:
+    """A kernel after the compiler's report: with all of it, or where more was known with its resources alone."""
+    if fresh is None or fresh.resources is None:
+        return kernel
+    if whole:
+        return _with_evidence(kernel, fresh)
+    return msgspec.structs.replace(kernel, resources=fresh.resources)

@@ -8,6 +8,8 @@ from warplens_tools.finding import BottleneckClass, Gain
 
 #: Marks what was measured on a version of the kernel that has been edited since.
 BEFORE_EDIT = " (before the edit)"
+#: Marks a finding whose own lines have been edited since.
+BEING_CHECKED = " (edited, being checked)"
 
 _BOUND: dict[BottleneckClass, str] = {
     "memory": "memory-bound",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 import msgspec
 
@@ -33,10 +36,18 @@ class Checked(msgspec.Struct, frozen=True):
 
     report: FileReport
     unknown: tuple[Unknown, ...] = ()
+    #: Whether no later stage of the same check follows.
+    complete: bool = True
+    #: Real paths of the files that the unit was compiled from; empty where nothing was compiled.
+    built_from: frozenset[str] = frozenset()
 
-    def lacking(self, unknown: Unknown) -> Checked:
-        """The same, with one more thing that is not known, said first."""
-        return Checked(self.report, (unknown, *self.unknown))
+    def before_the_end(self) -> Checked:
+        """The same as a stage that others follow."""
+        return msgspec.structs.replace(self, complete=False)
+
+    def lacking(self, *unknown: Unknown) -> Checked:
+        """The same, with more that is not known, said first."""
+        return msgspec.structs.replace(self, unknown=(*unknown, *self.unknown))
 
 
 class FileCheck:
@@ -63,6 +74,7 @@ class FileCheck:
             build_findings(self.path, self.text, evidence.messages),
             ("source", "binary"),
             compiled=True,
+            built_from=frozenset(map(os.path.realpath, evidence.dependencies)),
         )
 
     def measured(
@@ -91,6 +103,7 @@ class FileCheck:
         tiers: tuple[str, ...],
         *,
         compiled: bool,
+        built_from: frozenset[str] = frozenset(),
     ) -> Checked:
         analyses = analyse_file(self.model, self.text, self.gpu, evidence, all_tools(), self.memo)
         found = [*file_findings, *(f for a in analyses for f in a.findings)]
@@ -98,7 +111,8 @@ class FileCheck:
         report = file_report(
             str(self.path), self.model, analyses, kept, self.gpu, tiers, digest=self.text.digest
         )
-        return Checked(report, tuple(unknown_kernels(analyses, self.model, compiled=compiled)))
+        unknown = tuple(unknown_kernels(analyses, self.model, compiled=compiled))
+        return Checked(report, unknown, built_from=built_from)
 
 
 class BinaryTier(msgspec.Struct, frozen=True):
@@ -114,53 +128,65 @@ class BinaryTier(msgspec.Struct, frozen=True):
     overlay: str | None = None
 
 
-def check_binary(
-    check: FileCheck,
-    tier: BinaryTier,
-    *,
-    cancel: CancelToken | None = None,
-    on_partial: Callable[[Checked], None] | None = None,
-) -> Checked:
+def stages(
+    check: FileCheck, tier: BinaryTier, *, early: bool, cancel: CancelToken | None = None
+) -> Iterator[Checked]:
     """The binary tier of one file; where it cannot be had, the source tier and the reason.
 
-    `on_partial` gets the source tier, then that with the resource report, while the compiler's tools run.
+    With `early` first the source tier and then that with the resource report, each made while the compiler's
+    tools run. The last stage is the only one that is `complete`.
 
     Raises:
         CancelledError: `cancel` was triggered; nothing runs any more.
     """
-
-    told: list[Checked] = []
-
-    def tell(checked: Callable[[], Checked]) -> None:
-        if on_partial is not None:
-            told.append(checked())
-            on_partial(told[-1])
-
-    def stage(evidence: BinaryEvidence) -> None:
-        if not told:
-            tell(check.source)
-        tell(lambda: check.binary(evidence))
-
+    collected = _collected(tier, cancel, early=early)
+    source = check.source() if early else None
+    if source is not None:
+        yield source.before_the_end()
     try:
-        evidence = collect_binary(
-            tier.unit,
-            toolchain=tier.toolchain,
-            flags=tier.flags,
-            arch=tier.arch,
-            cache=tier.cache,
-            overlay=tier.overlay,
-            on_start=lambda: tell(check.source),
-            on_stage=stage,
-            cancel=cancel,
-            timeout=tier.timeout,
-        )
+        for evidence, last in collected:
+            found = check.binary(evidence)
+            yield found if last else found.before_the_end()
     except CancelledError:
         raise
     except WarplensError as error:
-        return check.failed(error)
-    if not told:
-        tell(check.source)
-    return check.binary(evidence)
+        yield check.failed(error)
+
+
+def _collected(
+    tier: BinaryTier, cancel: CancelToken | None, *, early: bool
+) -> Iterator[tuple[BinaryEvidence, bool]]:
+    """Evidence as it comes, and whether it is the last, collected beside the caller from this call on.
+
+    Raises:
+        As `collect_binary`.
+    """
+    arrived: SimpleQueue[BinaryEvidence | None] = SimpleQueue()
+    collector = ThreadPoolExecutor(max_workers=1, thread_name_prefix="warplens-collect")
+    collecting = collector.submit(
+        collect_binary,
+        tier.unit,
+        toolchain=tier.toolchain,
+        flags=tier.flags,
+        arch=tier.arch,
+        cache=tier.cache,
+        overlay=tier.overlay,
+        on_stage=arrived.put if early else None,
+        cancel=cancel,
+        timeout=tier.timeout,
+    )
+    collecting.add_done_callback(lambda _: arrived.put(None))
+    collector.shutdown(wait=False)
+    return _arriving(arrived, collecting)
+
+
+def _arriving(
+    arrived: SimpleQueue[BinaryEvidence | None], collecting: Future[BinaryEvidence]
+) -> Iterator[tuple[BinaryEvidence, bool]]:
+    while (evidence := arrived.get()) is not None:
+        if not collecting.done():
+            yield evidence, False
+    yield collecting.result(), True
 
 
 def by_kernel(evidence: BinaryEvidence) -> dict[str, KernelEvidence]:

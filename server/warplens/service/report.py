@@ -118,6 +118,8 @@ class FileReport(msgspec.Struct, frozen=True):
     digest: str = ""
     #: Architecture that it was judged against, such as sm_90.
     arch: str = ""
+    #: Places the parser could not read: what such a report lacks may be there all the same.
+    syntax_errors: int = 0
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -31,6 +31,7 @@ def file_report(
         tiers=tuple(tiers),
         digest=digest,
         arch=gpu.arch,
+        syntax_errors=len(model.errors),
     )
 
 

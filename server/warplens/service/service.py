@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from warplens import __version__
-from warplens.service.check import BinaryTier, Checked, FileCheck, check_binary
+from warplens.service.check import BinaryTier, Checked, FileCheck, stages
 from warplens.service.cutlass_flags import cutlass_flags
 from warplens.service.files import Found, expand, find
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
@@ -107,19 +107,13 @@ class Service:
         *,
         progress: Progress = no_progress,
         cancel: CancelToken | None = None,
-        on_partial: Callable[[FileReport], None] | None = None,
     ) -> Report:
         """One saved file through the tiers asked for.
 
-        `on_partial` gets each earlier state of the file (source, then ptxas) as it is known.
-
         Raises:
-            InputError: the file cannot be read, or the settings or the architecture are not usable.
-            MissingToolError: the binary tier was asked for by name and there is no compiler.
-            CancelledError: `cancel` was triggered.
+            As `stages`.
         """
-        checked = self._check(path, options, progress, cancel, on_partial)
-        return self._report([checked])
+        return self._report([self._check(path, options, progress, cancel)])
 
     def check_stream(
         self,
@@ -136,7 +130,7 @@ class Service:
             As `check_file`.
         """
         text = SourceText.decode(data, name=str(name))
-        return self._report([self._check(name, options, progress, cancel, None, text=text)])
+        return self._report([self._check(name, options, progress, cancel, text)])
 
     def check(
         self,
@@ -157,7 +151,7 @@ class Service:
         for number, path in enumerate(files):
             step = within(progress, number, len(files))
             try:
-                done.append(self._check(path, options, step, cancel, None))
+                done.append(self._check(path, options, step, cancel))
             except InputError as error:
                 if len(files) == 1:
                     raise
@@ -198,10 +192,31 @@ class Service:
         options: CheckOptions,
         progress: Progress,
         cancel: CancelToken | None,
-        on_partial: Callable[[FileReport], None] | None,
-        *,
         text: SourceText | None = None,
     ) -> Checked:
+        """The last stage of a check."""
+        (checked,) = self.stages(path, options, text=text, early=False, progress=progress, cancel=cancel)
+        return checked
+
+    def stages(
+        self,
+        path: Path,
+        options: CheckOptions,
+        *,
+        text: SourceText | None = None,
+        early: bool = True,
+        progress: Progress = no_progress,
+        cancel: CancelToken | None = None,
+    ) -> Iterator[Checked]:
+        """One saved file through the tiers asked for: with `early` each stage as it is known, else the last.
+
+        `text` stands for the file, which then need not exist.
+
+        Raises:
+            InputError: the file cannot be read, or the settings or the architecture are not usable.
+            MissingToolError: the binary tier was asked for by name and there is no compiler.
+            CancelledError: `cancel` was triggered.
+        """
         loaded = self.settings_for(path.absolute())
         settings = loaded.settings
         progress(f"reading {path.name}", None)
@@ -211,16 +226,18 @@ class Service:
         text = text.compiled_with(self.build_defines(path.absolute(), unit or path.absolute(), loaded))
         file = FileCheck(path, text, gpu_for(options.arch, settings), settings, self._memo)
         if not binary:
-            return _with_reason(file.source(), path, options, settings)
+            yield _with_reason(file.source(), path, options, settings)
+            return
         if unit is None:
-            return file.source().lacking(not_included(path))
+            yield file.source().lacking(not_included(path))
+            return
         progress(f"compiling {unit.name}", None)
         tier = self.binary_tier(file, unit, loaded, options.arch)
         tier = msgspec.structs.replace(tier, overlay=overlay if unit == path.absolute() else None)
-        notify = None if on_partial is None else (lambda checked: on_partial(checked.report))
-        checked = check_binary(file, tier, cancel=cancel, on_partial=notify)
         asked = options.tier or settings.tier
-        return checked if asked in ("auto", "source", "binary") else checked.lacking(_not_run(path, asked))
+        unrun = () if asked in ("auto", "source", "binary") else (_not_run(path, asked),)
+        for checked in stages(file, tier, early=early, cancel=cancel):
+            yield checked.lacking(*unrun) if checked.complete else checked
 
     def binary_tier(self, file: FileCheck, unit: Path, loaded: Loaded, arch: str | None) -> BinaryTier:
         """What the binary tier of a file is collected with; `arch` as asked for, None for the settings' own."""

@@ -15,7 +15,7 @@ import psutil
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-from warplens.lsp.server import plain_converter
+from warplens.lsp.connection import plain_converter
 
 SAMPLE = [sys.executable, "-P", str(Path(__file__).with_name("sample_service.py"))]
 REAL = [sys.executable, "-P", "-m", "warplens", "lsp"]

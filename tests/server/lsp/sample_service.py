@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from warplens.lsp.judging import Search
 from warplens.lsp.proposals import Offer, unproven
-from warplens.service.report import FileReport, FindingReport, KernelReport, Report, ResourceReport
+from warplens.service.check import Checked
+from warplens.service.report import FileReport, FindingReport, KernelReport, ResourceReport
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.errors import InputError, MissingToolError
-from warplens_tools.evidence import Observation, Tier
+from warplens_tools.evidence import Observation, Tier, Unknown
 from warplens_tools.finding import Bottleneck, Fix
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
@@ -27,7 +28,6 @@ _MARK = re.compile(r"// (source|binary): (\w+)")
 _KERNEL = re.compile(r"__global__ void (\w+)")
 _SLEEP = re.compile(r"// sleep: ([\d.]+)")
 _JUDGE = re.compile(r"// judge: ([\d.]+)")
-_INCLUDE = re.compile(r'#include "(.*)"')
 
 
 class SampleService(Service):
@@ -38,38 +38,41 @@ class SampleService(Service):
             raise RuntimeError("a fault in the service")
         return _report(path, SourceText(text), ("source",))
 
-    def check_file(
+    def stages(
         self,
         path: Path,
         options: CheckOptions,
         *,
+        text: SourceText | None = None,
+        early: bool = True,
         progress: Progress = no_progress,
         cancel: CancelToken | None = None,
-        on_partial: Callable[[FileReport], None] | None = None,
-    ) -> Report:
-        text = SourceText.read(path)
-        partial = _report(path, text, ("source",))
-        if on_partial is not None:
-            on_partial(partial)
+    ) -> Iterator[Checked]:
+        text = text or SourceText.read(path)
+        source = Checked(_report(path, text, ("source",)))
+        if early:
+            yield source.before_the_end()
         settings = self.settings_for(path).settings
         if settings.architecture == "sm_1":
             raise InputError("sm_1 is not an architecture Warplens knows", remedy="set warplens.architecture")
         if "source" in (options.tier, settings.tier):
-            return Report(1, "sample", (partial,), ())
+            yield source
+            return
         progress("compiling", 0.5)
         match = _SLEEP.search(text.text)
         if match:
             run([sys.executable, "-c", f"import time; time.sleep({match[1]})"], cancel=cancel)
-        files = [_report(path, text, ("source", "binary"))]
-        for name in _INCLUDE.findall(text.text):
-            header = path.parent / name
-            files.append(_report(header, SourceText.read(header), ("source", "binary")))
-        return Report(1, "sample", tuple(files), ())
+        if "// does not compile" in text.text:
+            yield source.lacking(Unknown(f"binary tier of {path.name}", "it does not compile"))
+            return
+        yield Checked(_report(path, text, ("source", "binary")))
 
 
 def _report(path: Path, text: SourceText, tiers: tuple[Tier, ...]) -> FileReport:
     kernels = tuple(_kernels(text, "binary" in tiers))
-    return FileReport(str(path), kernels, tuple(_findings(text, kernels, tiers)), tiers)
+    errors = abs(text.text.count("(") - text.text.count(")"))
+    findings = tuple(_findings(text, kernels, tiers)) if not errors else ()
+    return FileReport(str(path), kernels, findings, tiers, syntax_errors=errors)
 
 
 def _kernels(text: SourceText, binary: bool) -> Iterator[KernelReport]:
@@ -174,6 +177,6 @@ class SampleJudging:
 
 
 if __name__ == "__main__":
-    from warplens.lsp.server import serve
+    from warplens.lsp.serve import serve
 
     serve(SampleService, SampleJudging)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ EVERYTHING = types.ClientCapabilities(
 )
 
 
+STATUS = {"accepts": [protocol.STATUS]}
+
+
 def write(folder: Path, text: str, name: str = "k.cu") -> str:
     """Write a file; returns its URI."""
     path = folder / name
@@ -56,7 +60,7 @@ async def test_opening_shows_both_tiers(client: Client, folder: Path) -> None:
     assert await client.end() == 0
 
 
-async def test_typing_moves_and_drops_what_a_save_found(client: Client, folder: Path) -> None:
+async def test_typing_moves_and_marks_what_a_save_found(client: Client, folder: Path) -> None:
     await client.begin(folder)
     uri = write(folder, KERNEL)
     client.open(uri, KERNEL)
@@ -66,7 +70,7 @@ async def test_typing_moves_and_drops_what_a_save_found(client: Client, folder: 
     assert client.found(uri) == [(2, "early"), (3, "late")]
     client.insert(uri, 3, 3, 2, "b = ")
     await client.until(lambda: client.published[uri].version == 3)
-    assert client.found(uri) == [(2, "early")]
+    assert client.found(uri) == [(2, "early"), (3, "late (edited, being checked)")]
 
 
 async def test_closing_clears(client: Client, folder: Path) -> None:
@@ -281,46 +285,72 @@ async def test_a_failed_check_says_why_on_the_file(client: Client, folder: Path)
     assert (1, "early") in client.found(uri)
 
 
-async def test_a_header_gets_what_a_unit_found_there(client: Client, folder: Path) -> None:
-    await client.begin(folder)
-    header = write(folder, "int h;  // binary: inside\n", "h.cuh")
-    text = '#include "h.cuh"\n' + KERNEL
-    unit = write(folder, text)
-    client.open(unit, text)
-    await client.until(lambda: client.found(header) == [(0, "inside")])
-    client.open(header, "// new\nint h;  // binary: inside\n")
-    await client.until(lambda: client.found(header) == [(1, "inside")])
-    client.close(unit)
-    client.close(header)
-    await client.until(lambda: client.found(header) == [] and client.found(unit) == [])
-
-
-async def test_headers_outside_the_workspace_are_left_alone(client: Client, folder: Path) -> None:
-    await client.begin(folder)
-    write(folder.parent, "int h;  // binary: inside\n", "h.cuh")
-    text = '#include "../h.cuh"\n' + KERNEL
-    unit = write(folder, text)
-    client.open(unit, text)
-    await client.until(lambda: len(client.found(unit)) == 2)
-    assert set(client.published) == {unit}
-
-
 @pytest.mark.parametrize("by_client", [True, False], ids=["client", "watchdog"])
-async def test_changes_on_disk_are_seen(client: Client, folder: Path, by_client: bool) -> None:
-    await client.begin(folder, capabilities=EVERYTHING if by_client else None)
-    header = write(folder, "int h;  // binary: before\n", "h.cuh")
+async def test_a_changed_header_checks_the_units_that_include_it(
+    client: Client, folder: Path, by_client: bool
+) -> None:
+    await client.begin(folder, capabilities=EVERYTHING if by_client else None, options=STATUS)
+    header = write(folder, "int h;\n", "h.cuh")
     text = '#include "h.cuh"\n' + KERNEL
-    unit = write(folder, text)
+    unit, other = write(folder, text), write(folder, KERNEL, "other.cu")
     client.open(unit, text)
-    await client.until(lambda: client.found(header) == [(0, "before")])
+    client.open(other, KERNEL)
+    await client.until(lambda: len(client.found(unit)) == 2 and len(client.found(other)) == 2)
     await client.until(lambda: not by_client or types.WORKSPACE_DID_CHANGE_WATCHED_FILES in client.registered)
     if not by_client:
         await asyncio.sleep(0.5)  # the observer starts beside the first checks
-    write(folder, "int h;  // binary: after\n", "h.cuh")
+    client.custom.clear()
+    write(folder, "int h, i;\n", "h.cuh")
+    added = write(folder, KERNEL, "new.cu")
     if by_client:
-        event = types.FileEvent(header, types.FileChangeType.Changed)
-        client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
-    await client.until(lambda: client.found(header) == [(0, "after")])
+        events = [types.FileEvent(uri, types.FileChangeType.Changed) for uri in (header, added)]
+        client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams(events))
+    await client.until(lambda: (unit, "ready") in _states(client))
+    assert not [uri for uri, _ in _states(client) if uri == other]
+
+
+async def test_a_small_file_does_not_wait_behind_slow_ones(client: Client, folder: Path) -> None:
+    await client.begin(folder, options=STATUS)
+    for number in range(6):
+        slow = KERNEL + f"// sleep: 60{number}\n"
+        client.open(write(folder, slow, f"slow{number}.cu"), slow)
+    await client.until(lambda: _compilers(client))
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: client.found(uri) == [(1, "early"), (2, "late")], 20)
+    running = len(_compilers(client))
+    assert running <= (os.cpu_count() or 1) + 1
+    for number in range(6):
+        client.close((folder / f"slow{number}.cu").as_uri())
+    await client.until(lambda: not _compilers(client), 20)
+
+
+async def test_a_deleted_file_is_no_longer_worked_on(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    slow = KERNEL + "// sleep: 600\n"
+    uri = write(folder, slow)
+    client.open(uri, slow)
+    await client.until(lambda: _compilers(client))
+    (folder / "k.cu").unlink()
+    event = types.FileEvent(uri, types.FileChangeType.Deleted)
+    client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+    await client.until(lambda: not _compilers(client))
+
+
+async def test_the_status_of_a_file_that_is_checked_is_never_ready(client: Client, folder: Path) -> None:
+    await client.begin(folder, options=STATUS)
+    slow = KERNEL + "// sleep: 2\n"
+    uri, other = write(folder, slow), write(folder, KERNEL, "other.cu")
+    client.open(uri, slow)
+    client.open(other, KERNEL)
+    await client.until(lambda: (uri, "ready") in _states(client))
+    states = [state for of, state in _states(client) if of == uri]
+    assert states == ["checking", "ready"]
+    client.save(uri)
+    client.save(uri)
+    await client.until(lambda: len([s for of, s in _states(client) if of == uri]) >= 5)
+    states = [state for of, state in _states(client) if of == uri]
+    assert states == ["checking", "ready", "checking", "checking", "ready"]
 
 
 async def test_folders_may_come_and_go(client: Client, folder: Path, tmp_path: Path) -> None:
@@ -423,6 +453,10 @@ async def test_the_command_starts_the_server(client: Client, folder: Path) -> No
     commands = result.capabilities.execute_command_provider
     assert commands is not None and set(commands.commands) <= set(protocol.COMMANDS)
     assert await client.end() == 0
+
+
+def _states(client: Client) -> list[tuple[str, str]]:
+    return [(params["uri"], params["state"]) for method, params in client.custom if method == "status"]
 
 
 def _compilers(client: Client) -> list[psutil.Process]:

@@ -8,7 +8,7 @@ from tests.server.lsp.sample_service import SampleService
 
 from warplens.lsp.documents import ContentChange, Document
 from warplens.lsp.session import OpenFile
-from warplens.lsp.view import Saved, View, merge
+from warplens.lsp.view import View, view_of
 from warplens.service.service import CheckOptions
 from warplens_tools.text import Span
 
@@ -25,25 +25,33 @@ __global__ void second() {
 
 def _checked(tmp_path: Path, text: str = TEXT) -> OpenFile:
     path = tmp_path / "k.cu"
-    path.write_text(text)
-    service = SampleService(tmp_path)
     file = OpenFile(Document(path.as_uri(), "cuda-cpp", 1, text))
-    partials: list[Saved] = []
-    report = service.check_file(
-        path, CheckOptions(), on_partial=lambda r: partials.append(Saved(report=r, source=r))
-    )
-    file.saved = Saved(report.files[0], partials[0].source)
-    file.typed = service.check_text(path, text)
+    _save(file, tmp_path)
     return file
+
+
+def _stages(file: OpenFile, tmp_path: Path) -> list[tuple[View, bool]]:
+    """The stages of a check of the text as it is now."""
+    path = tmp_path / "k.cu"
+    path.write_text(file.document.text.text)
+    early, *others = SampleService(tmp_path).stages(path, CheckOptions())
+    return [
+        (view_of(c.report, early.report, c.unknown, complete=c.complete), c.complete)
+        for c in (early, *others)
+    ]
+
+
+def _save(file: OpenFile, tmp_path: Path) -> None:
+    for stage, complete in _stages(file, tmp_path):
+        file.checked(stage, [], complete=complete)
 
 
 def _type(file: OpenFile, span: Span, new: str, *, analyse: bool = True) -> View:
     file.apply(ContentChange(span, new))
     if analyse:
-        file.typed = SampleService(Path("/")).check_text(Path("k.cu"), file.document.text.text)
-    view = merge(file.typed, file.saved)
-    assert view is not None
-    return view
+        file.heard(SampleService(Path("/")).check_text(Path("k.cu"), file.document.text.text), [])
+    assert file.view is not None
+    return file.view
 
 
 def _lines(view: View) -> list[tuple[int, str]]:
@@ -51,7 +59,7 @@ def _lines(view: View) -> list[tuple[int, str]]:
 
 
 def test_an_unedited_file_shows_the_check(tmp_path: Path) -> None:
-    view = merge(*(lambda f: (f.typed, f.saved))(_checked(tmp_path)))
+    view = _checked(tmp_path).view
     assert view is not None
     assert _lines(view) == [(2, "kept"), (4, "spill"), (7, "bank")]
 
@@ -63,14 +71,66 @@ def test_findings_move_with_lines_typed_above(tmp_path: Path) -> None:
     assert [(k.name, k.line, k.end_line) for k in view.report.kernels] == [("first", 3, 7), ("second", 8, 10)]
 
 
-def test_an_edited_line_drops_what_the_compiler_said_of_it(tmp_path: Path) -> None:
+def test_what_the_compiler_said_of_an_edited_line_stays_and_is_marked(tmp_path: Path) -> None:
     view = _type(_checked(tmp_path), Span(4, 3, 4, 6), "float")
-    assert _lines(view) == [(2, "kept"), (7, "bank")]
+    assert _lines(view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+    assert [f.message for f in view.report.findings if view.is_touched(f)] == ["spill"]
 
 
-def test_a_finding_the_compiler_refuted_returns_when_its_line_is_edited(tmp_path: Path) -> None:
+def test_a_deleted_line_takes_its_finding_along(tmp_path: Path) -> None:
+    view = _type(_checked(tmp_path), Span(4, 1, 5, 1), "")
+    assert _lines(view) == [(2, "kept"), (6, "bank")]
+
+
+def test_a_finding_the_compiler_took_back_stays_away_until_the_next_check(tmp_path: Path) -> None:
     view = _type(_checked(tmp_path), Span(3, 3, 3, 6), "long")
-    assert [line for line, _ in _lines(view)] == [2, 3, 4, 7]
+    assert [line for line, _ in _lines(view)] == [2, 4, 7]
+
+
+def test_a_text_that_does_not_parse_takes_back_nothing(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    view = _type(file, Span(6, 24, 6, 24), "(")
+    assert _lines(view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+    view = _type(file, Span(2, 11, 2, 27), "")
+    assert _lines(view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+    view = _type(file, Span(6, 24, 6, 25), "")
+    assert _lines(view) == [(4, "spill"), (7, "bank")]
+
+
+def test_a_check_that_does_not_compile_keeps_what_the_last_one_found(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    _type(file, Span(8, 2, 8, 2), "  // does not compile")
+    _save(file, tmp_path)
+    assert file.view is not None
+    assert _lines(file.view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+    assert all(k.bottleneck.bound == "memory" for k in file.view.report.kernels)
+    assert [u.what for u in file.view.unknown] == ["binary tier of k.cu"]
+
+
+def test_a_check_of_an_older_text_brings_back_nothing_that_was_fixed_since(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    stages, state = _stages(file, tmp_path), file.document.state
+    view = _type(file, Span(2, 11, 2, 27), "")
+    assert _lines(view) == [(4, "spill"), (7, "bank")]
+    for stage, complete in stages:
+        changes = file.document.changes_since(state)
+        assert changes
+        file.checked(stage, changes, complete=complete)
+        assert file.view is not None and _lines(file.view) == [(4, "spill"), (7, "bank")]
+
+
+def test_a_kernel_keeps_its_evidence_while_its_name_is_typed(tmp_path: Path) -> None:
+    view = _type(_checked(tmp_path), Span(1, 17, 1, 22), "head")
+    kernel = view.kernel("head")
+    assert kernel is not None and kernel.resources is not None
+    assert _lines(view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+
+
+def test_a_file_that_is_replaced_as_a_whole_keeps_what_it_shares_with_the_old_one(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    view = _type(file, Span(1, 1, 9, 1), "// one\n" + TEXT.replace("int b", "long b") + "// end\n")
+    assert _lines(view) == [(3, "kept"), (5, "spill"), (8, "bank")]
+    assert not view.touched and view.edited == {"first"}
 
 
 def test_a_finding_that_typing_removed_goes_before_the_next_save(tmp_path: Path) -> None:
@@ -104,17 +164,11 @@ def test_deleting_everything_leaves_nothing(tmp_path: Path) -> None:
 def test_a_new_check_keeps_the_last_ones_findings_until_it_has_its_own(tmp_path: Path) -> None:
     file = _checked(tmp_path)
     _type(file, Span(7, 3, 7, 6), "long")
-    assert file.saved is not None
-    text = file.document.text.text
-    source = SampleService(tmp_path).check_text(tmp_path / "k.cu", text)
-    early = Saved(source, source).keeping(file.saved)
-    view = merge(source, early)
-    assert view is not None
-    assert _lines(view) == [(2, "kept"), (4, "spill")]
-    assert view.edited == {"second"}
-    (tmp_path / "k.cu").write_text(text)
-    final = SampleService(tmp_path).check_file(tmp_path / "k.cu", CheckOptions())
-    view = merge(source, Saved(final.files[0], source).keeping(early))
-    assert view is not None
-    assert not view.edited
-    assert _lines(view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+    (early, _), (final, _) = _stages(file, tmp_path)
+    file.checked(early, [], complete=False)
+    assert file.view is not None
+    assert _lines(file.view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+    assert file.view.edited == {"second"}
+    file.checked(final, [], complete=True)
+    assert not file.view.edited and not file.view.touched
+    assert _lines(file.view) == [(2, "kept"), (4, "spill"), (7, "bank")]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from warplens_tools.errors import CancelledError
 
@@ -58,3 +59,28 @@ class CancelToken:
         with self._lock:
             if callback in self._callbacks:
                 self._callbacks.remove(callback)
+
+
+_HERE = threading.local()
+
+
+@contextlib.contextmanager
+def cancellable(token: CancelToken) -> Iterator[None]:
+    """Let `checkpoint` end what this thread does inside, once `token` is cancelled."""
+    before = getattr(_HERE, "token", None)
+    _HERE.token = token
+    try:
+        yield
+    finally:
+        _HERE.token = before
+
+
+def checkpoint() -> None:
+    """A place where long work on one thread, such as reading a large file, can be ended.
+
+    Raises:
+        CancelledError: the token of the `cancellable` around it was cancelled.
+    """
+    token: CancelToken | None = getattr(_HERE, "token", None)
+    if token is not None:
+        token.check()

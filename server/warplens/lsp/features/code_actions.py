@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.convert import SOURCE, builtins, diagnostic, enum_value, fix_title, workspace_edit
 from warplens.lsp.features import cute_search
+from warplens.lsp.server import WarplensServer
 from warplens.lsp.session import OpenFile
 from warplens.service.report import FindingReport
 from warplens_tools.text import SourceText, Span, TextEdit
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 _KINDS = [types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from lsprotocol import types
 
 from warplens.lsp import protocol, words
 from warplens.lsp.convert import builtins
+from warplens.lsp.server import WarplensServer
 from warplens_tools.text import Span
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 
 class _Data(msgspec.Struct, frozen=True):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
+from warplens.lsp.server import WarplensServer
 
 SECTION = "warplens"
 #: A client that does not answer must not keep files from being checked.

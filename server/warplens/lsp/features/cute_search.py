@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 
@@ -13,15 +13,13 @@ from warplens.lsp import protocol, uris
 from warplens.lsp.commands import answer_page, argument
 from warplens.lsp.convert import builtins
 from warplens.lsp.progress import JobProgress
+from warplens.lsp.server import WarplensServer
 from warplens.service.report import FindingReport, KernelReport
 from warplens_cutlass.engine import search
 from warplens_cutlass.model import Answer, Result
 from warplens_tools.errors import InputError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText, Span
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 _EXAMPLES = "Show CuTe examples for this"
 _ABSTRACTION = "Find CuTe abstraction"

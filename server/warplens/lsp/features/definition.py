@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from warplens.lsp import uris
 from warplens.lsp.cute_symbols import name_at
+from warplens.lsp.server import WarplensServer
 from warplens_cutlass.lookup import Location, definitions_of
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 _MOST = 8
 

@@ -1,20 +1,15 @@
-"""Publishes findings as diagnostics: of the open files, of the headers their checks looked into, of settings files."""
+"""Publishes findings of the open files, and what is wrong in settings files, as diagnostics."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from warplens.lsp import uris
+from warplens.lsp import uris, words
 from warplens.lsp.convert import diagnostic, notice, problem_diagnostic
+from warplens.lsp.server import WarplensServer
 from warplens.settings import Problem
-from warplens_tools.errors import InputError
-from warplens_tools.text import SourceText
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 
 def register(server: WarplensServer) -> None:
@@ -49,19 +44,15 @@ def register(server: WarplensServer) -> None:
 def _params(server: WarplensServer, key: str) -> types.PublishDiagnosticsParams | None:
     session = server.session
     file, view = session.files.get(key), session.view(key)
-    if file is not None:
-        uri, text, version = file.document.uri, file.document.text, file.document.version
-    elif view is not None:
-        try:
-            uri, text, version = uris.from_path(Path(key)), SourceText.read(Path(key)), None
-        except InputError:  # deleted since
-            return None
-    else:
+    if file is None:
         return None
-    found = view.report.findings if view is not None else ()
-    diagnostics = [diagnostic(f, uri, text, session.positions) for f in found]
-    if file is not None:
-        wrong = [problem.message for problem in session.settings_problems(file.document.path)]
-        failures = [*file.failures.values(), *wrong]
-        diagnostics += map(notice, dict.fromkeys(failures))
-    return types.PublishDiagnosticsParams(uri, diagnostics, version)
+    document = file.document
+    uri, text, positions = document.uri, document.text, session.positions
+    diagnostics: list[types.Diagnostic] = []
+    if view is not None:
+        for finding in view.report.findings:
+            mark = words.BEING_CHECKED if view.is_touched(finding) else ""
+            diagnostics.append(diagnostic(finding, uri, text, positions, mark))
+    wrong = [problem.message for problem in session.settings_problems(document.path)]
+    diagnostics += map(notice, dict.fromkeys([*file.failures.values(), *wrong]))
+    return types.PublishDiagnosticsParams(uri, diagnostics, document.version)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 
 from warplens.lsp import markdown, protocol
 from warplens.lsp.commands import answer_page
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
+from warplens.lsp.server import WarplensServer
 
 
 def register(server: WarplensServer) -> None:

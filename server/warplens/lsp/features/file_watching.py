@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from warplens.lsp import uris
+from warplens.lsp.server import WarplensServer
 from warplens.lsp.watch import GLOBS, Watcher, is_settings
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 #: A checkout or a generator changes many files at once; they are answered together.
 _GATHER_SECONDS = 0.2
@@ -94,9 +91,12 @@ def recheck(server: WarplensServer, paths: Iterable[Path]) -> None:
     for path in paths:
         file = session.files.get(str(path))
         if file is None:
-            analysis.dependency_changed(str(path))
+            analysis.dependency_changed(path)
+        elif not path.exists():
+            analysis.gone(str(path))
         elif _text(path) not in (None, file.checked_text):
             analysis.saved(str(path))
+            analysis.dependency_changed(path)
 
 
 def _text(path: Path) -> str | None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.commands import answer, argument
 from warplens.lsp.proposals import unproven
+from warplens.lsp.server import WarplensServer
 from warplens.lsp.view import View
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.finding import Fix
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 
 def register(server: WarplensServer) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from warplens.lsp import markdown
 from warplens.lsp.convert import finding_span
 from warplens.lsp.cute_symbols import card_page, name_at
+from warplens.lsp.server import WarplensServer
 from warplens.lsp.view import View
 from warplens.service.report import KernelReport
 from warplens_tools.text import SourceText, Span
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 _WORD = re.compile(r"\w+")
 

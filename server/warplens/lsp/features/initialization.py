@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from lsprotocol import types
@@ -10,9 +10,7 @@ from lsprotocol import types
 from warplens.lsp import uris
 from warplens.lsp.convert import Positions, enum_value
 from warplens.lsp.protocol import InitializationOptions
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
+from warplens.lsp.server import WarplensServer
 
 
 def register(server: WarplensServer) -> None:
@@ -33,8 +31,7 @@ def register(server: WarplensServer) -> None:
 
     @server.feature(types.SHUTDOWN)
     def shutdown(params: None) -> None:  # noqa: ARG001 - the protocol's signature
-        server.jobs.stop()
-        server.analysis.stop()
+        server.stop()
 
 
 def _options(server: WarplensServer, value: Any) -> InitializationOptions:

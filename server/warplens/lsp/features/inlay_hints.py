@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from warplens.lsp import words
+from warplens.lsp.server import WarplensServer
 from warplens.service.report import KernelReport
 from warplens.settings import Hints
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 
 def register(server: WarplensServer) -> None:

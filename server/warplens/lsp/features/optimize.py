@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.commands import answer, argument
 from warplens.lsp.judging import Search
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
+from warplens.lsp.server import WarplensServer
 
 
 def register(server: WarplensServer) -> None:

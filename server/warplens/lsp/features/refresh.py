@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from pygls.exceptions import JsonRpcException
 
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
+from warplens.lsp.server import WarplensServer
 
 #: Partial results follow each other closely; one refresh serves them all.
 _GATHER_SECONDS = 0.05

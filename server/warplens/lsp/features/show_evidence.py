@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 
 from warplens.lsp import markdown, protocol
 from warplens.lsp.commands import answer_page, argument
+from warplens.lsp.server import WarplensServer
 from warplens.lsp.view import View
 from warplens_tools.errors import InputError
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 
 def register(server: WarplensServer) -> None:

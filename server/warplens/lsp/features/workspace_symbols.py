@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
 from warplens.lsp.features.definition import location
+from warplens.lsp.server import WarplensServer
 from warplens_cutlass.lookup import Location, workspace_symbols
-
-if TYPE_CHECKING:
-    from warplens.lsp.server import WarplensServer
 
 _MOST = 60
 #: Shorter queries match everything.

@@ -19,6 +19,7 @@ from tree_sitter import Node, Query, QueryCursor, Tree
 from warplens_tools.cuda.syntax.macros import MacroUse
 from warplens_tools.cuda.syntax.mask import Masked, mask
 from warplens_tools.cuda.syntax.recovery import LANGUAGE, parse_code
+from warplens_tools.process.cancel import checkpoint
 from warplens_tools.text import SourceText, Span
 
 
@@ -68,6 +69,7 @@ class SourceTree:
     def remembered(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` gave the first time for `key`."""
         if key not in self._remembered:
+            checkpoint()
             self._remembered[key] = make()
         found: Made = self._remembered[key]
         return found
