@@ -12,11 +12,10 @@ if TYPE_CHECKING:
     from warplens_cutlass.corpus import Corpus, corpora, find_corpus
     from warplens_cutlass.engine import SearchOptions, search
     from warplens_cutlass.fetch import setup_cutlass
+    from warplens_cutlass.index_settings import IndexSettings, RankingWeights
     from warplens_cutlass.lookup import Location, definitions_of, look_up, workspace_symbols
     from warplens_cutlass.model import KINDS, Answer, CorpusRoot, Kind, Result, SymbolCard
     from warplens_cutlass.reading import Excerpt, agent_read, agent_search, read
-    from warplens_cutlass.search.recognise import recognise
-    from warplens_cutlass.settings import IndexSettings, RankingSettings
     from warplens_cutlass.store.build import BuildReport, build, remove, update
     from warplens_cutlass.store.status import CorpusStatus, status
 
@@ -31,7 +30,7 @@ __all__ = [
     "IndexSettings",
     "Kind",
     "Location",
-    "RankingSettings",
+    "RankingWeights",
     "Result",
     "SearchOptions",
     "SymbolCard",
@@ -43,7 +42,6 @@ __all__ = [
     "find_corpus",
     "look_up",
     "read",
-    "recognise",
     "remove",
     "search",
     "setup_cutlass",
@@ -60,11 +58,11 @@ _HOMES = {
     "CorpusRoot": "warplens_cutlass.model",
     "CorpusStatus": "warplens_cutlass.store.status",
     "Excerpt": "warplens_cutlass.reading",
-    "IndexSettings": "warplens_cutlass.settings",
+    "IndexSettings": "warplens_cutlass.index_settings",
     "KINDS": "warplens_cutlass.model",
     "Kind": "warplens_cutlass.model",
     "Location": "warplens_cutlass.lookup",
-    "RankingSettings": "warplens_cutlass.settings",
+    "RankingWeights": "warplens_cutlass.index_settings",
     "Result": "warplens_cutlass.model",
     "SearchOptions": "warplens_cutlass.engine",
     "SymbolCard": "warplens_cutlass.model",
@@ -76,7 +74,6 @@ _HOMES = {
     "find_corpus": "warplens_cutlass.corpus",
     "look_up": "warplens_cutlass.lookup",
     "read": "warplens_cutlass.reading",
-    "recognise": "warplens_cutlass.search.recognise",
     "remove": "warplens_cutlass.store.build",
     "search": "warplens_cutlass.engine",
     "setup_cutlass": "warplens_cutlass.fetch",

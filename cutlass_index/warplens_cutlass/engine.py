@@ -5,27 +5,26 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from warplens_cutlass.corpus import Corpus, corpora
 from warplens_cutlass.extract.architecture import architectures
+from warplens_cutlass.index_settings import IndexSettings, RankingWeights
 from warplens_cutlass.model import Answer, CorpusRoot, Kind, Result
-from warplens_cutlass.search.by_name import name_matches, rank_names
+from warplens_cutlass.search.by_name import is_surely_a_name, name_matches, rank_names
 from warplens_cutlass.search.by_words import rank_words
-from warplens_cutlass.search.present import result_of, section_results
-from warplens_cutlass.search.question import Question, ask
-from warplens_cutlass.search.ranked import Ranked, definition_then_example, spread
+from warplens_cutlass.search.code_facts import CodeFacts, look_at
+from warplens_cutlass.search.names import NameMatch
+from warplens_cutlass.search.present import file_results, result_of, section_results
+from warplens_cutlass.search.question import parse_query
+from warplens_cutlass.search.ranked import Ranked, definition_then_example, diversify
 from warplens_cutlass.search.reader import Reader, forget_reader, open_reader
-from warplens_cutlass.settings import IndexSettings, RankingSettings
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.vocabulary import query_words, synonyms
 from warplens_tools.errors import InputError
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
-
-if TYPE_CHECKING:
-    from warplens_cutlass.search.recognise import CodeFacts
 
 T = TypeVar("T")
 
@@ -43,6 +42,14 @@ class SearchOptions(msgspec.Struct, frozen=True):
     corpora: tuple[str, ...] = ()
 
 
+class _Found(msgspec.Struct, frozen=True):
+    """The answer of one corpus. `named`: its first result has the very name that was asked for."""
+
+    results: list[Result]
+    named: bool
+    recognised: tuple[str, ...]
+
+
 def search(
     query: str = "",
     *,
@@ -57,29 +64,36 @@ def search(
     A corpus whose index is missing, damaged or of an older form is built first.
 
     Raises:
-        InputError: neither words nor code, or no corpus to search.
+        InputError: neither words nor code, no corpus to search, or no corpus of a name that was given.
         CancelledError: `cancel` was triggered.
     """
     options, settings = options or SearchOptions(), settings or IndexSettings()
     if not query.strip() and not like.strip():
         raise InputError("nothing to search for", remedy="give words, a symbol, or --like FILE:START-END")
-    facts = _look_at(like)
+    facts = look_at(like) if like.strip() else None
     chosen = _chosen(options)
-    results: list[Result] = []
-    for corpus in chosen:
-        results += with_reader(
+    found = [
+        with_reader(
             corpus, lambda r: _search_one(r, query, facts, options, settings), settings, progress, cancel
         )
+        for corpus in chosen
+    ]
+    results = _merged(chosen, found)[: options.limit]
     several = len(chosen) > 1
-    results.sort(key=lambda r: -r.score) if several else None
     return Answer(
-        results=tuple(
-            r if several else msgspec.structs.replace(r, corpus="") for r in results[: options.limit]
-        ),
+        results=tuple(r if several else msgspec.structs.replace(r, corpus="") for r in results),
         root=chosen[0].root if not several else "",
         corpora=tuple(CorpusRoot(c.name, c.version, c.root) for c in chosen),
-        recognised=facts.sentences() if facts else (),
+        recognised=tuple(dict.fromkeys(s for f in found for s in f.recognised)),
     )
+
+
+def _merged(chosen: Sequence[Corpus], found: Sequence[_Found]) -> list[Result]:
+    """By score; but what has the very name comes first, and there the user's own code before CUTLASS."""
+    named = [(c, f.results[0]) for c, f in zip(chosen, found, strict=True) if f.named]
+    first = [result for _, result in sorted(named, key=lambda pair: bool(pair[0].version))]
+    rest = sorted((r for f in found for r in f.results if r not in first), key=lambda r: -r.score)
+    return _falling([*first, *rest])
 
 
 def with_reader(
@@ -120,65 +134,70 @@ def with_reader(
     raise AssertionError("unreachable")
 
 
-def _look_at(code: str) -> CodeFacts | None:
-    if not code.strip():
-        return None
-    from warplens_cutlass.search.recognise import recognise  # brings the parsers, which words do not need
-
-    return recognise(code)
-
-
 def _chosen(options: SearchOptions) -> Sequence[Corpus]:
     known = corpora()
-    chosen = [c for c in known if not options.corpora or c.name in options.corpora]
-    if not chosen:
+    unknown = set(options.corpora) - {c.name for c in known}
+    if unknown:
+        raise InputError(
+            f"there is no corpus {min(unknown)}",
+            remedy=f"the corpora are {', '.join(c.name for c in known)}"
+            if known
+            else "see `warplens index status`",
+        )
+    if not known:
         raise InputError(
             "there is no corpus to search",
             remedy="run `warplens setup cutlass` or `warplens index build PATH`",
         )
-    return chosen
+    return [c for c in known if not options.corpora or c.name in options.corpora]
 
 
 def _search_one(
     reader: Reader, query: str, facts: CodeFacts | None, options: SearchOptions, settings: IndexSettings
-) -> list[Result]:
-    ranking = settings.ranking
-    question = ask(query, reader, ranking, options.arch)
-    ranked, named = _candidates(reader, question, facts, ranking)
+) -> _Found:
+    weights = settings.ranking
+    question = parse_query(query, reader)
+    matches = name_matches(query, reader) if facts is None else []
+    sure = is_surely_a_name(query, matches)
+    ranked = _candidates(reader, query, facts, matches, weights)
     ranked = [r for r in _best_of_each(ranked) if _kept(r, options, reader)]
-    chosen = spread(ranked, max(options.limit, 10), ranking)
-    if named or facts:
-        chosen = definition_then_example(chosen, ranking.definition_floor)
-    chosen = chosen[: options.limit]
-    results = [result_of(r, reader, settings, question) for r in chosen]
-    if not facts and not named and (not options.kinds or "section" in options.kinds):
-        results = section_results(results, question, reader, settings, options)
-    return _falling(results)
+    chosen = _there(diversify(ranked, 2 * max(options.limit, 10), weights.crowding), reader)
+    if sure or facts:
+        chosen = definition_then_example(chosen)
+    results = [result_of(r, reader, settings, question) for r in chosen[: options.limit]]
+    files = file_results(query, reader, settings) if not options.kinds or "file" in options.kinds else []
+    if not facts and not sure and (not options.kinds or "section" in options.kinds):
+        results = section_results(results, question, reader, options.limit)
+    exact = bool(files) or (sure and matches[0].quality == 1.0 and bool(results))
+    return _Found(_falling([*files, *results]), exact, _recognised(facts, reader))
+
+
+def _recognised(facts: CodeFacts | None, reader: Reader) -> tuple[str, ...]:
+    if facts is None:
+        return ()
+    from warplens_cutlass.search.by_code import recognised
+
+    return recognised(facts, reader)
+
+
+def _there(ranked: Sequence[Ranked], reader: Reader) -> list[Ranked]:
+    there = {hit.id for hit in reader.there([r.hit for r in ranked])}
+    return [r for r in ranked if r.hit.id in there]
 
 
 def _candidates(
-    reader: Reader, question: Question, facts: CodeFacts | None, ranking: RankingSettings
-) -> tuple[list[Ranked], bool]:
+    reader: Reader, query: str, facts: CodeFacts | None, matches: list[NameMatch], weights: RankingWeights
+) -> list[Ranked]:
     if facts is not None:
         from warplens_cutlass.search.by_code import rank_code
 
-        ranked = rank_code(facts, reader, ranking, question.arch)
-        for beside, scale in (
-            (question, ranking.words_beside_code),
-            (ask(facts.prose, reader, ranking), ranking.words_in_code),
-        ):
-            if beside.terms:
-                scored = rank_words(beside, reader, ranking)
-                ranked = _summed(ranked, [msgspec.structs.replace(r, score=r.score * scale) for r in scored])
-        return ranked, False
-    matches = name_matches(question, reader, ranking)
-    named = rank_names(question, matches, reader, ranking) if matches else []
-    single = len(question.text.split()) == 1
-    sure = bool(matches) and matches[0].quality >= (ranking.sure_single_name if single else ranking.sure_name)
-    if sure and single:
-        return named, True
-    words = rank_words(question, reader, ranking)
-    return [*named, *(_below(words, named) if sure else words)], sure
+        return rank_code(facts, query, reader, weights)
+    named = rank_names(query, matches, reader, weights)
+    sure = is_surely_a_name(query, matches)
+    if sure and len(query.split()) == 1:
+        return named
+    words = rank_words(parse_query(query, reader), reader, weights)
+    return [*named, *(_below(words, named) if sure else words)]
 
 
 def _below(words: list[Ranked], named: list[Ranked]) -> list[Ranked]:
@@ -186,14 +205,6 @@ def _below(words: list[Ranked], named: list[Ranked]) -> list[Ranked]:
     best = max((r.score for r in words), default=0.0)
     scale = min(1.0, 0.95 * max(r.score for r in named) / best) if named and best else 1.0
     return [msgspec.structs.replace(r, score=r.score * scale) for r in words]
-
-
-def _summed(first: list[Ranked], second: list[Ranked]) -> list[Ranked]:
-    """Both lists; what stands in both gets the sum."""
-    extra = {r.hit.id: r.score for r in second}
-    joined = [msgspec.structs.replace(r, score=r.score + extra.get(r.hit.id, 0.0)) for r in first]
-    known = {r.hit.id for r in first}
-    return [*joined, *(r for r in second if r.hit.id not in known)]
 
 
 def _best_of_each(ranked: list[Ranked]) -> list[Ranked]:

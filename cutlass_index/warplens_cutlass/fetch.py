@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import filelock
 
 from warplens_cutlass.corpus import Corpus, home, register
-from warplens_cutlass.settings import IndexSettings
+from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.store.build import BuildReport, build
 from warplens_tools.errors import TimeLimitError, ToolFailedError
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress

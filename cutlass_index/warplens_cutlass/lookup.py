@@ -15,7 +15,6 @@ from warplens_cutlass.search.by_name import likely_file
 from warplens_cutlass.search.names import match_names
 from warplens_cutlass.search.prior import prior
 from warplens_cutlass.search.reader import Reader, SymbolHit
-from warplens_cutlass.settings import IndexSettings, RankingSettings
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.words import normal_name
 
@@ -38,80 +37,69 @@ class Location(msgspec.Struct, frozen=True):
         return Path(self.path)
 
 
-def look_up(name: str, *, argument: str = "", settings: IndexSettings | None = None) -> SymbolCard | None:
+def look_up(name: str, *, argument: str = "") -> SymbolCard | None:
     """The likeliest definition of a name, qualified or not, for a hover; None when no corpus has it.
 
     `argument` is what stands between the angle brackets after it: `MMA_Traits<SM80_16x8x16_…>` then finds
     that specialisation. Corpora without an index are passed over: a hover never builds one.
     """
-    settings = settings or IndexSettings()
     for corpus in ready_corpora():
-        card = with_reader(corpus, lambda r, c=corpus: _card(r, c, name, argument, settings), settings)  # type: ignore[misc]
+        card = with_reader(corpus, lambda r, c=corpus: _card(r, c, name, argument))  # type: ignore[misc]
         if card is not None:
             return card
     return None
 
 
-def definitions_of(
-    name: str, *, limit: int = 20, settings: IndexSettings | None = None
-) -> tuple[Location, ...]:
+def definitions_of(name: str, *, limit: int = 20) -> tuple[Location, ...]:
     """Definitions of a name, the likeliest first; overloads and specialisations follow."""
-    settings = settings or IndexSettings()
     found: list[Location] = []
     for corpus in ready_corpora():
-        found += with_reader(
-            corpus, lambda r: [_location(r, h) for h in _ordered(r, name, settings)], settings
-        )
+        found += with_reader(corpus, lambda r: [_location(r, h) for h in _ordered(r, name)])
     return tuple(found[:limit])
 
 
-def workspace_symbols(
-    query: str, *, limit: int = 100, settings: IndexSettings | None = None
-) -> tuple[Location, ...]:
+def workspace_symbols(query: str, *, limit: int = 100) -> tuple[Location, ...]:
     """Symbols whose names are, hold, or nearly are `query`, best first."""
-    settings = settings or IndexSettings()
     found: list[Location] = []
     for corpus in ready_corpora():
-        found += with_reader(corpus, lambda r: _like(r, query, limit, settings), settings)
+        found += with_reader(corpus, lambda r: _like(r, query, limit))
     return tuple(found[:limit])
 
 
 def ready_corpora() -> Sequence[Corpus]:
-    """Registered corpora that have an index now."""
-    return [c for c in corpora() if current_index(c) is not None]
+    """Registered corpora that have an index now; the user's own before CUTLASS."""
+    return sorted((c for c in corpora() if current_index(c) is not None), key=lambda c: bool(c.version))
 
 
-def _like(reader: Reader, query: str, limit: int, settings: IndexSettings) -> list[Location]:
-    matches = match_names(query, reader, settings.ranking)
+def _like(reader: Reader, query: str, limit: int) -> list[Location]:
+    matches = match_names(query, reader)
     place = {m.name: (-m.quality, i) for i, m in enumerate(matches)}
-    hits = reader.symbols_named(place, limit=1000)
-    hits.sort(key=lambda h: (*place[h.name], -prior(h, reader, settings.ranking)))
+    hits = reader.there(reader.symbols_named(place, limit=1000))
+    hits.sort(key=lambda h: (*place[h.name], -prior(h)))
     return [_location(reader, h) for h in hits[:limit]]
 
 
-def _ordered(reader: Reader, name: str, settings: IndexSettings) -> list[SymbolHit]:
+def _ordered(reader: Reader, name: str) -> list[SymbolHit]:
     """Definitions of exactly this name; a qualified name keeps those of its scope."""
     parts = [p for p in name.split("::") if p]
     if not parts:
         return []
-    hits = reader.symbols_named([parts[-1]])
+    hits = reader.there(reader.symbols_named([parts[-1]]))
     if len(parts) > 1:
         suffix = "::" + "::".join(parts[-2:])
         scoped = [h for h in hits if ("::" + h.qualified_name).endswith(suffix)]
         inside = [h for h in hits if parts[0] in h.qualified_name.split("::")]
         hits = scoped or inside or hits
-    return sorted(hits, key=lambda h: -_worth(h, reader, settings.ranking))
+    return sorted(hits, key=lambda h: -_worth(h))
 
 
-def _worth(hit: SymbolHit, reader: Reader, ranking: RankingSettings) -> float:
+def _worth(hit: SymbolHit) -> float:
     documented = 1.1 if hit.doc else 1.0
-    return prior(hit, reader, ranking) * documented * (1.1 if likely_file(hit) else 1.0)
+    return prior(hit) * documented * (1.1 if likely_file(hit) else 1.0)
 
 
-def _card(
-    reader: Reader, corpus: Corpus, name: str, argument: str, settings: IndexSettings
-) -> SymbolCard | None:
-    hits = _ordered(reader, name, settings)
+def _card(reader: Reader, corpus: Corpus, name: str, argument: str) -> SymbolCard | None:
+    hits = _ordered(reader, name)
     if not hits:
         return None
     wanted = normal_name(argument)

@@ -10,7 +10,6 @@ from warplens_cutlass.corpus import Corpus, corpora
 from warplens_cutlass.engine import SearchOptions, search
 from warplens_cutlass.lookup import look_up
 from warplens_cutlass.model import Answer, SymbolCard
-from warplens_cutlass.settings import IndexSettings
 from warplens_tools.errors import InputError
 
 #: Characters of C++ in one token of the usual model vocabularies, rounded down so that a budget holds.
@@ -68,14 +67,13 @@ def agent_search(
     like: str = "",
     options: SearchOptions | None = None,
     max_tokens: int = 1500,
-    settings: IndexSettings | None = None,
 ) -> str:
     """`search` as text for a model, never longer than the budget: whole results, snippets while they fit.
 
     Raises:
         InputError: neither words nor code, or no corpus to search.
     """
-    answer = search(query, like=like, options=options, settings=settings)
+    answer = search(query, like=like, options=options)
     return bounded(answer, max_tokens)
 
 

@@ -1,6 +1,6 @@
 """The field's synonyms: words that name the same thing in questions, in prose and in identifiers.
 
-Each line is one group. A word of a query stands for its whole group, at `RankingSettings.synonym_weight`;
+Each line is one group. A word of a query stands for its whole group, at `RankingWeights.synonym_weight`;
 an entry of several words counts where all of them are found. Phrases of questions fold into one word first.
 """
 

@@ -26,7 +26,7 @@ from tests.index import evaluate as e
 
 from warplens_cutlass.corpus import Corpus
 from warplens_cutlass.fetch import fetch_cutlass
-from warplens_cutlass.search.reader import open_reader
+from warplens_cutlass.search.reader import Reader, open_reader
 from warplens_cutlass.store.build import BuildReport, build, update
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.store.status import corpus_status
@@ -62,9 +62,7 @@ def main() -> None:
         measured: dict[str, Any] = {"build": _build_figures(report, memory)}
         measured["sets"] = {name: measure(report.corpus, name, options) for name in options.judged}
         measured["cold"] = _cold_command()
-    measured["machine"] = {"processor": _processor(), "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1),
-                           "python": platform.python_version(), "sqlite": sqlite3.sqlite_version,
-                           "date": time.strftime("%Y-%m-%d")}  # fmt: skip
+    measured["machine"] = machine()
     sys.stdout.write(json.dumps({k: v for k, v in measured.items() if k != "sets"}, indent=1) + "\n")
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -127,6 +125,13 @@ def _cold_command() -> dict[str, float]:
     return _latency(seconds)
 
 
+def machine() -> dict[str, Any]:
+    """What the figures were made on."""
+    return {"processor": _processor(), "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1),
+            "python": platform.python_version(), "sqlite": sqlite3.sqlite_version,
+            "date": time.strftime("%Y-%m-%d")}  # fmt: skip
+
+
 def _processor() -> str:
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -142,11 +147,7 @@ def measure(corpus: Corpus, judged: str, options: argparse.Namespace) -> dict[st
     database = current_index(corpus)
     assert database is not None
     reader = open_reader(corpus, database)
-    lines: e.Lines = {}
-    for path, name, line in reader.rows(
-        "SELECT f.path, n.name, s.line FROM symbols s JOIN files f ON f.id = s.file_id JOIN names n ON n.id = s.name_id"
-    ):
-        lines.setdefault((str(path), str(name)), []).append(int(str(line)))
+    lines = lines_of(reader)
     paths = [str(row[0]) for row in reader.rows("SELECT path FROM files")]
     rankings: dict[str, e.Ranking] = {"warplens": e.ours}
     if options.baselines:
@@ -161,6 +162,16 @@ def measure(corpus: Corpus, judged: str, options: argparse.Namespace) -> dict[st
         if name == "warplens" and options.worst:
             print_worst(answers)
     return table
+
+
+def lines_of(reader: Reader) -> e.Lines:
+    """The lines of every definition, by file and name."""
+    lines: e.Lines = {}
+    for path, name, line in reader.rows(
+        "SELECT f.path, n.name, s.line FROM symbols s JOIN files f ON f.id = s.file_id JOIN names n ON n.id = s.name_id"
+    ):
+        lines.setdefault((str(path), str(name)), []).append(int(str(line)))
+    return lines
 
 
 def _groups(answers: list[tuple[e.Query, list[e.Place]]], lines: e.Lines) -> dict[str, Any]:

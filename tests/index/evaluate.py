@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from warplens_cutlass.engine import SearchOptions, search
+from warplens_cutlass.index_settings import IndexSettings, RankingWeights
 
 JUDGED = Path(__file__).parent / "judged"
 _WORD = re.compile(r"[A-Za-z_]\w+")
@@ -71,9 +72,10 @@ def load(name: str = "cutlass-4.2.0.json") -> list[Query]:
     return msgspec.json.decode((JUDGED / name).read_bytes(), type=list[Query])
 
 
-def ours(query: Query) -> list[Place]:
-    """The ranking of this package."""
-    answer = search(query.query, like=query.code, options=SearchOptions(limit=10))
+def ours(query: Query, weights: RankingWeights | None = None) -> list[Place]:
+    """The ranking of this package, with its own weights or others."""
+    settings = IndexSettings(ranking=weights or RankingWeights())
+    answer = search(query.query, like=query.code, options=SearchOptions(limit=10), settings=settings)
     return [Place(r.path, r.symbol.rsplit("::", 1)[-1]) for r in answer.results]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from warplens_cutlass.corpus import Corpus, corpora, find_corpus, index_folder
 from warplens_cutlass.engine import search
-from warplens_cutlass.settings import IndexSettings
+from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.store.build import build, remove, update
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.store.status import corpus_status, status

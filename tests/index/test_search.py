@@ -1,15 +1,15 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from warplens_cutlass.concepts.glossary import entries
-from warplens_cutlass.concepts.glossary_cute import CUTE
-from warplens_cutlass.concepts.glossary_examples import EXAMPLES
-from warplens_cutlass.concepts.glossary_library import LIBRARY
-from warplens_cutlass.concepts.glossary_parts import PARTS
+from warplens_cutlass.concepts import read_concepts
+from warplens_cutlass.corpus import Corpus
 from warplens_cutlass.engine import SearchOptions, search
+from warplens_cutlass.index_settings import IndexSettings, RankingWeights
 from warplens_cutlass.lookup import definitions_of, look_up, workspace_symbols
 from warplens_cutlass.reading import CHARACTERS_PER_TOKEN, agent_read, agent_search, read
-from warplens_cutlass.search.recognise import recognise
+from warplens_cutlass.store.build import build
 from warplens_tools.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("mini")
@@ -67,11 +67,19 @@ def test_questions_are_understood_without_the_words_of_the_code(query: str, symb
     assert symbol in [r.symbol for r in search(query).results[:2]]
 
 
-def test_every_entry_of_the_glossaries_is_read() -> None:
-    for text in (CUTE, LIBRARY, EXAMPLES, PARTS):
-        found = list(entries(text))
-        assert len(found) == sum(line.startswith("=") for line in text.splitlines())
-        assert all(c.words and (c.symbols or c.examples) for c in found)
+def test_every_entry_of_the_thesaurus_says_and_names_something() -> None:
+    found = read_concepts()
+    assert len({c.does for c in found}) == len(found)
+    assert all(c.words.strip() and (c.symbols or c.files) for c in found)
+    assert not any("/" in s or "." in s for c in found for s in c.symbols)
+
+
+@pytest.mark.parametrize("name", RankingWeights.__struct_fields__)
+def test_a_weight_may_be_nought(name: str) -> None:
+    nought = IndexSettings(ranking=msgspec.structs.replace(RankingWeights(), **{name: 0.0}))
+    code = 'asm volatile("cp.async.wait_group 0;"); // wait for copies'
+    for query, like in (("avoid bank conflicts", ""), ("Swizzle", ""), ("", code)):
+        assert search(query, like=like, settings=nought).results
 
 
 def test_code_finds_what_replaces_it() -> None:
@@ -144,26 +152,54 @@ def test_reading_goes_on_where_it_stopped() -> None:
 @pytest.mark.parametrize(
     ("code", "does"),
     [
-        ("v += __shfl_down_sync(~0u, v, 16);", "reduces across a warp with shuffles"),
-        ('asm("setmaxnreg.inc.sync.aligned.u32 240;");', "reassigns registers between warpgroups with setmaxnreg"),
-        ("int j = (r ^ (c >> 3)) & 7; smem[j] = x;", "swizzles shared memory addresses with XOR"),
-        (
-            "for (int k = 0; k < 16; ++k) acc += As[ty][k] * Bs[k][tx];",
-            "multiplies tiles held in shared memory in a product loop",
-        ),
-        ("for (int t = blockIdx.x; t < n; t += gridDim.x) work(t);", "loops over tiles in a persistent kernel"),
-        (
-            "for (int k = 0; k < K; ++k) { load(s[b ^ 1]); use(s[b]); b ^= 1; __syncthreads(); }",
-            "overlaps loads with math through two buffers",
-        ),
-        ("t[threadIdx.y][threadIdx.x] = in[i]; __syncthreads(); out[j] = t[threadIdx.x][threadIdx.y];",
-         "transposes through a shared memory tile"),
-        ("wmma::mma_sync(c, a, b, c);", "uses the nvcuda::wmma fragments"),
+        ("v += __shfl_down_sync(~0u, v, 16);", "shuffle"),
+        ('asm("setmaxnreg.inc.sync.aligned.u32 240;");', "setmaxnreg"),
+        ('x = 1;\nasm("ldmatrix.sync.aligned.x4.m8n8.shared.b16 {%0}, [%1];");', "ldmatrix"),
     ],
-)  # fmt: skip
-def test_code_is_recognised(code: str, does: str) -> None:
-    assert does in [s.concept.does for s in recognise(code).seen]
+)
+def test_what_code_calls_is_recognised(code: str, does: str) -> None:
+    sentence = search(like=code).recognised[0]
+    assert does in sentence and sentence.endswith(f"(line {code.count(chr(10)) + 1})")
 
 
 def test_plain_code_is_not_called_anything_grand() -> None:
-    assert recognise("int add(int a, int b) { return a + b; }").seen == ()
+    assert search(like="int add(int a, int b) { return a + b; }").recognised == ()
+
+
+def test_a_file_is_found_by_its_name() -> None:
+    for name in ("layout.hpp", "mini/layout.hpp", "include/mini/layout.hpp"):
+        best = search(name).results[0]
+        assert (best.path, best.kind) == ("include/mini/layout.hpp", "file")
+    assert search("no_such_file.hpp").results == () or search("no_such_file.hpp").results[0].kind != "file"
+
+
+def test_the_users_own_code_comes_before_cutlass_for_its_exact_name(tmp_path: Path, mini: Corpus) -> None:
+    library, own = tmp_path / "library", tmp_path / "own"
+    for folder in (library / "include/cutlass", own):
+        folder.mkdir(parents=True)
+    version = "\n".join(f"#define CUTLASS_{part} 1" for part in ("MAJOR", "MINOR", "PATCH"))
+    (library / "include/cutlass/version.h").write_text(version)
+    many = "/// Swizzles.\nstruct BlockSwizzle {};\n"
+    (library / "include/cutlass/block_swizzle.h").write_text(many)
+    (own / "a_file_with_a_long_name.cuh").write_text(
+        "namespace detail { struct BlockSwizzle { int width; }; }\n"
+    )
+    build(library)
+    build(own, name="own")
+    results = search("BlockSwizzle").results
+    assert (results[0].corpus, results[1].corpus) == ("own", "cutlass")
+    assert search("a_file_with_a_long_name.cuh").results[0].corpus == "own"
+    assert definitions_of("BlockSwizzle")[0].file.parent == own
+    assert {
+        r.corpus for r in search("BlockSwizzle swizzle", options=SearchOptions(corpora=("cutlass",))).results
+    } == {""}
+    assert search("Swizzle", options=SearchOptions(corpora=("mini",))).corpora[0].root == mini.root
+    with pytest.raises(InputError, match="no corpus nowhere"):
+        search("Swizzle", options=SearchOptions(corpora=("nowhere",)))
+
+
+def test_a_deleted_file_is_gone_from_answers(mini: Corpus) -> None:
+    (mini.root_path / "include/mini/layout.hpp").unlink()
+    paths = [r.path for q in ("Swizzle", "avoid bank conflicts", "layout.hpp") for r in search(q).results]
+    assert paths and "include/mini/layout.hpp" not in paths
+    assert look_up("mini::Swizzle") is None and not definitions_of("mini::make_layout")

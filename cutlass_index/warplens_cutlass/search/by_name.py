@@ -2,65 +2,59 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
+from warplens_cutlass.index_settings import RankingWeights
+from warplens_cutlass.search.examples import examples_of
 from warplens_cutlass.search.names import NameMatch, match_names
-from warplens_cutlass.search.prior import arch_factor, prior
-from warplens_cutlass.search.question import Question
+from warplens_cutlass.search.prior import prior
 from warplens_cutlass.search.ranked import Ranked, is_example
 from warplens_cutlass.search.reader import Reader, SymbolHit
-from warplens_cutlass.settings import RankingSettings
 from warplens_cutlass.words import normal_name
 
-_EXAMPLES = 3
-#: Words up to which a question may be a name that was split and misspelt besides.
-_SPLIT = 4
+#: Words up to which a question may be a name that was split, and one that was misspelt besides.
+_SPLIT, _MISSPELT = 5, 4
+#: How close a name must be that is split over several words.
+_SPLIT_FLOOR = 0.78
+#: From this closeness on a query is taken for a name alone: of several words, and of one, which is likelier a name.
+_SURE, _SURE_WORD = 0.9, 0.68
 
 
-def name_matches(question: Question, reader: Reader, settings: RankingSettings) -> list[NameMatch]:
+def name_matches(text: str, reader: Reader) -> list[NameMatch]:
     """Names the whole query stands for; empty when it reads like prose."""
-    tokens = question.text.split()
-    if len(tokens) > 5:
+    tokens = text.split()
+    if len(tokens) > _SPLIT:
         return []
-    spelling = (
-        question.text.replace(" ", "") if len(tokens) > 1 and "::" not in question.text else question.text
-    )
-    single = len(tokens) == 1
-    matches = match_names(spelling, reader, settings, fuzzy=len(tokens) <= _SPLIT)
-    return [m for m in matches if single or m.quality >= settings.split_name_floor]
+    spelling = text.replace(" ", "") if len(tokens) > 1 and "::" not in text else text
+    matches = match_names(spelling, reader, fuzzy=len(tokens) <= _MISSPELT)
+    return [m for m in matches if len(tokens) == 1 or m.quality >= _SPLIT_FLOOR]
 
 
-def rank_names(
-    question: Question, matches: list[NameMatch], reader: Reader, settings: RankingSettings
-) -> list[Ranked]:
+def is_surely_a_name(text: str, matches: Sequence[NameMatch]) -> bool:
+    """Whether the query is the best of these names rather than words."""
+    return bool(matches) and matches[0].quality >= (_SURE_WORD if len(text.split()) == 1 else _SURE)
+
+
+def rank_names(text: str, matches: list[NameMatch], reader: Reader, weights: RankingWeights) -> list[Ranked]:
     """Definitions of the matched names, the closest spelling first; with the best examples of the first."""
     quality = {m.name: m for m in matches}
     ranked = [
-        Ranked(
-            hit,
-            _score(hit, quality[hit.name], question, reader, settings),
-            _why(quality[hit.name]),
-            is_example(hit),
-        )
+        Ranked(hit, _score(hit, quality[hit.name], text, weights), _why(quality[hit.name]), is_example(hit))
         for hit in reader.symbols_named(quality)
     ]
     if matches:
-        ranked += examples_of(matches[0].name, reader, scale=matches[0].quality * settings.example_of_name)
+        ranked += examples_of(matches[0].name, reader, scale=matches[0].quality)
     return ranked
 
 
-def _score(
-    hit: SymbolHit, match: NameMatch, question: Question, reader: Reader, settings: RankingSettings
-) -> float:
-    likely = prior(hit, reader, settings) * arch_factor(hit.arch, question.arch, settings)
-    value = match.quality * settings.name_scale * (0.75 + 0.25 * likely)
-    qualified = normal_name(question.text)
-    if "::" in question.text and normal_name(hit.qualified_name).endswith(qualified):
-        value *= settings.qualified_name
-    if likely_file(hit):
-        value *= settings.name_of_file
-    # Between equals: the documented one, and the plainer file (layout.hpp before layout_composed.hpp).
-    return value * (1.01 if hit.doc else 1.0) - 0.0002 * len(hit.path)
+def _score(hit: SymbolHit, match: NameMatch, text: str, weights: RankingWeights) -> float:
+    """By spelling first; between equals by how likely a definition is meant."""
+    value = match.quality * weights.name * (0.75 + 0.25 * prior(hit, weights))
+    if "::" in text and normal_name(hit.qualified_name).endswith(normal_name(text)):
+        value *= 1.25
+    # Then the documented one, the file of that name, the plainer path (layout.hpp before layout_composed.hpp).
+    value *= (1.01 if hit.doc else 1.0) * (1.04 if likely_file(hit) else 1.0)
+    return value - 0.0002 * len(hit.path)
 
 
 def likely_file(hit: SymbolHit) -> bool:
@@ -71,22 +65,3 @@ def likely_file(hit: SymbolHit) -> bool:
 
 def _why(match: NameMatch) -> str:
     return "the symbol itself" if match.quality == 1.0 else f"{match.how}: {match.name}"
-
-
-def examples_of(name: str, reader: Reader, *, scale: float) -> list[Ranked]:
-    """Examples that use a name, those that use it often in little code first; at the line of the first use."""
-    rows = reader.examples_with(name)
-    scored = sorted(rows, key=lambda r: -_telling(str(r[1]), int(str(r[3])), int(str(r[4]))))
-    mains = reader.symbols(int(str(r[6])) for r in scored[:_EXAMPLES])
-    return [
-        Ranked(mains[int(str(r[6]))], scale * 0.92**place, f"uses {name}, first at line {r[2]}", example=True)
-        for place, r in enumerate(scored[:_EXAMPLES])
-        if int(str(r[6])) in mains
-    ]
-
-
-def _telling(path: str, count: int, size: int) -> float:
-    """Uses per size, damped; programs and tutorials before helper headers."""
-    program = 1.5 if path.endswith(".cu") else 1.0
-    tutorial = 1.4 if "tutorial" in path else 1.0
-    return float(program * tutorial * math.sqrt(min(count, 8) / (20_000 + size)))

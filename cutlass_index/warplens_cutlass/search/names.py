@@ -7,12 +7,13 @@ from collections.abc import Iterable
 import msgspec
 
 from warplens_cutlass.search.reader import Reader
-from warplens_cutlass.settings import RankingSettings
 from warplens_cutlass.words import edit_distance, normal_name
 
 _LONGEST = 80
 #: Letters from which a spelling inside a name is no accident.
 _TELLING = 8
+#: Least similarity, 0 to 1, for a misspelt name.
+_MISSPELT = 0.62
 
 
 class NameMatch(msgspec.Struct, frozen=True):
@@ -23,9 +24,7 @@ class NameMatch(msgspec.Struct, frozen=True):
     how: str
 
 
-def match_names(
-    spelling: str, reader: Reader, settings: RankingSettings, *, fuzzy: bool = True
-) -> list[NameMatch]:
+def match_names(spelling: str, reader: Reader, *, fuzzy: bool = True) -> list[NameMatch]:
     """Names for one spelling, best first. Misspelt forms are tried only where nothing closer exists."""
     last = spelling.rsplit("::", 1)[-1]
     norm = normal_name(last)[:_LONGEST]
@@ -37,7 +36,7 @@ def match_names(
     # What stands in a name as it is was not misspelt, unless it is too short to tell.
     whole = len(norm) >= _TELLING and bool(found)
     if fuzzy and len(norm) >= 5 and not whole and max((m.quality for m in found.values()), default=0.0) < 0.8:
-        found |= {m.name: m for m in _misspelt(norm, reader, settings) if m.name not in found}
+        found |= {m.name: m for m in _misspelt(norm, reader) if m.name not in found}
     return sorted(found.values(), key=lambda m: (-m.quality, len(m.name), m.name))[:40]
 
 
@@ -65,7 +64,7 @@ def _containing(last: str, norm: str, reader: Reader) -> Iterable[NameMatch]:
         yield NameMatch(str(name), 0.53 + edge + 0.3 * share, "part of the name")
 
 
-def _misspelt(norm: str, reader: Reader, settings: RankingSettings) -> Iterable[NameMatch]:
+def _misspelt(norm: str, reader: Reader) -> Iterable[NameMatch]:
     grams = {norm[i : i + 3] for i in range(len(norm) - 2)}
     counts: dict[int, int] = {}
     for gram in grams:
@@ -85,5 +84,5 @@ def _misspelt(norm: str, reader: Reader, settings: RankingSettings) -> Iterable[
         if abs(len(text) - len(norm)) > max(3, len(norm) // 3):
             continue
         similar = max(dice, 1 - edit_distance(norm, text) / max(len(norm), len(text)))
-        if similar >= settings.fuzzy_floor:
+        if similar >= _MISSPELT:
             yield NameMatch(name, 0.9 * similar, "closest spelling")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.model import Kind, Result
 from warplens_cutlass.search.question import Question
 from warplens_cutlass.search.ranked import Ranked
 from warplens_cutlass.search.reader import Reader
-from warplens_cutlass.search.scoring import candidates, score_rows
-from warplens_cutlass.settings import IndexSettings
-
-if TYPE_CHECKING:
-    from warplens_cutlass.engine import SearchOptions
+from warplens_cutlass.search.scoring import SECTIONS, candidates, score_rows
 
 _SNIPPET_BYTES = 2400
 _LINE_WIDTH = 160
+#: Sections read, shown, and what one counts beside a definition.
+_CANDIDATES, _SECTIONS, _BESIDE_CODE = 20, 2, 0.75
+#: Files of a name that are shown, and the score of one: beyond every definition's.
+_FILES, _NAMED_FILE = 2, 3.0
 
 
 def result_of(ranked: Ranked, reader: Reader, settings: IndexSettings, question: Question) -> Result:
@@ -72,18 +72,36 @@ def snippet(path: Path, offset: int, lines: int, available: int) -> str:
     return "\n".join(row[:_LINE_WIDTH].rstrip() for row in rows)
 
 
-def section_results(
-    results: list[Result], question: Question, reader: Reader, settings: IndexSettings, options: SearchOptions,
-) -> list[Result]:  # fmt: skip
+def file_results(text: str, reader: Reader, settings: IndexSettings) -> list[Result]:
+    """The file that the query names, where it names one: "layout.hpp", "cute/layout.hpp"; at most two."""
+    name = text.strip().removeprefix("./")
+    if "." not in name or " " in name:
+        return []
+    rows = reader.rows(
+        "SELECT path, title FROM files WHERE path = ?1 OR substr(path, -length(?1) - 1) = '/' || ?1 "
+        "ORDER BY length(path) LIMIT ?2",
+        (name, _FILES),
+    )
+    found = []
+    for path, title in rows:
+        file = reader.corpus.root_path / str(path)
+        text = snippet(file, 0, settings.snippet_lines, settings.snippet_lines)
+        if file.is_file():
+            why = f"the file itself: {title}" if title else "the file itself"
+            short = str(path).rsplit("/", 1)[-1]
+            found.append(
+                Result(str(path), short, "file", 1, 1, _NAMED_FILE, why[:220], text, reader.corpus.name)
+            )
+    return found
+
+
+def section_results(results: list[Result], question: Question, reader: Reader, limit: int) -> list[Result]:
     """Documentation sections that answer as well as the definitions do, put in by score, at most two."""
-    ranking = settings.ranking
-    weights = (ranking.title_weight, ranking.path_weight, ranking.doc_weight)
-    ids = candidates(question, reader, "section_words", weights, 20)
-    scores = score_rows(question, reader, "section_words", ids, weights, ranking)
-    best = sorted(scores, key=lambda i: -scores[i].score)[:2]
-    found = [_section(i, scores[i].score * ranking.roles["documentation"], reader) for i in best]
-    merged = sorted([*results, *(s for s in found if s is not None)], key=lambda r: -r.score)
-    return merged[: options.limit]
+    ids = candidates(question, reader, SECTIONS, _CANDIDATES)
+    scores = score_rows(question, reader, SECTIONS, ids)
+    best = sorted(scores, key=lambda i: -scores[i].score)[:_SECTIONS]
+    found = [_section(i, scores[i].score * _BESIDE_CODE, reader) for i in best]
+    return sorted([*results, *(s for s in found if s is not None)], key=lambda r: -r.score)[:limit]
 
 
 def _section(key: int, score: float, reader: Reader) -> Result | None:

@@ -20,6 +20,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 #: Definitions, and names with their definitions and users, that an open index remembers.
 _KEPT = 4000
+#: Where words are counted; what definitions lack is looked for in files, then in the thesaurus.
+_VOCABULARIES = ("symbol_vocabulary", "file_vocabulary", "concept_vocabulary")
 
 
 class SymbolHit(msgspec.Struct, frozen=True):
@@ -72,7 +74,6 @@ class Reader:
         self._idf: dict[str, float] = {}
         self._paths: dict[str, list[int]] = {}
         self._files: list[tuple[str, int]] = []
-        self._technical: dict[str, float] = {}
         self._uses: dict[str, int] = {}
         self._hits: dict[int, SymbolHit] = {}
         self._named: dict[tuple[str, ...], list[SymbolHit]] = {}
@@ -92,24 +93,13 @@ class Reader:
         """Inverse document frequency of a stemmed word over definitions; 0 for a word that does not occur."""
         value = self._idf.get(word)
         if value is None:
-            row = self._db.execute("SELECT doc FROM symbol_vocabulary WHERE term = ?", (word,)).fetchone()
-            if row is None:
-                row = self._db.execute("SELECT doc FROM file_vocabulary WHERE term = ?", (word,)).fetchone()
-            value = math.log(1 + self._documents / row[0]) if row else 0.0
+            value = next((v for table in _VOCABULARIES if (v := self._rarity(word, table))), 0.0)
             self._idf[word] = value
         return value
 
-    def technical(self, word: str) -> float:
-        """How much a word belongs to code rather than to prose, 0 to 1: by how often it stands in names."""
-        value = self._technical.get(word)
-        if value is None:
-            counts = dict(
-                self._db.execute("SELECT col, doc FROM symbol_columns WHERE term = ?", (word,)).fetchall()
-            )
-            named = counts.get("name", 0) + 0.3 * counts.get("path", 0)
-            prose = counts.get("doc", 0)
-            value = self._technical[word] = named / (named + 0.5 * prose + 3) if counts else 0.0
-        return value
+    def _rarity(self, word: str, table: str) -> float:
+        row = self._db.execute(f"SELECT doc FROM {table} WHERE term = ?", (word,)).fetchone()
+        return math.log(1 + self._documents / row[0]) if row else 0.0
 
     def closest_word(self, word: str) -> str:
         """The known word that a misspelt one most likely stands for; "" when none is near."""
@@ -153,6 +143,14 @@ class Reader:
             if len(wanted) == 1:  # concepts name the same definitions again and again
                 _keep(self._named, wanted, found)
         return found
+
+    def there(self, hits: Sequence[SymbolHit]) -> list[SymbolHit]:
+        """Without what stands in files that were deleted since the index was built."""
+        exists: dict[str, bool] = {}
+        for hit in hits:
+            if hit.path not in exists:
+                exists[hit.path] = (self.corpus.root_path / hit.path).is_file()
+        return [hit for hit in hits if exists[hit.path]]
 
     def examples_with(self, name: str) -> list[tuple[object, ...]]:
         """Examples that mention a name: (file id, path, first line, count, bytes, architectures, main symbol)."""

@@ -1,135 +1,99 @@
-"""Which concepts a question speaks of, and which symbols and examples they bring in.
+"""Which concepts a question speaks of, and what they add to the definitions and files they name.
 
-A concept is a small document: its phrases, its further words, what it does, and (less telling) the words of
-its symbols. A question is matched against these documents softly: each of its words counts by how few
-concepts speak of it, so that *measure milliseconds with events* finds what is filed under *time a kernel*.
-A phrase that the question holds whole counts by the share of the question that it covers.
+A concept is a small document of the index; questions are matched with it as they are with definitions.
 """
 
 from __future__ import annotations
 
-import functools
 import heapq
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from warplens_cutlass.concepts import CONCEPTS, Concept
+from warplens_cutlass.index_settings import RankingWeights
+from warplens_cutlass.search.examples import examples_of
+from warplens_cutlass.search.prior import prior
 from warplens_cutlass.search.question import Question
-from warplens_cutlass.settings import RankingSettings
-from warplens_cutlass.vocabulary import query_words, synonyms
+from warplens_cutlass.search.reader import Reader, SymbolHit
+from warplens_cutlass.search.scoring import CONCEPTS, candidates, score_rows
+
+_FOUND, _MOST = 40, 8
+#: Definitions of one name that share in what a concept adds.
+_DEFINITIONS_OF_A_NAME = 3
+_HEADERS = (".h", ".hpp", ".inl", ".cuh")
 
 
 class ConceptMatch(msgspec.Struct, frozen=True):
-    """A concept that a question or code speaks of. `share` is what it counts, 0 to 1: for a question the share
-    of its meaning that the concept covers, sharpened by `RankingSettings.concept_power`.
-    """
+    """A concept that a question speaks of."""
 
-    concept: Concept
+    does: str
+    symbols: tuple[str, ...]
+    files: tuple[str, ...]
+    #: The share of the question's weight that it covers, 0 to 1.
     share: float
 
 
-class _Thesaurus(msgspec.Struct, frozen=True):
-    """The concepts, turned around."""
-
-    #: Word → concepts that speak of it (their places in `CONCEPTS`).
-    speaking: Mapping[str, frozenset[int]]
-    #: The same for the words of their symbols' names.
-    naming: Mapping[str, frozenset[int]]
-    #: (concept, words) of every phrase, and word → phrases that hold it.
-    phrases: tuple[tuple[int, frozenset[str]], ...]
-    holding: Mapping[str, frozenset[int]]
-    #: Words of each concept, relative to the mean.
-    lengths: tuple[float, ...]
-
-
-#: Least share of a phrase's words that the question must hold, and least number where it lacks one.
-_PHRASE_FLOOR = 0.7
-_MOST = 8
-
-
-@functools.cache
-def _thesaurus() -> _Thesaurus:
-    phrases = [(i, frozenset(query_words(p))) for i, c in enumerate(CONCEPTS) for p in c.phrases]
-    own = [set(query_words(f"{c.does} {c.words}")) for c in CONCEPTS]
-    for i, words in phrases:
-        own[i] |= words
-    names = [set(query_words(" ".join(c.symbols))) for c in CONCEPTS]
-    mean = sum(map(len, own)) / len(own)
-    return _Thesaurus(
-        speaking=_inverted(own),
-        naming=_inverted(names),
-        phrases=tuple(phrases),
-        holding=_inverted(words for _, words in phrases),
-        lengths=tuple(len(words) / mean for words in own),
-    )
-
-
-def _inverted(bags: Iterable[Iterable[str]]) -> dict[str, frozenset[int]]:
-    found: dict[str, set[int]] = {}
-    for i, words in enumerate(bags):
-        for word in words:
-            found.setdefault(word, set()).add(i)
-    return {word: frozenset(places) for word, places in found.items()}
-
-
-def concepts_in(question: Question, settings: RankingSettings) -> list[ConceptMatch]:
+def concepts_in(question: Question, reader: Reader) -> list[ConceptMatch]:
     """Concepts that the question speaks of, best first, at most eight."""
-    groups = {
-        word: {word: 1.0} | {s[0]: settings.synonym_weight for s in synonyms().get(word, ()) if len(s) == 1}
-        for word in question.words
-    }
-    shares = _soft_shares(groups, settings)
-    for i, share in _phrase_shares(groups, question):
-        shares[i] = max(shares.get(i, 0.0), share)
-    best = heapq.nlargest(_MOST, shares.items(), key=lambda pair: pair[1])
-    power = settings.concept_power
-    return [ConceptMatch(CONCEPTS[i], share**power) for i, share in best if share > settings.concept_floor]
+    found = candidates(question, reader, CONCEPTS, _FOUND)
+    scores = score_rows(question, reader, CONCEPTS, found)
+    best = heapq.nlargest(_MOST, scores, key=lambda key: scores[key].score)
+    rows = {int(str(row[0])): row[1:] for row in reader.rows(
+        f"SELECT id, does, symbols, files FROM concepts WHERE id IN ({','.join(map(str, best))})"
+    )}  # fmt: skip
+    return [
+        ConceptMatch(str(does), tuple(str(symbols).split()), tuple(str(files).split()), scores[key].score)
+        for key in best
+        for does, symbols, files in [rows[key]]
+    ]  # fmt: skip
 
 
-def _soft_shares(groups: Mapping[str, Mapping[str, float]], settings: RankingSettings) -> dict[int, float]:
-    """For each concept, the share of the question's weight that it speaks of."""
-    thesaurus = _thesaurus()
-    most = math.log(1 + len(CONCEPTS))
-    sums: dict[int, float] = {}
-    total = 0.0
-    for group in groups.values():
-        frequency = max((len(thesaurus.speaking.get(w, ())) for w in group), default=0)
-        own = len(thesaurus.speaking.get(next(iter(group)), ())) or frequency
-        weight = math.log(1 + len(CONCEPTS) / (1 + own)) if own else most
-        total += weight if own else most * settings.concept_unknown
-        found: dict[int, float] = {}
-        for word, factor in group.items():
-            for places, strength in (
-                (thesaurus.naming.get(word, ()), settings.concept_name * factor),
-                (thesaurus.speaking.get(word, ()), factor),
-            ):
-                for i in places:
-                    found[i] = max(found.get(i, 0.0), strength)
-        for i, strength in found.items():
-            sums[i] = sums.get(i, 0.0) + weight * strength
-    long = settings.concept_length
-    return {
-        i: min(
-            1.0, settings.concept_share * value / (total or 1.0) / (1 - long + long * thesaurus.lengths[i])
+class Additions:
+    """What concepts add to definitions and files, with the reason."""
+
+    def __init__(self, matches: Sequence[ConceptMatch], reader: Reader, weights: RankingWeights) -> None:
+        self._reader, self._weights = reader, weights
+        self.symbols: dict[int, tuple[float, str]] = {}
+        self.files: dict[int, tuple[float, str]] = {}
+        self.hits: dict[int, SymbolHit] = {}
+        for match in matches:
+            self._add(match)
+
+    def _add(self, match: ConceptMatch) -> None:
+        """Raise its definitions and files, less the further down its lists they stand."""
+        value = self._weights.concept * match.share
+        for place, name in enumerate(match.symbols):
+            for hit, share in self._definitions(name):
+                self.hits[hit.id] = hit
+                _raise(self.symbols, hit.id, value * share * self._weights.concept_place**place, match.does)
+        for file_id, share, header in self._files(match):
+            why = match.does if header else f"shows how it {match.does}"
+            _raise(self.files, file_id, value * share, why)
+
+    def _definitions(self, name: str) -> Iterator[tuple[SymbolHit, float]]:
+        """The likeliest definitions of a name, each with its share: 1 for the best, less for the others."""
+        scored = sorted(
+            ((prior(h, self._weights), h) for h in self._reader.symbols_named([name])), key=lambda p: -p[0]
         )
-        for i, value in sums.items()
-    }
+        for worth, hit in scored[:_DEFINITIONS_OF_A_NAME]:
+            yield hit, (worth / (scored[0][0] or 1.0)) ** 2
+
+    def _files(self, match: ConceptMatch) -> Iterable[tuple[int, float, bool]]:
+        """(file, share, whether it is a header) of its files; where there are none, of examples of its symbols."""
+        found = []
+        for place, part in enumerate(match.files):
+            files = self._reader.files_like(part)
+            share = self._weights.concept_place**place / (1 + 0.1 * max(len(files) - 1, 0))
+            found += [(file_id, share, part.endswith(_HEADERS)) for file_id in files]
+        if found:
+            return found
+        return [
+            (r.hit.file_id, r.score, False)
+            for name in match.symbols[:3]
+            for r in examples_of(name, self._reader, scale=0.6)
+        ]
 
 
-def _phrase_shares(
-    groups: Mapping[str, Mapping[str, float]], question: Question
-) -> Iterable[tuple[int, float]]:
-    present = frozenset(word for group in groups.values() for word in group)
-    weights = {term.spellings[0][0]: term.weight for term in question.terms if len(term.spellings[0]) == 1}
-    thesaurus = _thesaurus()
-    held_words = Counter(p for word in present for p in thesaurus.holding.get(word, ()))
-    for place, count in held_words.items():
-        i, phrase = thesaurus.phrases[place]
-        held = count / len(phrase)
-        if held < 1 and (held < _PHRASE_FLOOR or len(phrase) < 3):
-            continue
-        covered = sum(weights.get(w, 0.0) for w, group in groups.items() if not phrase.isdisjoint(group))
-        yield i, min(covered, 1.0) * held**2
+def _raise(values: dict[int, tuple[float, str]], key: int, value: float, why: str) -> None:
+    if value > values.get(key, (-1.0, ""))[0]:
+        values[key] = (value, why)

@@ -20,11 +20,18 @@ import filelock
 import msgspec
 
 from warplens_cutlass.corpus import Corpus, index_folder, register, unregister
+from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.model import Skipped
-from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store import schema
 from warplens_cutlass.store.generation import CURRENT, current_index, current_name
-from warplens_cutlass.store.load import Loader, count_includers, remove_file, replace_skipped
+from warplens_cutlass.store.load import (
+    Loader,
+    count_includers,
+    has_concepts,
+    load_concepts,
+    remove_file,
+    replace_skipped,
+)
 from warplens_cutlass.store.read import read_files
 from warplens_cutlass.store.walk import FoundFile, walk
 from warplens_tools.errors import InputError, TimeLimitError, WarplensError
@@ -150,7 +157,7 @@ def _update(
         reasons = dict(connection.execute("SELECT path, reason FROM skipped").fetchall())
         skipped += [Skipped(p, reasons[p]) for p in refused if p in found and p not in again]
         read = 0
-        if changed or gone or {s.path for s in skipped} != set(refused):
+        if changed or gone or {s.path for s in skipped} != set(refused) or not has_concepts(connection):
             connection.execute("BEGIN IMMEDIATE")
             for path in (*gone, *again):
                 remove_file(connection, path)
@@ -190,6 +197,8 @@ def _finish(
 ) -> None:  # fmt: skip
     replace_skipped(connection, skipped, found)
     count_includers(connection)
+    if not has_concepts(connection):
+        load_concepts(connection)
     facts = {
         "name": corpus.name,
         "root": corpus.root,

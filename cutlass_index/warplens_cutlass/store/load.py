@@ -7,9 +7,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from warplens_cutlass.concepts import edition, read_concepts
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.store.rows import FileRows, SymbolRow
 from warplens_cutlass.store.walk import FoundFile
+from warplens_cutlass.vocabulary import query_words
 from warplens_cutlass.words import normal_name, text_words
 
 _SYMBOL = "INSERT INTO symbols VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
@@ -151,6 +153,24 @@ def count_includers(connection: sqlite3.Connection) -> None:
     known = dict(connection.execute("SELECT id, included FROM files WHERE included > 0").fetchall())
     changed = [(counts[key], key) for key in {*counts, *known} if counts[key] != known.get(key, 0)]
     connection.executemany("UPDATE files SET included = ? WHERE id = ?", changed)
+
+
+def load_concepts(connection: sqlite3.Connection) -> None:
+    """State the thesaurus anew."""
+    connection.execute("DELETE FROM concepts")
+    connection.execute("DELETE FROM concept_words")
+    for key, c in enumerate(read_concepts(), start=1):
+        row = (key, c.does, " ".join(c.symbols), " ".join(c.files))
+        connection.execute("INSERT INTO concepts VALUES (?,?,?,?)", row)
+        words = " ".join(query_words(f"{c.does}, {c.words}")), " ".join(query_words(" ".join(c.symbols)))
+        connection.execute("INSERT INTO concept_words(rowid, words, names) VALUES (?,?,?)", (key, *words))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('concepts', ?)", (edition(),))
+
+
+def has_concepts(connection: sqlite3.Connection) -> bool:
+    """Whether the thesaurus in the index is the one of this edition."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'concepts'").fetchone()
+    return row is not None and str(row[0]) == edition()
 
 
 def replace_skipped(

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from warplens_cutlass.extract.file import extract_file
+from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.model import Skipped
-from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store.rows import FileRows, WorkResult, rows_of
 from warplens_cutlass.store.walk import FoundFile
 from warplens_tools.process.cancel import CancelToken

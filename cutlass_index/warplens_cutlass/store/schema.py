@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -43,8 +43,10 @@ CREATE VIRTUAL TABLE symbol_words USING fts5(name, path, signature, doc, remarks
 CREATE VIRTUAL TABLE file_words USING fts5(path, title, doc, names, remarks, body, tokenize='ascii');
 CREATE VIRTUAL TABLE section_words USING fts5(title, path, body, tokenize='ascii');
 CREATE VIRTUAL TABLE symbol_vocabulary USING fts5vocab(symbol_words, row);
-CREATE VIRTUAL TABLE symbol_columns USING fts5vocab(symbol_words, col);
 CREATE VIRTUAL TABLE file_vocabulary USING fts5vocab(file_words, row);
+CREATE TABLE concepts(id INTEGER PRIMARY KEY, does TEXT NOT NULL, symbols TEXT NOT NULL, files TEXT NOT NULL);
+CREATE VIRTUAL TABLE concept_words USING fts5(words, names, tokenize='ascii');
+CREATE VIRTUAL TABLE concept_vocabulary USING fts5vocab(concept_words, row);
 CREATE VIRTUAL TABLE name_grams USING fts5(norm, tokenize='trigram', content='', columnsize=0, detail='none');
 """
 

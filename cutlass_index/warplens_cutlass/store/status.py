@@ -8,8 +8,8 @@ import time
 import msgspec
 
 from warplens_cutlass.corpus import Corpus, corpora
+from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.model import Skipped
-from warplens_cutlass.settings import IndexSettings
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.store.schema import open_to_read
 from warplens_cutlass.store.walk import FoundFile, walk

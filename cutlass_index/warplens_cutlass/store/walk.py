@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from warplens_cutlass.extract.file import DOCUMENT_SUFFIXES, SOURCE_SUFFIXES
+from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.model import Skipped
-from warplens_cutlass.settings import IndexSettings
 
 
 class FoundFile(msgspec.Struct, frozen=True):
