@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from warplens_cutlass.corpus import Corpus, corpora, find_corpus
-    from warplens_cutlass.engine import SearchOptions, search
+    from warplens_cutlass.corpus import Corpus, NoCorpusError, corpora, find_corpus
+    from warplens_cutlass.engine import SearchOptions, search, unbuilt
     from warplens_cutlass.fetch import setup_cutlass
     from warplens_cutlass.index_settings import IndexSettings, RankingWeights
     from warplens_cutlass.lookup import Location, definitions_of, look_up, workspace_symbols
@@ -30,6 +30,7 @@ __all__ = [
     "IndexSettings",
     "Kind",
     "Location",
+    "NoCorpusError",
     "RankingWeights",
     "Result",
     "SearchOptions",
@@ -46,6 +47,7 @@ __all__ = [
     "search",
     "setup_cutlass",
     "status",
+    "unbuilt",
     "update",
     "workspace_symbols",
 ]
@@ -62,6 +64,7 @@ _HOMES = {
     "KINDS": "warplens_cutlass.model",
     "Kind": "warplens_cutlass.model",
     "Location": "warplens_cutlass.lookup",
+    "NoCorpusError": "warplens_cutlass.corpus",
     "RankingWeights": "warplens_cutlass.index_settings",
     "Result": "warplens_cutlass.model",
     "SearchOptions": "warplens_cutlass.engine",
@@ -78,6 +81,7 @@ _HOMES = {
     "search": "warplens_cutlass.engine",
     "setup_cutlass": "warplens_cutlass.fetch",
     "status": "warplens_cutlass.store.status",
+    "unbuilt": "warplens_cutlass.engine",
     "update": "warplens_cutlass.store.build",
     "workspace_symbols": "warplens_cutlass.lookup",
 }

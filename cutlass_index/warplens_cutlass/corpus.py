@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _VERSION = re.compile(r"#define\s+CUTLASS_(MAJOR|MINOR|PATCH)\s+(\d+)")
 
 
+class NoCorpusError(InputError):
+    """Nothing was ever indexed: a caller may offer to bring CUTLASS (`setup_cutlass`)."""
+
+
 class Corpus(msgspec.Struct, frozen=True):
     """A folder that is indexed under a name."""
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from warplens_cutlass.corpus import Corpus, corpora
+from warplens_cutlass.corpus import Corpus, NoCorpusError, corpora
 from warplens_cutlass.extract.architecture import architectures
 from warplens_cutlass.index_settings import IndexSettings, RankingWeights
 from warplens_cutlass.model import Answer, CorpusRoot, Kind, Result
@@ -64,7 +64,8 @@ def search(
     A corpus whose index is missing, damaged or of an older form is built first.
 
     Raises:
-        InputError: neither words nor code, no corpus to search, or no corpus of a name that was given.
+        InputError: neither words nor code, or no corpus of a name that was given.
+        NoCorpusError: nothing was ever indexed.
         CancelledError: `cancel` was triggered.
     """
     options, settings = options or SearchOptions(), settings or IndexSettings()
@@ -136,6 +137,11 @@ def with_reader(
 
 def _chosen(options: SearchOptions) -> Sequence[Corpus]:
     known = corpora()
+    if not known:
+        raise NoCorpusError(
+            "there is no corpus to search",
+            remedy="run `warplens setup cutlass` or `warplens index build PATH`",
+        )
     unknown = set(options.corpora) - {c.name for c in known}
     if unknown:
         raise InputError(
@@ -144,12 +150,17 @@ def _chosen(options: SearchOptions) -> Sequence[Corpus]:
             if known
             else "see `warplens index status`",
         )
-    if not known:
-        raise InputError(
-            "there is no corpus to search",
-            remedy="run `warplens setup cutlass` or `warplens index build PATH`",
-        )
     return [c for c in known if not options.corpora or c.name in options.corpora]
+
+
+def unbuilt(options: SearchOptions | None = None) -> tuple[Corpus, ...]:
+    """The corpora that a search would have to index first; a caller may ask before it waits for that.
+
+    Raises:
+        InputError: there is no corpus of a name that was given.
+        NoCorpusError: nothing was ever indexed.
+    """
+    return tuple(c for c in _chosen(options or SearchOptions()) if current_index(c) is None)
 
 
 def _search_one(

@@ -1,11 +1,12 @@
+import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from warplens_cutlass.concepts import read_concepts
-from warplens_cutlass.corpus import Corpus
-from warplens_cutlass.engine import SearchOptions, search
+from warplens_cutlass.corpus import Corpus, NoCorpusError, unregister
+from warplens_cutlass.engine import SearchOptions, search, unbuilt
 from warplens_cutlass.index_settings import IndexSettings, RankingWeights
 from warplens_cutlass.lookup import definitions_of, look_up, workspace_symbols
 from warplens_cutlass.reading import CHARACTERS_PER_TOKEN, agent_read, agent_search, read
@@ -196,6 +197,17 @@ def test_the_users_own_code_comes_before_cutlass_for_its_exact_name(tmp_path: Pa
     assert search("Swizzle", options=SearchOptions(corpora=("mini",))).corpora[0].root == mini.root
     with pytest.raises(InputError, match="no corpus nowhere"):
         search("Swizzle", options=SearchOptions(corpora=("nowhere",)))
+
+
+def test_what_is_not_indexed_yet_is_named_beforehand(home: Path, mini: Corpus) -> None:
+    assert unbuilt() == ()
+    shutil.rmtree(home / "index")
+    assert unbuilt() == (mini,) and search("Swizzle").results
+    unregister(mini)
+    with pytest.raises(NoCorpusError):
+        unbuilt()
+    with pytest.raises(NoCorpusError):
+        search("Swizzle", options=SearchOptions(corpora=("mini",)))
 
 
 def test_a_deleted_file_is_gone_from_answers(mini: Corpus) -> None:
