@@ -1,4 +1,8 @@
-"""A winner's second examination: the whole program rebuilt, and fresh processes."""
+"""A winner's second examination: the whole program rebuilt, and fresh processes.
+
+No process that holds the rebuilt program's host object runs outside the fence (`program/rebuilt.py`); where there is
+no fence, or the program does not do the same behind it, the candidate stays unproven.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +14,20 @@ from statistics import median
 import msgspec
 
 from warplens.measure.build.candidates import Built
+from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.conditions import Watch
 from warplens.measure.kernel.gate import pooled, verdict_of
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
-from warplens.measure.kernel.survey import survey
 from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.visits import VisitResult, Visits
+from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.sanitize import new_reports
-from warplens.measure.program.whole import LOWERED, ROUNDING, ProgramRun, difference, run_program
+from warplens.measure.program.whole import LOWERED, ROUNDING, ProgramRun, difference
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import Interval, State, Verdict
-from warplens_tools.errors import CompileError, InputError, TimeLimitError
+from warplens_tools.errors import CompileError, InputError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.cancel import CancelToken, Progress
-from warplens_tools.run.build import Overlay, start_command
-from warplens_tools.run.probe.visit import Command
 from warplens_tools.toolchain.symbols import unit_free_name
 
 
@@ -55,10 +58,23 @@ def confirm(
     progress("rebuilding the program", None)
     text = opened.builder.edited(built.candidate).text
     try:
-        rebuilt = session.build(folder, Overlay(session.workload.source, text), cancel)
+        rebuilt = Rebuilt(session, folder / "fenced", opened.place.library)
+        program = rebuilt.build(text, cancel)
     except CompileError as error:
         return _failed(built, opened, "not_built", str(error))
-    if strange := opened.builder.differs(rebuilt, cancel):
+    except InputError as error:
+        return _failed(built, opened, "unproven", str(error))
+    if strange := opened.builder.differs(program, cancel):
+        return _failed(built, opened, "unproven", strange)
+    strange, untold = shipped_otherwise(
+        Path(built.job.cubin),
+        built.job.entry,
+        program,
+        toolchain=session.toolchain,
+        folder=folder,
+        cancel=cancel,
+    )
+    if strange:
         return _failed(built, opened, "unproven", strange)
     progress("comparing other launches", None)
     elsewhere = _elsewhere(built, opened, folder, lambda h: _one(h, built, opened, watch), cancel)
@@ -70,16 +86,15 @@ def confirm(
     if verdict.state != "faster":
         return Confirmation(verdict)
     progress("running the rebuilt program", None)
-    new = start_command(session.workload, rebuilt)
     rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
     rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
-    whole = _whole(built, opened, new, folder, rounding, cancel)
+    whole = _whole(built, opened, rebuilt, rounding, cancel)
     if not isinstance(whole, ProgramGain):
         return _failed(built, opened, *whole)
     progress("looking for faults with compute-sanitizer", None)
     fault, unknown = new_reports(
         opened.place.command,
-        new,
+        rebuilt.command,
         kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
         toolchain=session.toolchain,
         time_limit=session.settings.sanitizer_seconds,
@@ -87,7 +102,7 @@ def confirm(
     )
     if fault:
         return _failed(built, opened, "wrong", fault)
-    return Confirmation(verdict, whole, unknown)
+    return Confirmation(verdict, whole, (*untold, *unknown))
 
 
 def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -> Confirmation:
@@ -105,22 +120,26 @@ def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -
 def _whole(
     built: Built,
     opened: PreparedWorkload,
-    new: Command,
-    folder: Path,
+    rebuilt: Rebuilt,
     rounding: float,
     cancel: CancelToken | None,
 ) -> ProgramGain | tuple[State, str]:
-    """The whole program's gain, or how the rebuilt one does not do the same."""
+    """The whole program's gain, or how the rebuilt one does not do the same; both run behind the fence."""
     work, settings = opened.session.workload, opened.session.settings
-    old = opened.place.command
     try:
-        before, after = _alternating(old, new, work.time_limit, settings.program_runs, cancel)
+        rebuilt.settle(opened.program, opened.text.text, opened.baseline.program, cancel)
+    except (InputError, CompileError, TimeLimitError, ToolFailedError) as error:
+        return "unproven", str(error)
+    try:
+        before, after = _alternating(rebuilt, settings.program_runs, cancel)
     except TimeLimitError:
         return "hung", f"the rebuilt program did not end within {work.time_limit:g} s"
+    except ToolFailedError as error:
+        return "unproven", str(error)
     strange = difference(before, after, rounding=rounding)
     if strange:
         return "wrong", strange
-    strange = _geometry(new, opened.place.library, folder, built, opened.target, cancel)
+    strange = _geometry(rebuilt, built, opened.target, cancel)
     return ("unproven", strange) if strange else _gain(before, after)
 
 
@@ -195,25 +214,22 @@ def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, 
 
 
 def _alternating(
-    old: Command, new: Command, time_limit: float, runs: int, cancel: CancelToken | None
+    rebuilt: Rebuilt, runs: int, cancel: CancelToken | None
 ) -> tuple[list[ProgramRun], list[ProgramRun]]:
     before: list[ProgramRun] = []
     after: list[ProgramRun] = []
     for turn in range(runs):
         # each goes first in every other turn: whoever does pays for what has gone cold
-        for command in (old, new) if turn % 2 else (new, old):
-            results = before if command is old else after
-            results.append(run_program(command, time_limit, cancel))
+        for original in (True, False) if turn % 2 else (False, True):
+            (before if original else after).append(rebuilt.run(cancel, original=original))
     return before, after
 
 
-def _geometry(
-    new: Command, library: Path, folder: Path, built: Built, target: Target, cancel: CancelToken | None
-) -> str:
+def _geometry(rebuilt: Rebuilt, built: Built, target: Target, cancel: CancelToken | None) -> str:
     """Why the rebuilt program's launches are not those that were judged; "" if they are."""
     try:
-        surveyed = survey(new, library, folder, 60.0, cancel)
-    except InputError as error:
+        surveyed = rebuilt.launches(60.0, cancel)
+    except (InputError, TimeLimitError) as error:
         return f"the rebuilt program cannot be followed: {error}"
     job, shape = built.job, target.shape
     wanted = (

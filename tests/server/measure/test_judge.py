@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from warplens.measure import confirm as confirm_room
 from warplens.measure import judge as judge_room
 from warplens.measure import kept as kept_room
 from warplens.measure import session as session_room
@@ -17,7 +16,11 @@ from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel import survey as survey_room
 from warplens.measure.kernel import visits as visits_room
+from warplens.measure.program import program_sandbox as sandbox_room
+from warplens.measure.program import rebuilt as rebuilt_room
+from warplens.measure.program.effects import RunEffects
 from warplens.measure.program.outside import OutsideJudge
+from warplens.measure.program.program_sandbox import ProgramSandbox
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import load_architecture
@@ -97,7 +100,7 @@ class Card:
             last = records[-1]
             stalled = last.candidate if isinstance(last, Begin) else ""
             stalled = stalled if self.faults.get(stalled) == "hangs" else ""
-        completed = None if stalled else Completed(command.arguments, 0, "", "", 0.1)
+        completed = None if stalled else Completed(command.arguments, 0, self.outputs[0], "", 0.1)
         return ProbeRun(tuple(records), completed, stalled)
 
     def _visit(self, job: Job) -> list[Record]:
@@ -131,9 +134,12 @@ class Card:
             result, state=state, timings=tuple(timings) if timed and state == "right" else ()
         )
 
-    def run(self, command: Command, *_: object) -> ProgramRun:
-        rebuilt = "confirm-" in command.arguments[0]
-        return ProgramRun(0, 1.0 if rebuilt else 1.1, self.outputs[rebuilt], "")
+    def run(self, *_: object) -> ProgramRun:
+        return ProgramRun(0, 1.1, self.outputs[0], "")
+
+    def observe(self, _: ProgramSandbox, name: str, **__: object) -> RunEffects:
+        rebuilt = name == "rebuilt"
+        return RunEffects(ProgramRun(0, 1.0 if rebuilt else 1.1, self.outputs[rebuilt], ""))
 
 
 @pytest.fixture
@@ -153,8 +159,8 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     monkeypatch.setattr(session_room, "probe_library", lambda *_, **__: library)
     for room in (survey_room, visits_room):
         monkeypatch.setattr(room, "run_with_probe", card.answer)
-    for room in (session_room, confirm_room):
-        monkeypatch.setattr(room, "run_program", card.run)
+    monkeypatch.setattr(session_room, "run_program", card.run)
+    monkeypatch.setattr(rebuilt_room, "observe", card.observe)
     return card
 
 
@@ -167,7 +173,8 @@ def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "program").touch()
         return folder / "program"
 
-    monkeypatch.setattr(session_room, "build_program", place)
+    for room in (session_room, sandbox_room):
+        monkeypatch.setattr(room, "build_program", place)
 
 
 def edit(id: str, old: str, new: str) -> Candidate:
@@ -279,7 +286,8 @@ def test_a_winner_that_is_wrong_elsewhere_is_wrong(card: Card) -> None:
 def test_the_rebuilt_program_must_print_as_before(card: Card, outputs: tuple[str, str], state: str) -> None:
     card.outputs = outputs
     with judge() as judging:
-        assert judging.confirm(variant("a", 2)).verdict.state == state
+        verdict = judging.confirm(variant("a", 2)).verdict
+        assert verdict.state == state, verdict.reason
 
 
 @pytest.mark.usefixtures("unbuilt")

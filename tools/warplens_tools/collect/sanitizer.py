@@ -94,7 +94,8 @@ def examine(
     command += ["--print-limit", str(_REPORTS), "--error-exitcode", str(_FOUND), *program]
     done = run(die_with_parent(command), cwd=cwd, env=env, timeout=time_limit, cancel=cancel)
     faults = parse_reports(tool, done.stdout)
-    if not faults and done.status not in (0, _FOUND):
+    # without its summary the tool was not in the program
+    if not faults and (done.status not in (0, _FOUND) or "SUMMARY" not in done.stdout):
         raise ToolFailedError(
             f"{tool} ended with {done.status} and no report",
             remedy="run the program by itself first",

@@ -10,13 +10,18 @@ import msgspec
 
 from warplens.measure.build.allowed import sizes_of
 from warplens.measure.build.candidates import Built
-from warplens.measure.build.fence import around_program
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.survey import paired, survey
+from warplens.measure.program.program_sandbox import (
+    build_in,
+    fenced_command,
+    open_yard,
+    probe_folder,
+    require_fence,
+)
 from warplens.measure.verdict import State, Verdict
 from warplens_tools.errors import CompileError, InputError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
-from warplens_tools.run.build import Overlay, build_program, start_command
 from warplens_tools.run.probe.job import Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.workload import Workload
@@ -24,12 +29,22 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.symbols import unit_free_name
 
+#: What the sandbox knows the build by.
+_REBUILT = "rebuilt"
+
 
 class NoGeometry(msgspec.Struct, frozen=True):
     """Why a candidate's geometry is not known, as its verdict says it."""
 
     state: State
     reason: str
+
+
+class _Site(msgspec.Struct, frozen=True):
+    workload: Workload
+    toolchain: Toolchain
+    arch: str
+    settings: MeasureSettings
 
 
 class Geometries:
@@ -45,8 +60,8 @@ class Geometries:
         folder: Path,
         settings: MeasureSettings,
     ) -> None:
-        self._workload, self._toolchain, self._arch = workload, toolchain, arch
-        self._library, self._folder, self._settings = library, folder, settings
+        self._site = _Site(workload, toolchain, arch, settings)
+        self._library, self._folder = library, folder
         self._known: dict[object, tuple[SurveyedShape, ...] | NoGeometry] = {}
 
     def place(
@@ -70,26 +85,21 @@ class Geometries:
         self, text: SourceText, cancel: CancelToken | None
     ) -> tuple[SurveyedShape, ...] | NoGeometry:
         """All that the rebuilt program launches, or why that is not known. Asked once for each host code."""
-        key = sizes_of(text, self._workload.source)
+        key = sizes_of(text, self._site.workload.source)
         if key not in self._known:
             self._known[key] = self._ask(text, cancel)
         return self._known[key]
 
     def _ask(self, text: SourceText, cancel: CancelToken | None) -> tuple[SurveyedShape, ...] | NoGeometry:
         folder = Path(tempfile.mkdtemp(dir=self._folder, prefix="geometry-"))
+        work = self._site.workload
         try:
-            program = build_program(
-                self._workload,
-                toolchain=self._toolchain,
-                arch=self._arch,
-                folder=folder,
-                overlay=Overlay(self._workload.source, text.text),
-                timeout=self._settings.compile_seconds,
-                cancel=cancel,
-                through=around_program(folder, self._settings),
-            )
-            command = start_command(self._workload, program)
-            return survey(command, self._library, folder, self._workload.time_limit, cancel)
+            require_fence()
+            sandbox = open_yard(self._site, folder, read=(str(self._library.parent),))
+            sandbox = msgspec.structs.replace(sandbox, free_builds=True)
+            build_in(sandbox, _REBUILT, text.text, cancel)
+            with fenced_command(sandbox, _REBUILT) as command:
+                return survey(command, self._library, probe_folder(sandbox), work.time_limit, cancel)
         except CompileError as error:
             return NoGeometry("not_built", str(error))
         except TimeLimitError as error:

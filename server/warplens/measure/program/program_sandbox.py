@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from warplens.measure.build.fence import limits_of
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.program.effects import RunEffects, Stamp, stamps_of, written_since
 from warplens.measure.program.whole import ProgramRun, run_program
-from warplens.measure.session import Session
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
@@ -33,12 +34,12 @@ from warplens_tools.run.build import (
     start_command,
     without_secrets,
 )
-from warplens_tools.run.confine import Confinement, Limits, confined, readable
+from warplens_tools.run.confine import Confinement, Limits, abilities, confined, readable
 from warplens_tools.run.copy import copy_project
 from warplens_tools.run.probe.visit import Command
 from warplens_tools.run.sandbox import OUTPUTS
 from warplens_tools.run.workload import Workload
-from warplens_tools.toolchain.locate import ToolName
+from warplens_tools.toolchain.locate import Toolchain, ToolName
 
 #: Variables that a program keeps: where libraries are, how words and times are written, how CUDA and OpenMP work.
 _KEPT = re.compile(r"PATH|LD_LIBRARY_PATH|PYTHONPATH|LANG|LC_\w+|TZ|USER|CUDA_\w+|NVIDIA_\w+|OMP_\w+")
@@ -53,10 +54,30 @@ _TOOLS: tuple[ToolName, ...] = ("nvcc", "host_compiler", "cuda_headers", "cupti_
 Runner = Callable[[Command, float, CancelToken | None], ProgramRun]
 
 
+class Fenced(Protocol):
+    """What is known of a workload whose programs are fenced in; a session is one."""
+
+    @property
+    def workload(self) -> Workload:
+        """What is built and run."""
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """By which it is built."""
+
+    @property
+    def arch(self) -> str:
+        """What it is built for, e.g. "sm_90"."""
+
+    @property
+    def settings(self) -> MeasureSettings:
+        """Its limits."""
+
+
 class ProgramSandbox(msgspec.Struct, frozen=True):
     """One workload's place to run. `folder` belongs to it alone."""
 
-    session: Session
+    session: Fenced
     folder: Path
     #: What each run gets a fresh copy of: the working directory, or the project around it.
     copied: Path
@@ -91,7 +112,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def open_yard(
-    session: Session, folder: Path, *, wide: bool = False, read: Sequence[str] = ()
+    session: Fenced, folder: Path, *, wide: bool = False, read: Sequence[str] = ()
 ) -> ProgramSandbox:
     """A sandbox with a copy of the working directory, or (`wide`) of the project, which may then be read too.
 
@@ -122,7 +143,7 @@ def holds_home(path: Path) -> bool:
     return Path.home().resolve().is_relative_to(path)
 
 
-def _tools(session: Session) -> tuple[str, ...]:
+def _tools(session: Fenced) -> tuple[str, ...]:
     found = [tool for name in _TOOLS if (tool := session.toolchain.find(name)) is not None]
     folders = readable([path for tool in found for path in (tool.path, tool.root) if path], [])
     return tuple(path for path in folders if not holds_home(Path(path)))
@@ -165,6 +186,53 @@ def _read_by_builds(sandbox: ProgramSandbox) -> tuple[str, ...]:
     folders += [Path(work.unit).parent, Path(work.source).parent, *includes, *named]
     own = [str(path) for path in folders if path.exists() and not holds_home(path.resolve())]
     return (*_tools(sandbox.session), *readable([], own))
+
+
+def require_fence() -> None:
+    """Refuse to run candidates' host objects where nothing can hold them.
+
+    Raises:
+        InputError: this kernel closes neither files nor sockets to a process.
+    """
+    held = abilities()
+    if not (held.files and held.network):
+        raise InputError(
+            "a rebuilt program is run behind a fence alone, which this system has not (Landlock, seccomp)",
+            remedy="Linux 5.13 or later",
+        )
+
+
+def keep_built(sandbox: ProgramSandbox, name: str, program: Path) -> None:
+    """Keep a program that is built already under `name`, with what lies beside it."""
+    kept = _kept(sandbox, name)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
+    shutil.copy2(program, kept / "program")
+
+
+def program_of(sandbox: ProgramSandbox, name: str) -> Path:
+    """The file of a build that is kept."""
+    return _kept(sandbox, name) / "program"
+
+
+@contextmanager
+def fenced_command(sandbox: ProgramSandbox, name: str) -> Iterator[Command]:
+    """How a build is started behind the fence, once, in a fresh copy that is gone afterwards.
+
+    Raises:
+        InputError: the working directory cannot be copied.
+    """
+    _fresh(sandbox, Trial())
+    try:
+        with _in_place(sandbox, name) as build:
+            yield _command(sandbox, build, Trial())
+    finally:
+        _remove(sandbox.folder / "run")
+
+
+def probe_folder(sandbox: ProgramSandbox) -> Path:
+    """Where a probe inside a run may write."""
+    return sandbox.folder / "run" / "probe"
 
 
 def forget(sandbox: ProgramSandbox, name: str) -> None:

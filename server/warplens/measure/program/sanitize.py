@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
@@ -17,7 +19,7 @@ _LAUNCHES = 2
 
 def new_reports(
     before: Command,
-    after: Command,
+    after: Callable[[], AbstractContextManager[Command]],
     *,
     kernel: str,
     toolchain: Toolchain,
@@ -26,8 +28,8 @@ def new_reports(
 ) -> tuple[str, tuple[Unknown, ...]]:
     """What compute-sanitizer reports of the rebuilt program's kernel and not of the original's.
 
-    `kernel` is its plain name, `time_limit` in seconds for one run. The second part says what could not be
-    examined.
+    `after` gives a command for one run of it, behind the fence. `kernel` is its plain name, `time_limit` in seconds
+    for one run. The second part says what could not be examined.
     """
     if toolchain.find("compute-sanitizer") is None:
         gone = toolchain.missing["compute-sanitizer"]
@@ -49,7 +51,8 @@ def new_reports(
     unknown = []
     for tool in TOOLS:
         try:
-            found = faults(tool, after)
+            with after() as command:
+                found = faults(tool, command)
             # The original is asked only where there is something to excuse.
             known = {f.message for f in faults(tool, before)} if found else set()
         except CancelledError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,11 @@ def toolchain(tmp_path: Path) -> Toolchain:
 
 def reports(toolchain: Toolchain, before: str, after: str, limit: float = 60) -> tuple[str, list[str]]:
     fault, unknown = new_reports(
-        Command((before,), ""), Command((after,), ""), kernel="k", toolchain=toolchain, time_limit=limit
+        Command((before,), ""),
+        lambda: nullcontext(Command((after,), "")),
+        kernel="k",
+        toolchain=toolchain,
+        time_limit=limit,
     )
     return fault, [u.what for u in unknown]
 

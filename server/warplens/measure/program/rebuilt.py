@@ -1,0 +1,94 @@
+"""The whole program rebuilt with a candidate's text, and the original beside it: both run behind the fence alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.kernel.survey import survey
+from warplens.measure.program.program_sandbox import (
+    Fenced,
+    ProgramSandbox,
+    build_in,
+    fenced_command,
+    keep_built,
+    observe,
+    open_yard,
+    probe_folder,
+    program_of,
+    require_fence,
+)
+from warplens.measure.program.whole import ROUNDING, ProgramRun, difference
+from warplens_tools.errors import InputError
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.run.probe.records import SurveyedShape
+from warplens_tools.run.probe.visit import Command
+
+_ORIGINAL, _REBUILT = "original", "rebuilt"
+
+
+class Rebuilt:
+    """One candidate's program. `folder` belongs to it alone."""
+
+    def __init__(self, session: Fenced, folder: Path, library: Path) -> None:
+        """`library`: the probe's, which runs may load.
+
+        Raises:
+            InputError: programs cannot be fenced in here, or this one cannot.
+        """
+        require_fence()
+        self._session, self._folder, self._library = session, folder, library
+        self._sandbox = self._yard(wide=False)
+
+    def _yard(self, *, wide: bool) -> ProgramSandbox:
+        sandbox = open_yard(self._session, self._folder, wide=wide, read=(str(self._library.parent),))
+        return msgspec.structs.replace(sandbox, free_builds=True)
+
+    def build(self, text: str, cancel: CancelToken | None) -> Path:
+        """Build the program with the source's new text; its file, which nobody runs. Raises as `build_program`."""
+        build_in(self._sandbox, _REBUILT, text, cancel)
+        return program_of(self._sandbox, _REBUILT)
+
+    def settle(self, program: Path, original: str, plain: ProgramRun, cancel: CancelToken | None) -> None:
+        """Take the original in: `program` as it was built, or built anew from its text where it is built by a
+        command of its own; `plain` is how it ran outside.
+
+        Raises:
+            InputError: it does not do the same behind the fence.
+            CompileError, TimeLimitError, MissingToolError, CancelledError: as named.
+        """
+        strange = ""
+        if self._session.workload.build:
+            build_in(self._sandbox, _ORIGINAL, original, cancel)
+        else:
+            keep_built(self._sandbox, _ORIGINAL, program)
+        for wide in (False, True):
+            self._sandbox = self._yard(wide=wide)
+            # what differs from run to run, a time that is printed, is not compared
+            inside = [self.run(cancel, original=True) for _ in range(2)]
+            strange = difference(inside, [plain], rounding=ROUNDING)
+            if not strange:
+                return
+        how = strange.replace("the rebuilt program", "outside it").replace("the original", "inside")
+        raise InputError(
+            f"the program does not do the same behind a fence: {how}",
+            remedy="name the files it reads in its arguments or its environment, and have it write in its folder",
+        )
+
+    def run(self, cancel: CancelToken | None, *, original: bool = False) -> ProgramRun:
+        """One run in a fresh copy of the working directory. Raises as `observe`."""
+        return observe(self._sandbox, _ORIGINAL if original else _REBUILT, cancel=cancel).run
+
+    def launches(self, time_limit: float, cancel: CancelToken | None) -> tuple[SurveyedShape, ...]:
+        """What the rebuilt program launches. Raises as `survey`."""
+        with self.command() as command:
+            return survey(command, self._library, probe_folder(self._sandbox), time_limit, cancel)
+
+    @contextmanager
+    def command(self) -> Iterator[Command]:
+        """How the rebuilt program is started, once, for a tool that looks at it."""
+        with fenced_command(self._sandbox, _REBUILT) as command:
+            yield command

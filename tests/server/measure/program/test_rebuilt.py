@@ -1,0 +1,152 @@
+"""A rebuilt program's host code touches nothing: really built and started, where no GPU is needed to get that far."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from warplens.measure.build.geometry import Geometries, NoGeometry
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.program.rebuilt import Rebuilt
+from warplens.measure.program.whole import ProgramRun, run_program
+from warplens_tools.errors import InputError
+from warplens_tools.run.build import start_command
+from warplens_tools.run.confine import abilities
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
+
+PLAIN = """\
+#include <cstdio>
+__global__ void k(float* x) { x[threadIdx.x] = 1; }
+int main() { std::printf("sum 3.5\\n"); return 0; }
+"""
+#: What a candidate's host code would try before anything of CUDA is called.
+INTRUDER = """\
+#include <arpa/inet.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+__global__ void k(float* x) {{ x[threadIdx.x] = 1; }}
+static struct Early {{
+    Early() {{
+        if (FILE* file = std::fopen("{canary}", "w")) {{ std::fputs("touched", file); std::fclose(file); }}
+        if (FILE* file = std::fopen("{made}", "w")) std::fclose(file);
+        std::remove("{canary}");
+        sockaddr_in to{{}};
+        to.sin_family = AF_INET;
+        to.sin_port = htons({port});
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        int handle = socket(AF_INET, SOCK_STREAM, 0);
+        int met = handle < 0 ? -1 : connect(handle, (sockaddr*)&to, sizeof to);
+        int struck = kill({pid}, 0);
+        char read[64] = "nothing";
+        if (FILE* file = std::fopen("{canary}", "r")) {{
+            if (!std::fgets(read, sizeof read, file)) std::strcpy(read, "empty");
+            std::fclose(file);
+        }}
+        const char* secret = std::getenv("WARPLENS_CANARY");
+        std::printf("secret %s, met %d, struck %d, read %s\\n", secret ? secret : "none", met, struck, read);
+    }}
+}} early;
+int main() {{ return 0; }}
+"""
+pytestmark = [
+    pytest.mark.compiler,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (abilities().files and abilities().network), reason="this kernel has no Landlock or no seccomp"
+    ),
+]
+
+
+class Site:
+    """A workload with what it is built by."""
+
+    def __init__(self, folder: Path, toolchain: Toolchain) -> None:
+        source = folder / "program.cu"
+        source.write_text(PLAIN)
+        self.workload = Workload(str(source), str(source), time_limit=20)
+        self.toolchain, self.arch, self.settings = toolchain, "sm_90", MeasureSettings()
+
+
+class Canaries:
+    """A file, a variable and a listening socket."""
+
+    def __init__(self, folder: Path, listening: socket.socket) -> None:
+        self.file, self.made, self.socket = folder / "canary", folder / "made", listening
+        self.file.write_text("alive")
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        listening.settimeout(0.2)
+        os.environ["WARPLENS_CANARY"] = "alive"
+
+    def intruder(self) -> str:
+        port = self.socket.getsockname()[1]
+        return INTRUDER.format(canary=self.file, made=self.made, port=port, pid=os.getpid())
+
+    def untouched(self) -> bool:
+        try:
+            self.socket.accept()[0].close()
+        except TimeoutError:
+            return self.file.read_text() == "alive" and not self.made.exists()
+        return False
+
+
+def located() -> Toolchain:
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None:
+        pytest.skip("no nvcc")
+    return toolchain
+
+
+def test_a_rebuilt_program_touches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, folder, aside = (tmp_path / name for name in ("project", "judge", "aside"))
+    for path in (project, folder, aside):
+        path.mkdir()
+    monkeypatch.setenv("WARPLENS_CANARY", "alive")
+    with closing(socket.socket()) as listening:
+        canaries = Canaries(aside, listening)
+        site = Site(project, located())
+        rebuilt = Rebuilt(site, folder, tmp_path / "probe" / "probe.so")
+        program = rebuilt.build(canaries.intruder(), None)
+        assert program.is_file()
+        said = rebuilt.run(None)
+        assert said.status == 0
+        assert said.stdout.startswith("secret none, met -1,")
+        assert "read alive" not in said.stdout
+        with pytest.raises(InputError):
+            rebuilt.launches(5, None)
+        geometries = Geometries(
+            site.workload,
+            toolchain=site.toolchain,
+            arch=site.arch,
+            library=tmp_path / "probe" / "probe.so",
+            folder=folder,
+            settings=site.settings,
+        )
+        assert isinstance(geometries.launched(SourceText(canaries.intruder()), None), NoGeometry)
+        assert canaries.untouched()
+        # the test would notice: free, the same program does all of it
+        run_program(start_command(site.workload, program), 20)
+        assert not canaries.untouched()
+
+
+def test_the_original_settles_behind_the_fence_or_says_why_not(tmp_path: Path) -> None:
+    project, folder = tmp_path / "project", tmp_path / "judge"
+    project.mkdir()
+    folder.mkdir()
+    site = Site(project, located())
+    rebuilt = Rebuilt(site, folder, tmp_path / "probe.so")
+    program = rebuilt.build(PLAIN, None)
+    rebuilt.settle(program, PLAIN, ProgramRun(0, 0.1, "sum 3.5\n", ""), None)
+    assert rebuilt.run(None).stdout == rebuilt.run(None, original=True).stdout == "sum 3.5\n"
+    with pytest.raises(InputError, match="behind a fence"):
+        rebuilt.settle(program, PLAIN, ProgramRun(0, 0.1, "sum 4.5\n", ""), None)
