@@ -50,6 +50,11 @@ class KernelSpace:
         self._files: dict[str, File] = {}
         self._baseline = self._file(baseline)
 
+    def learn(self, causes: Sequence[Cause], busy: Mapping[str, float]) -> None:
+        """Expect from here on what these findings and resources say; nothing of them leaves it as it is."""
+        mine = tuple(cause for cause in causes if cause.kernel == self.kernel)
+        self._causes, self._busy = mine or self._causes, dict(busy) or self._busy
+
     def propose(self, text: SourceText) -> list[Proposal]:
         """All steps that lead to a file which still parses and fits the card."""
         file = self._file(text)

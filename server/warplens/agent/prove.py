@@ -8,6 +8,7 @@ import msgspec
 
 from warplens import __version__
 from warplens.agent.edits import text_hash
+from warplens.agent.limits import confirmed
 from warplens.agent.report import Win, proven_by, tried_candidate
 from warplens.agent.result import OptimizeResult
 from warplens.agent.search_loop import JudgeSession
@@ -56,7 +57,7 @@ def prove(
     )
     if verdict.state != "faster":
         return result
-    again = judge.confirm(candidate, progress=progress, cancel=cancel)
+    again = confirmed(judge, candidate, progress, cancel)
     if again.verdict.state != "faster":
         reason = f"{candidate.title}: measured again it is {_said(again.verdict)}"
         return msgspec.structs.replace(result, reason=reason)

@@ -97,8 +97,10 @@ def tried(nodes: Sequence[Node]) -> tuple[Tried, ...]:
     return tuple(tried_candidate(n.ask.candidate, n.verdict) for n in nodes if n.verdict is not None)
 
 
-def nothing_found(nodes: Sequence[Node]) -> str:
+def nothing_found(nodes: Sequence[Node], stopped: str = "") -> str:
     """One sentence for a search without a winner."""
+    if not nodes and stopped == "time":
+        return "the time was over before a candidate was judged"
     if not nodes:
         return "there is nothing to try: no rewrite applies and no number in the kernel is tunable"
     states = Counter(node.verdict.state for node in nodes if node.verdict is not None)

@@ -15,6 +15,8 @@ from warplens import __version__
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
 from warplens.agent.journal import Journal, Searcher
+from warplens.agent.limits import Deadline, confirmed
+from warplens.agent.priors import Cause
 from warplens.agent.random_search import RandomSearch
 from warplens.agent.report import control_of, nothing_found, offers, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
@@ -24,7 +26,7 @@ from warplens.agent.versions import Node, best_first
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.runs import Target, adopt_run, find_run, finish_run, start_run
-from warplens_tools.errors import CancelledError, MissingToolError
+from warplens_tools.errors import CancelledError, MissingToolError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.text import SourceText
 
@@ -56,6 +58,19 @@ class JudgeSession(Protocol):
     ) -> Confirmation:
         """Measure a winner again."""
 
+    def confirmation_seconds(self) -> float:
+        """How long that may take at most."""
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """What a kernel's counters say to the search."""
+
+    causes: tuple[Cause, ...] = ()
+    #: How busy each resource was, 0 to 1 of its peak.
+    busy: dict[str, float] = {}
+    #: The baseline's time over the roof's.
+    headroom: float | None = None
+
 
 class Problem(msgspec.Struct, frozen=True):
     """One file to make faster, and how to search it."""
@@ -77,6 +92,10 @@ class Problem(msgspec.Struct, frozen=True):
     control: bool = False
     #: The baseline's time over the roof's, where the roofline says so.
     headroom: Callable[[Baseline], float | None] = lambda _: None
+    #: Reads the kernel's counters, which takes runs of the program: done once the first verdicts are there.
+    learn: Callable[[str, CancelToken], Learned] | None = None
+    #: When the user asked, on `time.monotonic`'s clock: the budget's seconds count from there; None for now.
+    started: float | None = None
 
 
 def optimize(
@@ -89,16 +108,27 @@ def optimize(
 ) -> OptimizeResult:
     """Search, judge, confirm.
 
+    The budget's seconds hold for everything up to the confirmations, each of which says its own bound.
+
     Raises:
         MissingToolError: nothing can be measured here; see `unproven`.
+        TimeLimitError: the time was over before the baseline was measured.
         WarplensError: the program fails, never launches the kernel, or is cancelled.
     """
+    started = time.monotonic() if problem.started is None else problem.started
     progress("measuring the baseline", None)
-    baseline = judge.baseline(progress=progress, cancel=cancel)
+    baseline = None
+    with Deadline(_left(problem, started), cancel) as limit:
+        baseline = judge.baseline(progress=progress, cancel=limit.token)
+    if baseline is None:
+        raise TimeLimitError(
+            f"the {problem.budget.seconds:g} s were over before the baseline was measured",
+            remedy="give it more time by --seconds, or the program less work by its arguments",
+        )
     loop = _Loop(problem, judge, store, baseline, progress, cancel)
-    found = loop.run("mcts")
+    found = loop.run("mcts", _left(problem, started))
     winner = loop.confirm(found) if found.best else None
-    control = loop.run("random") if problem.control else None
+    control = loop.run("random", problem.budget.seconds) if problem.control else None
     outcome: Outcome = "faster" if winner is not None else "nothing"
     result = OptimizeResult(
         version=1,
@@ -106,7 +136,7 @@ def optimize(
         path=problem.path,
         kernel=baseline.kernel,
         outcome=outcome,
-        reason=nothing_found(found.nodes),
+        reason=nothing_found(found.nodes, found.spent.stopped),
         baseline_hash=text_hash(problem.text),
         name=problem.name,
         baseline=baseline.timing,
@@ -149,6 +179,11 @@ def unproven(
     )
 
 
+def _left(problem: Problem, started: float) -> float:
+    """Seconds of the budget that are left."""
+    return problem.budget.seconds - (time.monotonic() - started)
+
+
 class _Found(msgspec.Struct):
     """What one search came to."""
 
@@ -180,15 +215,18 @@ class _Loop:
     ) -> None:
         self.problem, self.judge, self.store = problem, judge, store
         self.baseline, self.progress, self.cancel = baseline, progress, cancel
+        self._learned = Learned()
 
-    def run(self, strategy: Strategy) -> _Found:
-        """One search to the end of its budget. However it ends, what was told stays in the journal."""
+    def run(self, strategy: Strategy, seconds: float) -> _Found:
+        """One search to the end of its budget, or of `seconds`. However it ends, what was told stays in the journal."""
         space = self.problem.space(self.baseline.kernel)
         searcher = self._searcher(strategy, space)
         journal, resumed = self._journal(strategy, searcher)
         started = time.monotonic()
         try:
-            stopped = self._spend(searcher, journal, started)
+            stopped: Stopped = "time"
+            with Deadline(seconds, self.cancel) as limit:
+                stopped = self._spend(searcher, journal, space, limit.token)
         except BaseException as error:
             ended = "cancelled" if isinstance(error, CancelledError | KeyboardInterrupt) else "failed"
             finish_run(self.store, journal.run, outcome=ended, speedup=None)
@@ -204,8 +242,7 @@ class _Loop:
     def confirm(self, found: _Found) -> tuple[Node, Confirmation] | None:
         """The best version that holds when it is measured again."""
         for node in found.best[:CONFIRMATIONS]:
-            self.progress(f"confirming: {node.ask.candidate.title}", None)
-            again = self.judge.confirm(node.ask.candidate, progress=self.progress, cancel=self.cancel)
+            again = confirmed(self.judge, node.ask.candidate, self.progress, self.cancel)
             found.journal.confirmed(again)
             if again.verdict.state == "faster":
                 return node, again
@@ -235,7 +272,7 @@ class _Loop:
             space=space,
             settings=problem.settings,
             seed=problem.seed,
-            headroom=problem.headroom(self.baseline),
+            headroom=self._headroom(),
         )
 
     def _journal(self, strategy: Strategy, searcher: Searcher) -> tuple[Journal, int]:
@@ -262,15 +299,14 @@ class _Loop:
         journal.began(self.baseline)
         return journal, 0
 
-    def _spend(self, searcher: Searcher, journal: Journal, started: float) -> Stopped:
-        budget = self.problem.budget
+    def _spend(self, searcher: Searcher, journal: Journal, space: KernelSpace, limit: CancelToken) -> Stopped:
+        budget, learned = self.problem.budget, isinstance(searcher, RandomSearch)
         asks = [node.ask for node in searcher.versions.waiting()]
         while True:
             told = len(searcher.versions.told())
+            limit.check()
             if told >= budget.candidates:
                 return "budget"
-            if time.monotonic() - started >= budget.seconds:
-                return "time"
             if self._at_the_roof(searcher):
                 return "roof"
             if not asks:
@@ -278,10 +314,23 @@ class _Loop:
                 journal.asked(asks)
             if not asks:
                 return "exhausted"
-            self._judge(searcher, journal, [ask.candidate for ask in asks])
+            self._judge(searcher, journal, [ask.candidate for ask in asks], limit)
             asks = []
+            if not learned and len(searcher.versions.told()) < budget.candidates:
+                self._learn(searcher, space, limit)
+            learned = True
 
-    def _judge(self, searcher: Searcher, journal: Journal, candidates: list[Candidate]) -> None:
+    def _learn(self, searcher: Searcher, space: KernelSpace, limit: CancelToken) -> None:
+        """Let what the counters say guide what is asked from here on."""
+        if self.problem.learn is None:
+            return
+        self._learned = self.problem.learn(self.baseline.kernel, limit)
+        space.learn(self._learned.causes, self._learned.busy)
+        searcher.versions.reconsider()
+
+    def _judge(
+        self, searcher: Searcher, journal: Journal, candidates: list[Candidate], limit: CancelToken
+    ) -> None:
         def told(verdict: Verdict) -> None:
             node = searcher.versions.by_id[verdict.candidate]
             if node.told:
@@ -290,10 +339,11 @@ class _Loop:
             searcher.tell(verdict.candidate, verdict)
             self.progress(*self._standing(searcher))
 
-        if self.cancel is not None:
-            self.cancel.check()
-        for verdict in self.judge.judge(candidates, cancel=self.cancel, on_verdict=told):
+        for verdict in self.judge.judge(candidates, cancel=limit, on_verdict=told):
             told(verdict)
+
+    def _headroom(self) -> float | None:
+        return self._learned.headroom or self.problem.headroom(self.baseline)
 
     def _standing(self, searcher: Searcher) -> tuple[str, float]:
         nodes = searcher.versions.told()
@@ -304,7 +354,7 @@ class _Loop:
 
     def _at_the_roof(self, searcher: Searcher) -> bool:
         """Whether the best version has used up the headroom, as far as the ceilings are known."""
-        headroom = self.problem.headroom(self.baseline)
+        headroom = self._headroom()
         best = best_first(searcher.versions.told())
         if headroom is None or headroom <= 1.0 or not best or not best[0].speedup:
             return False

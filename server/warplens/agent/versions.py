@@ -161,6 +161,11 @@ class Versions:
             node.steps = {text_hash(node.text.apply(list(p.edits))): p for p in proposals}
         return node.steps
 
+    def reconsider(self) -> None:
+        """Ask the space anew for every version's steps."""
+        for node in self.by_id.values():
+            node.steps = None
+
     def untried(self, node: Node) -> list[Proposal]:
         """Steps that lead to a text nobody asked about yet."""
         return [p for key, p in self.steps(node).items() if key not in self._hashes]

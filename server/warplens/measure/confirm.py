@@ -13,6 +13,7 @@ from statistics import median
 
 import msgspec
 
+from warplens.measure.bound import sanitizer_seconds
 from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.conditions import Watch
@@ -97,7 +98,7 @@ def confirm(
         rebuilt.command,
         kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
         toolchain=session.toolchain,
-        time_limit=session.settings.sanitizer_seconds,
+        time_limit=sanitizer_seconds(opened.baseline.program.seconds, session.settings),
         cancel=cancel,
     )
     if fault:

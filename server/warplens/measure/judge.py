@@ -208,6 +208,10 @@ class Judge:
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)
             return msgspec.structs.replace(confirmed, verdict=verdict)
 
+    def confirmation_seconds(self) -> float:
+        """How long `confirm` may take at most; 0 before the baseline is known."""
+        return self._opened.confirmation_seconds if self._opened is not None else 0.0
+
     def _open(
         self, progress: Progress, cancel: CancelToken | None, *, fresh: bool = False
     ) -> PreparedWorkload:
@@ -352,7 +356,8 @@ class Judge:
                 waiting, opened.builder.edited, verdict, cancel, all_shapes=False
             )
             for name, one in first.items():
-                tell(_with_state(one, *odd[name]) if name in odd else one)
+                state, reason = odd.get(name, (one.state, one.reason))
+                tell(msgspec.structs.replace(one, state=state, reason=reason))
 
     def _verdict(self, opened: PreparedWorkload, built: Built, heard: VisitResult, watch: Watch) -> Verdict:
         return verdict_of(
@@ -380,10 +385,6 @@ class Judge:
             resources=built.compiled.resources,
             baseline_resources=opened.target.compiled.resources,
         )
-
-
-def _with_state(verdict: Verdict, state: State, reason: str) -> Verdict:
-    return msgspec.structs.replace(verdict, state=state, reason=reason)
 
 
 def _identical(built: Built, baseline: CompiledKernel) -> Verdict:

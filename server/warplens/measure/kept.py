@@ -49,6 +49,8 @@ class Known(msgspec.Struct, frozen=True):
     evidence: BinaryEvidence
     surveyed: tuple[SurveyedShape, ...]
     alone: ProgramRun
+    #: Seconds its build took.
+    build_seconds: float
     #: SHA-256 of the kept files by name, and of the files the unit was built from by path.
     files: dict[str, str]
     sources: dict[str, str]
@@ -84,7 +86,12 @@ class Kept:
         return msgspec.structs.replace(known, evidence=evidence), program, cubin
 
     def put(
-        self, evidence: BinaryEvidence, program: Path, surveyed: Sequence[SurveyedShape], alone: ProgramRun
+        self,
+        evidence: BinaryEvidence,
+        program: Path,
+        surveyed: Sequence[SurveyedShape],
+        alone: ProgramRun,
+        build_seconds: float,
     ) -> None:
         """Keep it; an entry appears whole or not at all."""
         if self._entry is None or program.stat().st_size > _MOST_BYTES:
@@ -100,6 +107,7 @@ class Kept:
                 evidence=evidence,
                 surveyed=tuple(surveyed),
                 alone=alone,
+                build_seconds=build_seconds,
                 files={name: _digest(new / name) for name in (_PROGRAM, _CUBIN)},
                 sources={path: _digest(Path(path)) for path in evidence.dependencies},
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.measure.bound import confirmation_seconds
 from warplens.measure.build.candidates import Builder, Unit, control
 from warplens.measure.build.fence import around_program
 from warplens.measure.build.geometry import Geometries
@@ -112,6 +114,8 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
     surveyed: tuple[SurveyedShape, ...]
     #: The edited file, parsed.
     model: SourceModel
+    #: Seconds the program's build took.
+    build_seconds: float
     #: Where the baseline comes from, if it was kept from an earlier run.
     kept: Kept | None = None
 
@@ -119,6 +123,11 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
     def text(self) -> SourceText:
         """The edited file as it is."""
         return self.builder.text
+
+    @property
+    def confirmation_seconds(self) -> float:
+        """How long confirming a candidate may take at most."""
+        return confirmation_seconds(self.baseline.program.seconds, self.build_seconds, self.session.settings)
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -129,6 +138,7 @@ class _Seen(msgspec.Struct, frozen=True):
     surveyed: tuple[SurveyedShape, ...]
     alone: ProgramRun
     conditions: Conditions
+    build_seconds: float
 
 
 def open_workload(
@@ -151,7 +161,7 @@ def open_workload(
     if seen is None:
         seen = _seen(session, builder, library, progress, cancel)
         if seen.unit.linked is None:
-            kept.put(seen.unit.evidence, seen.program, seen.surveyed, seen.alone)
+            kept.put(seen.unit.evidence, seen.program, seen.surveyed, seen.alone, seen.build_seconds)
     program, unit, surveyed, alone = seen.program, seen.unit, seen.surveyed, seen.alone
     command = start_command(work, program)
     model = parse(builder.text, work.source)
@@ -190,6 +200,7 @@ def open_workload(
         ),
         surveyed=surveyed,
         model=model,
+        build_seconds=seen.build_seconds,
         kept=kept if was_kept else None,
     )
 
@@ -220,7 +231,7 @@ def _taken(
     builder.fence.learn(known.evidence)
     unit = Unit(known.evidence, code, code_digest(code), code)
     with session.card("looking at the card", progress, cancel) as watch:
-        return _Seen(program, unit, known.surveyed, known.alone, watch.stop())
+        return _Seen(program, unit, known.surveyed, known.alone, watch.stop(), known.build_seconds)
 
 
 def _seen(
@@ -230,7 +241,9 @@ def _seen(
     with ThreadPoolExecutor(1) as pool:
         progress("building the program", None)
         early = None if asks_linking(flags_of(session.workload)) else pool.submit(builder.baseline, cancel)
+        started = time.monotonic()
         program = session.build(session.folder / "program", None, cancel)
+        seconds = time.monotonic() - started
         command = start_command(session.workload, program)
         with session.card("measuring a baseline", progress, cancel) as watch:
             progress("running the program", None)
@@ -240,7 +253,7 @@ def _seen(
         unit = builder.baseline(cancel, program=program)
     else:
         unit = early.result()
-    return _Seen(program, unit, surveyed, alone, conditions)
+    return _Seen(program, unit, surveyed, alone, conditions, seconds)
 
 
 def _surveyed(

@@ -19,22 +19,34 @@ from warplens_tools.toolchain.locate import resolve_toolchain
 def report_of(
     service: Service, path: Path, arch: str, progress: Progress, cancel: CancelToken | None
 ) -> FileReport:
-    """A file's report, with counters where this machine can collect them, else of the tiers below.
+    """A file's report, of the tiers that need no run of its program.
 
     Raises:
         InputError, CompileError, MissingToolError, CancelledError: as `Service.check_file`.
     """
-    if present_gpus() and resolve_toolchain().find("ncu") is not None:
-        wanted = ProfileOptions(arch=arch or None, tier="counters")
-        try:
-            return profile_file(service, path, wanted, progress=progress, cancel=cancel).files[0]
-        except CancelledError:
-            raise
-        except WarplensError as error:
-            # a search does without; what is wrong with the program itself, the judge will say
-            progress(f"no counters: {error}", None)
     options = CheckOptions(arch=arch or None)
     return service.check_file(path, options, progress=progress, cancel=cancel).files[0]
+
+
+def counted_report(
+    service: Service, path: Path, kernel: str, arch: str, progress: Progress, cancel: CancelToken | None
+) -> FileReport | None:
+    """A file's report with the counters of one kernel; None where this machine cannot collect them.
+
+    Raises:
+        CancelledError: `cancel` was triggered.
+    """
+    if not present_gpus() or resolve_toolchain().find("ncu") is None:
+        return None
+    wanted = ProfileOptions(kernel=kernel, arch=arch or None, tier="counters")
+    try:
+        return profile_file(service, path, wanted, progress=progress, cancel=cancel).files[0]
+    except CancelledError:
+        raise
+    except WarplensError as error:
+        # a search does without
+        progress(f"no counters: {error}", None)
+        return None
 
 
 def busy_of(report: FileReport, kernel: str) -> dict[str, float]:

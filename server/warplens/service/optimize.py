@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,12 +15,12 @@ from warplens.agent.edits import text_hash
 from warplens.agent.priors import Cause
 from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import JudgeSession, Problem, optimize, unproven
+from warplens.agent.search_loop import JudgeSession, Learned, Problem, optimize, unproven
 from warplens.agent.search_settings import Budget
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.measure.verdict import Candidate
-from warplens.service.measured import busy_of, headroom_of, report_of
+from warplens.service.measured import busy_of, counted_report, headroom_of, report_of
 from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.workloads import require_main, workload_of
@@ -74,8 +75,10 @@ class FileInputs(msgspec.Struct, frozen=True):
     loaded: Loaded
     gpu: Gpu
     rewrites: Sequence[Rewrite]
-    #: Gives the file's findings, of the tiers that can be had.
+    #: Gives the file's findings, of the tiers that need no run of its program.
     report: Callable[[], FileReport]
+    #: Gives them with one kernel's counters, which takes runs; None where none can be had.
+    measured: Callable[[str, CancelToken | None], FileReport | None] = lambda *_: None
     #: Macros of the command line it is compiled with.
     defines: Mapping[str, str] = {}
 
@@ -108,6 +111,7 @@ def optimize_file(
         CompileError: the program does not build.
         CancelledError: `cancel` was triggered.
     """
+    started = time.monotonic()
     text = inputs.text()
     model = parse(text, str(inputs.path))
     kernels = _kernels(model, options.kernel, inputs.path)
@@ -131,6 +135,12 @@ def optimize_file(
                 busy=busy_of(report, kernel),
             )
 
+        def learn(kernel: str, limit: CancelToken) -> Learned:
+            counted = inputs.measured(kernel, limit)
+            if counted is None:
+                return Learned()
+            return Learned(causes_of(counted), busy_of(counted, kernel), headroom_of(counted, kernel))
+
         problem = Problem(
             text=text,
             path=str(inputs.path),
@@ -142,6 +152,8 @@ def optimize_file(
             resume=options.resume,
             control=options.control,
             headroom=lambda baseline: headroom_of(report, baseline.kernel),
+            learn=learn,
+            started=started,
         )
         try:
             require_main(inputs.path, inputs.unit, inputs.loaded)
@@ -195,6 +207,7 @@ def inputs_of(
         gpu=load_gpu(arch or loaded.settings.architecture or None),
         rewrites=REWRITES,
         report=lambda: report_of(service, path, arch, progress, cancel),
+        measured=lambda kernel, limit: counted_report(service, path, kernel, arch, progress, limit),
         defines=service.build_defines(path, unit, loaded),
     )
 

@@ -93,6 +93,9 @@ class ComputedJudge:
             unknown=(Unknown("races in global memory", "nothing looks for them"),),
         )
 
+    def confirmation_seconds(self) -> float:
+        return 60.0
+
     def _verdict(self, candidate: Candidate) -> Verdict:
         text = self.text.apply(list(candidate.edits)).text
         block = int(re.findall(r"#define BLOCK (\d+)", text)[0])

@@ -31,7 +31,7 @@ def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BinaryEvidence:
 
 def put(evidence: BinaryEvidence, key: str = "a") -> Kept:
     kept = Kept(key)
-    kept.put(evidence, Path(evidence.path).parent / "program", (SHAPE,), RUN)
+    kept.put(evidence, Path(evidence.path).parent / "program", (SHAPE,), RUN, 4.0)
     return kept
 
 
@@ -45,7 +45,7 @@ def test_it_is_found_again_whole(evidence: BinaryEvidence, tmp_path: Path) -> No
     found = Kept("a").take(tmp_path / "new")
     assert found is not None
     known, program, cubin = found
-    assert (known.surveyed, known.alone) == ((SHAPE,), RUN)
+    assert (known.surveyed, known.alone, known.build_seconds) == ((SHAPE,), RUN, 4.0)
     assert program.read_text() == "#!/bin/sh\n" and program.stat().st_mode & 0o777 == 0o700
     assert known.evidence.cubin_path == str(cubin) and cubin.read_text() == "k.cubin"
 

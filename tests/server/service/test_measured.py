@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from warplens.service import measured
-from warplens.service.measured import busy_of, headroom_of, report_of
+from warplens.service.measured import busy_of, counted_report, headroom_of, report_of
 from warplens.service.profile_report import ProfileReport, profile_report
 from warplens.service.report import FileReport, KernelReport, Report
 from warplens.service.service import Service
@@ -74,11 +74,12 @@ def test_counters_are_collected_where_they_can_be(
     monkeypatch.setattr(measured, "resolve_toolchain", lambda: ncu)
     monkeypatch.setattr(measured, "present_gpus", lambda: ())
     assert report_of(service, unit, "sm_90", no_progress, None).kernels[0].profile is None
+    assert counted_report(service, unit, "saxpy", "sm_90", no_progress, None) is None
     monkeypatch.setattr(measured, "present_gpus", lambda: (load_architecture("sm_90"),))
     said: list[str] = []
-    assert report_of(service, unit, "sm_90", no_progress, None).kernels[0].profile == profile
-    found = report_of(service, unit, "sm_90", lambda text, _: said.append(text), None)
-    assert found.kernels[0].profile is None
+    counted = counted_report(service, unit, "saxpy", "sm_90", no_progress, None)
+    assert counted is not None and counted.kernels[0].profile == profile
+    assert counted_report(service, unit, "saxpy", "sm_90", lambda text, _: said.append(text), None) is None
     assert "no counters: no rights" in said
     with pytest.raises(CancelledError):
-        report_of(service, unit, "sm_90", no_progress, None)
+        counted_report(service, unit, "saxpy", "sm_90", no_progress, None)

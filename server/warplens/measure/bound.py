@@ -1,0 +1,38 @@
+"""How long confirming a winner may take at most, from how long the program takes to build and to run."""
+
+from __future__ import annotations
+
+from warplens.measure.judge_settings import MeasureSettings
+from warplens_tools.collect.sanitizer import TOOLS
+
+#: Seconds of one visit beyond the program's own: its inputs varied, its timings, the probe.
+_VISIT = 5.0
+#: A program under the probe, or rebuilt, may take this many times as long as it did.
+_SLOWER = 3.0
+#: compute-sanitizer slows a program down about so much, by its documentation's "up to an order of magnitude" and more.
+_SANITIZED, _SANITIZER_START = 40.0, 20.0
+
+
+def sanitizer_seconds(program: float, settings: MeasureSettings) -> float:
+    """Limit of one run of one tool of compute-sanitizer on a program of so many seconds."""
+    return min(settings.sanitizer_seconds, _SANITIZER_START + _SANITIZED * program)
+
+
+def confirmation_seconds(program: float, build: float, settings: MeasureSettings) -> float:
+    """The bound, for a program that runs `program` seconds and is built in `build`."""
+    if settings.host_edits:
+        rounds = 2 * settings.outside_seconds + 8 * settings.outside_repeats * _SLOWER * program
+    else:
+        rounds = 0.0
+    # every further place, the first and the last launch, every fresh process
+    visits = settings.further_most + 2 + settings.confirmations
+    runs = 2 * settings.program_runs + 2
+    return (
+        2 * _SLOWER * build
+        + visits * (_SLOWER * program + _VISIT)
+        + runs * _SLOWER * program
+        + _SLOWER * settings.accompany_seconds
+        # each of its tools, and one of them on the original, whose faults excuse the candidate's
+        + (len(TOOLS) + 1) * sanitizer_seconds(program, settings)
+        + rounds
+    )

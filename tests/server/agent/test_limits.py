@@ -1,0 +1,146 @@
+"""Time limits hold, and what was told until then stands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from tests.server.agent.doubles import CODE, ComputedJudge, problem
+
+from warplens.agent.limits import Deadline
+from warplens.agent.priors import Cause
+from warplens.agent.result import OptimizeResult
+from warplens.agent.search_loop import Learned, optimize
+from warplens.agent.search_settings import Budget
+from warplens.measure.bound import confirmation_seconds
+from warplens.measure.judge import Baseline, Confirmation
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.verdict import Candidate, Verdict
+from warplens.store.database import open_store
+from warplens_tools.errors import CancelledError, TimeLimitError
+from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.text import SourceText
+
+
+def wait(cancel: CancelToken | None, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if cancel is not None:
+            cancel.check()
+        time.sleep(0.005)
+
+
+class SlowJudge(ComputedJudge):
+    """Takes its time, and listens."""
+
+    baseline_seconds = candidate_seconds = confirm_seconds = 0.0
+    bound = 60.0
+
+    def baseline(self, *, progress: Progress = no_progress, cancel: CancelToken | None = None) -> Baseline:
+        wait(cancel, self.baseline_seconds)
+        return super().baseline(progress=progress, cancel=cancel)
+
+    def judge(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        progress: Progress = no_progress,
+        cancel: CancelToken | None = None,
+        on_verdict: Callable[[Verdict], None] | None = None,
+    ) -> tuple[Verdict, ...]:
+        told: list[Verdict] = []
+        for candidate in candidates:
+            wait(cancel, self.candidate_seconds)
+            told += super().judge([candidate], progress=progress, cancel=cancel, on_verdict=on_verdict)
+        return tuple(told)
+
+    def confirm(
+        self, candidate: Candidate, *, progress: Progress = no_progress, cancel: CancelToken | None = None
+    ) -> Confirmation:
+        wait(cancel, self.confirm_seconds)
+        return super().confirm(candidate, progress=progress, cancel=cancel)
+
+    def confirmation_seconds(self) -> float:
+        return self.bound
+
+
+def run(
+    tmp_path: Path, judge: SlowJudge, seconds: float, said: list[str] | None = None, **more: object
+) -> OptimizeResult:
+    task = problem(budget=Budget(candidates=500, seconds=seconds, batch=8), **more)  # type: ignore[arg-type]
+    with open_store(tmp_path) as store:
+        return optimize(
+            task, judge, store, progress=lambda words, _: said.append(words) if said is not None else None
+        )
+
+
+def test_the_seconds_hold_in_the_middle_of_a_batch_and_verdicts_stand(tmp_path: Path) -> None:
+    judge = SlowJudge(SourceText(CODE))
+    judge.candidate_seconds = 0.2
+    started = time.monotonic()
+    result = run(tmp_path, judge, 1.0)
+    assert time.monotonic() - started < 2.5
+    assert result.spent is not None and result.spent.stopped == "time"
+    assert 1 <= len(result.tried) <= 5
+    assert result.outcome in ("faster", "nothing")
+
+
+def test_a_baseline_that_takes_too_long_is_said_so(tmp_path: Path) -> None:
+    judge = SlowJudge(SourceText(CODE))
+    judge.baseline_seconds = 30
+    with pytest.raises(TimeLimitError, match=r"0\.2 s were over before the baseline"):
+        run(tmp_path, judge, 0.2)
+
+
+def test_time_spent_before_the_search_counts(tmp_path: Path) -> None:
+    with pytest.raises(TimeLimitError):
+        judge = SlowJudge(SourceText(CODE))
+        judge.baseline_seconds = 0.5
+        run(tmp_path, judge, 5.0, started=time.monotonic() - 4.9)
+
+
+def test_no_verdict_in_time_is_no_lack_of_ideas(tmp_path: Path) -> None:
+    judge = SlowJudge(SourceText(CODE))
+    judge.candidate_seconds = 30
+    result = run(tmp_path, judge, 0.3)
+    assert result.reason == "the time was over before a candidate was judged"
+
+
+def test_a_confirmation_says_its_bound_first_and_keeps_it(tmp_path: Path) -> None:
+    judge, said = SlowJudge(SourceText(CODE)), list[str]()
+    judge.confirm_seconds, judge.bound = 30, 0.2
+    started = time.monotonic()
+    result = run(tmp_path, judge, 2.0, said)
+    assert time.monotonic() - started < 8
+    assert result.outcome == "nothing"
+    assert any(words.startswith("confirming, which takes at most 0 s: ") for words in said)
+
+
+def test_the_bound_grows_with_the_program() -> None:
+    settings = MeasureSettings()
+    short, long = (confirmation_seconds(seconds, 4.0, settings) for seconds in (0.5, 5.0))
+    assert 60 < short < 600 < long
+
+
+def test_a_wish_of_the_users_is_no_deadline() -> None:
+    cancel = CancelToken()
+    with pytest.raises(CancelledError), Deadline(60, cancel) as limit:
+        cancel.cancel()
+        limit.token.check()
+    with Deadline(0.01, None) as limit:
+        wait(limit.token, 5)
+    assert limit.expired
+
+
+def test_counters_are_read_once_the_first_verdicts_are_there(tmp_path: Path) -> None:
+    judge, asked = SlowJudge(SourceText(CODE)), list[int]()
+
+    def learn(kernel: str, limit: CancelToken) -> Learned:
+        assert kernel == "scale" and not limit.cancelled
+        asked.append(len(judge.judged))
+        return Learned((Cause("WL1", "occupancy-block-size", "scale", "high"),), {"dram": 0.1}, 1.5)
+
+    assert run(tmp_path, judge, 10.0, learn=learn).outcome == "faster"
+    assert len(asked) == 1 and 1 <= asked[0] <= 8
