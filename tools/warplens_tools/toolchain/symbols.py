@@ -78,6 +78,15 @@ def variables(cubin: bytes) -> tuple[Variable, ...]:
     return tuple(found)
 
 
+def writable_bytes(cubin: bytes) -> int:
+    """Bytes of device memory that code can write and that outlive a launch, whatever names them.
+
+    Raises:
+        InputError: it is no 64-bit ELF file.
+    """
+    return sum(section.size for section in _sections(cubin) if section.name.startswith(".nv.global"))
+
+
 def symbols(cubin: bytes) -> Symbols:
     """What a cubin, relocatable or not, defines and what it calls of others.
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -47,7 +48,14 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
-from warplens_tools.toolchain.symbols import code_digest, live_names, symbols, unit_free_name, variables
+from warplens_tools.toolchain.symbols import (
+    code_digest,
+    live_names,
+    symbols,
+    unit_free_name,
+    variables,
+    writable_bytes,
+)
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
 _NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern function|Undefined reference to")
@@ -265,7 +273,7 @@ class Builder:
             return Verdict(candidate.id, "refused", why)
         kept = _kept_state(unit.own, baseline.own)
         if kept:
-            why = f"the edit adds the device variable {kept}, which carries results from launch to launch"
+            why = f"the edit adds {kept}, which carries results from launch to launch"
             return Verdict(candidate.id, "refused", f"{why}; constants belong in __constant__ memory")
         compiled = _counterpart(target, unit.evidence.kernels)
         if compiled is None:
@@ -351,10 +359,18 @@ def _blames_the_text(error: Exception) -> bool:
 
 
 def _kept_state(after: bytes, before: bytes) -> str:
-    """A writable variable that an edited unit has and the baseline has not; "" if there is none."""
-    known = {unit_free_name(v.name) for v in variables(before)}
-    added = (unit_free_name(v.name) for v in variables(after) if not v.constant)
-    return next((name for name in added if name not in known), "")
+    """Writable memory that an edited unit has more of than the baseline, by name where it has one; "" for none.
+
+    Variables are counted under the names that compilations share: of a name that is forged there are two. Memory that
+    no variable names, or that a known one has grown by, shows in the size of all.
+    """
+    known, given = (
+        Counter(unit_free_name(v.name) for v in variables(side) if not v.constant) for side in (before, after)
+    )
+    if added := next(iter(given - known), ""):
+        return f"the device variable {added}"
+    more = writable_bytes(after) - writable_bytes(before)
+    return f"{more} bytes of device memory" if more > 0 else ""
 
 
 def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> CompiledKernel | None:

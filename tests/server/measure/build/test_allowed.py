@@ -144,6 +144,32 @@ REFUSED = {
         '#if __has_include("/root/.ssh/id_rsa")\n#endif\n    tile[0][0]',
         "__has_include",
     ),
+    "a probe for a file over two lines": (
+        "    tile[0][0]",
+        '#if __has_inc\\\nlude("/root/.ssh/id_rsa")\n#endif\n    tile[0][0]',
+        "__has_include",
+    ),
+    "a probe behind a macro": (
+        "#define BLOCK 256",
+        "#define ASK __has_include\n#define BLOCK 256",
+        "__has_include",
+    ),
+    "where it is built": (
+        "    tile[0][0]",
+        "    if (__BASE_FILE__[5] == 'x') return;\n    tile[0][0]",
+        "__BASE_FILE__",
+    ),
+    "when it is built": (
+        "    tile[0][0]",
+        "    if (__TIME__[0] == '1') return;\n    tile[0][0]",
+        "__TIME__",
+    ),
+    "by what it is built": (
+        "    tile[0][0]",
+        "#if __CUDACC_VER_MINOR__ > 0\n#endif\n    tile[0][0]",
+        "__CUDACC_VER",
+    ),
+    "another file's name": ("    tile[0][0]", '# 33 "/usr/include/stdio.h" 1 3\n    tile[0][0]', "#33"),
     "a compiler's pragma": (
         "    tile[0][0]",
         '#pragma GCC dependency "/etc/passwd"\n    tile[0][0]',

@@ -48,6 +48,12 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         candidate("a lie", "float sum = 0;", "float sum = 0;\n#error sh: gcc: not found\n"),
         candidate("foreign file", "#include <cstdio>", "#include <cstdio>\n#include <stdio_ext.h>"),
         candidate("state", "__device__ float total;", "__device__ float total;\n__device__ int seen;"),
+        candidate("more state", "__device__ float total;", "__device__ float total, more[4];"),
+        candidate(
+            "state of assembler's",
+            "float sum = 0;",
+            'float sum = 0; asm volatile("{ .global .u32 seen; st.global.u32 [seen], 1; }");',
+        ),
         candidate(
             "a constant", "__device__ float total;", "__device__ float total;\n__constant__ int seen = 3;"
         ),
@@ -65,6 +71,8 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         "a lie": "not_built",
         "foreign file": "refused",
         "state": "refused",
+        "more state": "refused",
+        "state of assembler's": "refused",
     }
     foreign = done["foreign file"]
     assert isinstance(foreign, Verdict)
