@@ -16,7 +16,7 @@ from typing import Any
 from cattrs import Converter
 from lsprotocol import types
 from lsprotocol.converters import get_converter
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
@@ -33,6 +33,9 @@ _Steps = Generator[Any, Any, Any]
 
 class WarplensProtocol(LanguageServerProtocol):
     """pygls' protocol without its own copy of the documents (see `documents`), and with command progress."""
+
+    #: Whether `exit` came.
+    exited = False
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> _Steps:
@@ -59,10 +62,10 @@ class WarplensProtocol(LanguageServerProtocol):
             raise JsonRpcInvalidParams(f"Warplens has no command {params.command!r}")
         return await handler(params)
 
-    @property
-    def shut_down(self) -> bool:
-        """Whether the client asked for the end before `exit`."""
-        return self._shutdown
+    @lsp_method(types.EXIT)
+    def lsp_exit(self, *_: object) -> None:  # type: ignore[override]
+        """End the message loop; pygls' own raises `SystemExit` from inside it."""
+        self.exited = True
 
 
 def plain_converter() -> Converter:
@@ -110,7 +113,12 @@ class Connection(LanguageServer):
             self.report_server_error(error, type(error))
 
     def report_server_error(self, error: Exception, source: object) -> None:  # noqa: ARG002 - pygls' signature
-        """Log what no handler caught, with its traceback on standard error and a sentence to the client."""
+        """Log what no handler caught, with its traceback on standard error and a sentence to the client.
+
+        What the client did wrong is in the answer that it got.
+        """
+        if isinstance(error, JsonRpcException) and not isinstance(error, JsonRpcInternalError):
+            return
         traceback.print_exception(error, file=sys.stderr)
         self._log(types.MessageType.Error, f"internal error: {type(error).__name__}: {error}")
 

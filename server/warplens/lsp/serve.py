@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from warplens.lsp.features import FEATURES
 from warplens.lsp.judging import Judging, ServiceJudging
 from warplens.lsp.server import WarplensServer
+from warplens.lsp.wire import Gate, Output, listen
 from warplens.service.service import Service
+
+#: From the end of the session to the end of the process.
+END_SECONDS = 1.5
 
 
 def main() -> None:
@@ -26,6 +34,8 @@ def serve(
     logging.basicConfig(
         level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
     )
+    # What it says of a bad message is said to the client by `wire`, of a failed handler by the connection.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
     server = WarplensServer(make_service, make_judging)
     for feature in FEATURES:
         feature.register(server)
@@ -34,8 +44,39 @@ def serve(
     # An analysis allocates by the ten thousand and leaves few cycles: looking for them each time took a tenth of it.
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
-    try:
-        server.start_io()
-    finally:
-        server.close()
-    sys.exit(0 if server.protocol.shut_down else 1)
+    _Session(server).run()
+
+
+class _Session:
+    """One client's session, which ends within `END_SECONDS` however it ends, and takes all it started along."""
+
+    def __init__(self, server: WarplensServer) -> None:
+        self._server = server
+        self._output = Output(sys.stdout.fileno())
+        self._gate = Gate(server.protocol, lambda error: server.report_server_error(error, type(error)))
+
+    def run(self) -> None:
+        """Does not return: the exit status is 0 after an orderly shutdown, else 1."""
+        self._server.protocol.set_writer(self._output)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        asyncio.run(self._listen())
+
+    async def _listen(self) -> None:
+        given_up = await listen(sys.stdin.fileno(), self._gate, lambda: self._server.protocol.exited)
+        self._output.close()
+        # from inside the loop: its own end would wait for threads that nobody can end
+        self._end(0 if self._gate.state == "shut down" and not given_up else 1)
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        """From a thread of its own: the message loop may stand in a write that nobody reads."""
+        self._output.close()
+        threading.Thread(target=self._end, args=(128 + number,), daemon=True).start()
+
+    def _end(self, status: int) -> None:
+        """Kill what runs, remove its folders, and go; what does not end in time is left to the operating system."""
+        closing = threading.Thread(target=self._server.close, daemon=True)
+        closing.start()
+        closing.join(END_SECONDS)
+        sys.stderr.flush()
+        os._exit(status)

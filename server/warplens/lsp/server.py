@@ -41,7 +41,7 @@ class WarplensServer(Connection):
 
     def close(self) -> None:
         """End jobs, their process trees, and watching."""
-        for listener in self.on_close:
-            self.guard(listener)
         self.jobs.close()
         self.analysis.close()
+        for listener in self.on_close:
+            self.guard(listener)

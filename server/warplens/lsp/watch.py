@@ -65,16 +65,17 @@ class Watcher:
 
         self.close()
         large = [folder for folder in folders if huge(folder)]
-        self._observer = Observer()
+        observer = Observer()
         for folder in folders:
             if folder not in large:
-                self._observer.schedule(Handler(), str(folder), recursive=True)
-        self._observer.start()
+                observer.schedule(Handler(), str(folder), recursive=True)
+        observer.start()
+        self._observer = observer
         return large
 
     def close(self) -> None:
         """Stop watching."""
-        if self._observer is not None:
-            self._observer.stop()
-            self._observer.join()
-            self._observer = None
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.stop()
+            observer.join()

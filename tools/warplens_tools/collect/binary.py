@@ -14,6 +14,7 @@ from warplens_tools.collect.cache import BinaryCache, unit_key
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence, CompilerMessage, Instruction
 from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.guard import die_with_parent
 from warplens_tools.toolchain.compile import DEFAULT_TIME_LIMIT, check_unit, compile_unit
 from warplens_tools.toolchain.cubin import Cubin, read_cubin
 from warplens_tools.toolchain.disassemble import disassemble, with_lines
@@ -76,6 +77,7 @@ def collect_binary(
             overlay=overlay,
             cancel=cancel,
             timeout=timeout,
+            through=die_with_parent,
             on_start=on_start,
         )
         fresh = cache.keep(fresh)

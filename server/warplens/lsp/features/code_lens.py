@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from warplens.lsp import protocol, words
 from warplens.lsp.convert import builtins
@@ -44,7 +45,10 @@ def register(server: WarplensServer) -> None:
 
     @server.feature(types.CODE_LENS_RESOLVE)
     async def resolve(lens: types.CodeLens) -> types.CodeLens:
-        data = msgspec.convert(lens.data, _Data)
+        try:
+            data = msgspec.convert(lens.data, _Data)
+        except msgspec.ValidationError as error:
+            raise JsonRpcInvalidParams(f"not a lens of this server: {error}") from error
         lens.command = await _command(server, data)
         return lens
 

@@ -15,7 +15,11 @@ def register(server: WarplensServer) -> None:
 
     @server.feature(protocol.DID_CHANGE_TRUST)
     def did_change_trust(params: Any) -> None:
-        trusted = msgspec.convert(params, protocol.Trust).trusted
+        try:
+            trusted = msgspec.convert(params, protocol.Trust).trusted
+        except msgspec.ValidationError as error:
+            server.log_once(f"{protocol.DID_CHANGE_TRUST}: {error}.")
+            return
         if trusted != server.session.trusted:
             server.session.trusted = trusted
             server.status("ready")
