@@ -19,6 +19,9 @@ from warplens.service.report import Report
 from warplens_tools.rewrite.registry import REWRITES
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from tests.server.cli import bad_input  # noqa: E402 - the root of the repository is no package
 
 
 def pages() -> dict[Path, str]:
@@ -33,9 +36,18 @@ def pages() -> dict[Path, str]:
     made[HERE / "checks" / "index.md"] = head + "\n".join(rows) + "\n"
     for rewrite in REWRITES:
         made[HERE / "rewrites" / f"{rewrite.slug}.md"] = markdown(rewrite.slug, rewrite.title, rewrite.apply)
+    made[HERE / "command-line.md"] = _command_line()
     made[HERE / "schema" / "report.json"] = schema(Report)
     made[HERE / "schema" / "optimize.json"] = schema(OptimizeResult)
     return made
+
+
+def _command_line() -> str:
+    """The page as it is, with the table of bad input made anew between its marks."""
+    page = (HERE / "command-line.md").read_text("utf-8")
+    head, begin, rest = page.partition("<!-- begin: written by make generate -->\n")
+    _, end, tail = rest.partition("<!-- end -->")
+    return head + begin + bad_input.table() + end + tail
 
 
 def schema(kind: type) -> str:

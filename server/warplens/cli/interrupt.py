@@ -17,9 +17,11 @@ _TOKEN: ContextVar[CancelToken | None] = ContextVar("warplens-cancel", default=N
 class Interrupted(KeyboardInterrupt):
     """A signal asked the command to end."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+
+class Interrupts:
+    """Which signal came; 0 for none."""
+
+    number = 0
 
 
 def cancel_token() -> CancelToken:
@@ -28,12 +30,12 @@ def cancel_token() -> CancelToken:
 
 
 @contextlib.contextmanager
-def interrupts() -> Iterator[None]:
+def interrupts() -> Iterator[Interrupts]:
     """Raise `Interrupted` in the main thread at SIGINT, SIGTERM and SIGHUP; later ones wait for the clean-up.
 
     A signal that whoever started the command has ignored (`nohup`) stays ignored.
     """
-    token = CancelToken()
+    token, came = CancelToken(), Interrupts()
     kept = _TOKEN.set(token)
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -41,7 +43,8 @@ def interrupts() -> Iterator[None]:
             signal.signal(other, signal.SIG_IGN)
         # from another thread: this one may be in the middle of the token's own work
         threading.Thread(target=token.cancel, daemon=True).start()
-        raise Interrupted(number)
+        came.number = number
+        raise Interrupted
 
     before = {}
     if threading.current_thread() is threading.main_thread():
@@ -50,7 +53,7 @@ def interrupts() -> Iterator[None]:
     for number in before:
         signal.signal(number, stop)
     try:
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import warplens
 from warplens.cli.commands import ABOUT, COMMANDS, help_text
-from warplens.cli.interrupt import Interrupted, interrupts
+from warplens.cli.interrupt import Interrupts, interrupts
 from warplens.cli.streams import STDIN, prepare, silence, write, write_failed
 from warplens_tools.errors import CancelledError, InputError, WarplensError
 
@@ -24,21 +24,19 @@ _SIGINT = 2
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit status."""
+    came = Interrupts()
     try:
         prepare()
-        with interrupts():
+        with interrupts() as came:
             status = _dispatch(list(arguments))
             sys.stdout.flush()
     except BrokenPipeError:
         # the reader (`head`, a closed pager) has what it wanted
         silence()
         return EXIT_CLEAN
-    except Interrupted as interrupted:
-        _say("warplens: cancelled")
-        return _SIGNALLED + interrupted.number
     except (CancelledError, KeyboardInterrupt):
         _say("warplens: cancelled")
-        return _SIGNALLED + _SIGINT
+        return _SIGNALLED + (came.number or _SIGINT)
     except WarplensError as error:
         print_error(error)
         return EXIT_FAILED
@@ -94,6 +92,7 @@ def build_app(names: Sequence[str]) -> App:
         version=lambda: warplens.__version__,
         help_format="plaintext",
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
     for name, place, about in COMMANDS:
         if name in names:

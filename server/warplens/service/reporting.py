@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from warplens.service.report import FileReport, KernelReport, ResourceReport, finding_report
 from warplens_tools.analysis import KernelAnalysis
@@ -55,7 +56,7 @@ def unknown_kernels(
     analyses: Sequence[KernelAnalysis], model: SourceModel, *, compiled: bool
 ) -> list[Unknown]:
     """What the tiers collected could not say of each kernel."""
-    unknowns = []
+    unknowns = _without_sass(analyses)
     for analysis in analyses:
         name = analysis.kernel.qualified_name
         if compiled and not analysis.evidence.compiled:
@@ -71,6 +72,18 @@ def unknown_kernels(
             unknowns.append(Unknown(f"grid and block of {name}", why, remedy))
         if analysis.bottleneck.bound == "unknown":
             unknowns.append(Unknown(f"what bounds {name}", analysis.bottleneck.reason))
+    return unknowns
+
+
+def _without_sass(analyses: Sequence[KernelAnalysis]) -> list[Unknown]:
+    """That the compiled code could not be looked at, and why."""
+    units = {id(b): b for a in analyses if (b := a.evidence.binary) is not None and not b.disassembled}
+    unknowns = []
+    for unit in units.values():
+        failed = next((m.text for m in unit.messages if "nvdisasm" in m.text), "")
+        why = failed or "nvdisasm was not found"
+        remedy = "run `warplens setup toolchain`; `warplens doctor` shows what was looked at"
+        unknowns.append(Unknown(f"the machine code (SASS) of {Path(unit.path).name}", why, remedy))
     return unknowns
 
 

@@ -71,7 +71,7 @@ def check(view: KernelView) -> Iterator[Finding]:
     uses = double_uses(parse_tree(view.text), view.kernel)
     compiled = max(view.evidence.compiled, key=lambda k: len(double_indices(k)), default=None)
     if compiled is None or not compiled.instructions:
-        if uses and compiled is None:
+        if uses:
             yield _from_source(view, uses)
         return
     doubles = double_indices(compiled)

@@ -88,6 +88,8 @@ def _by_code(view: KernelView) -> Bottleneck:
     compiled = view.evidence.worst
     if compiled is None or not compiled.instructions:
         why = "the text alone does not decide it; the binary tier was not collected"
+        if compiled is not None:
+            why = "text and registers do not decide it; the machine code was not disassembled"
         return Bottleneck("unknown", "low", why)
     demand = demand_of(view, compiled)
     vote = analytic_vote(view, compiled, demand)
