@@ -3,8 +3,9 @@
 Parts: `aa` (the baseline against itself), `gain` (a true 3 %), `faults` (planted wrong, endless and faulting
 candidates), `exploits` (every batch in tests/gpu/exploits), `programs` (tests/gpu/programs.toml), `smallest` (the
 smallest gain found below 20 us), `cost` (of a visit and of a candidate), `throughput` (the pipeline against one step
-after another), `confirm` (a winner's second examination). Writes JSON, by default docs/benchmarks/judge.json; parts
-that are not measured now stay there as they are, and `runs` says of each where and when it was measured.
+after another), `confirm` (a winner's second examination), `limits` (of time). Writes JSON, by default
+docs/benchmarks/judge.json; parts that are not measured now stay there as they are, and `runs` says of each where and
+when it was measured.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from warplens_tools.toolchain.locate import resolve_toolchain, tool_version
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 from tests.bench.judge_exploits import measure as measure_exploits  # noqa: E402
+from tests.bench.judge_limits import measure_limits  # noqa: E402
 from tests.gpu.catalogue import Program, catalogue  # noqa: E402
 
 PROGRAMS = ROOT / "tests/gpu/programs"
@@ -303,6 +305,7 @@ CANDIDATES = 32
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "faults": measure_faults,
     "exploits": measure_exploits,
+    "limits": measure_limits,
     "programs": measure_programs,
     "cost": measure_cost,
     "throughput": measure_throughput,
