@@ -34,6 +34,7 @@ lint: $(READY)
 	$(VENV)/bin/lint-imports
 
 format: $(READY)
+	$(PY) tools/license_headers.py
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 	if [ -e $(PACKAGES) ]; then $(NODE24) prettier --config extension/.prettierrc.json --write $(TYPESCRIPT); fi

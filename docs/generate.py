@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the generated pages: `docs/checks/`, `docs/rewrites/`, `docs/schema/`.
 
 python docs/generate.py            write

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts the wheel the extension carries into `extension/bundled/`, with what the consent question says about it.
 
 `constraints.txt` holds the versions of `requirements.lock`, so that a user's environment is the tested one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { defineConfig } from 'eslint/config';
 import { configs } from 'typescript-eslint';
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes what is derived from the settings' definition: `make generate`, or `--check` to compare only.
 
 From `warplens.settings.Settings` come the extension's `contributes.configuration`, the list of settings an

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the development environment: bootstrap.sh FOLDER. Needs Python 3.11 or newer and a network.
 set -euo pipefail
 folder=$1

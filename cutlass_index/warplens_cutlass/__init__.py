@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the CUTLASS/CuTe symbol or example that answers a question, from words, a name, or code.
 
 What a caller needs is here; everything else is inside. `search` answers a question; `read`, `look_up`,

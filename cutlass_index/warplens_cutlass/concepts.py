@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The thesaurus: what the parts and examples of CUTLASS do, in words of the field; read from `concepts.toml`.
 
 A build puts it into the index, so that a search need not read it.

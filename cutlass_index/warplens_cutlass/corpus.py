@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Corpora: folders of CUDA/C++ code that are indexed, each with its version."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`search`: one question to one or several corpora."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens setup cutlass`: brings the CUTLASS sources of the `nvidia-cutlass` wheel into the managed folder."""
 
 from __future__ import annotations

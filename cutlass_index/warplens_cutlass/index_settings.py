@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of what is read, and the weights of the ranking.
 
 `docs/index.md` explains the formula; `tests/index/ablate.py` shows what each weight is worth.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What editors ask of one name: its card for a hover, its definitions, names that start or sound like it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain data of the index: what is read from a corpus, and what a search answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading from a corpus: a stretch of a file, or a definition with its documentation."""
 
 from __future__ import annotations

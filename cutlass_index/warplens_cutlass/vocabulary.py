@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The field's synonyms: words that name the same thing in questions, in prose and in identifiers.
 
 Each line is one group. A word of a query stands for its whole group, at `RankingWeights.synonym_weight`;

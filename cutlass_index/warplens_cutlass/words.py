@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words of identifiers, prose and queries: one splitting for the index and for the questions.
 
 `TmaWarpSpecializedPingpong` gives tma warp specialized pingpong; `SM80_16x8x16_F32F16F16F32_TN` gives

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wheel this extension carries, as `bundle_wheel.py` described it when the extension was packaged.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which Python runs the server: the order of candidates, and why each was taken or passed over.
 // Knows nothing of the editor, so that it can be tested without one.
 

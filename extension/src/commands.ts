@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The palette's commands and the menu behind the status item.
 import * as vscode from 'vscode';
 import type { WarplensContext } from './context.ts';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every feature gets.
 import type * as vscode from 'vscode';
 import type { Environment } from './environment.ts';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a bug report needs, printed where it can be read before it is sent.
 import * as os from 'node:os';
 import * as vscode from 'vscode';

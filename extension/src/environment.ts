@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the Python that runs the server: the setting, then the environment Warplens made for itself, then the
 // Python extension's interpreter, then PATH. If none has Warplens, offers to make one, saying what it downloads.
 import * as vscode from 'vscode';

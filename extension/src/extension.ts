@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts the features; each lives in its own file and gets the shared context.
 import * as vscode from 'vscode';
 import * as commands from './commands.ts';

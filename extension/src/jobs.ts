@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the server's commands. Long ones get a notification with the server's progress and a Cancel that ends
 // the work; pages that commands return are shown.
 import * as vscode from 'vscode';

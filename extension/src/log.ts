@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Output channels: the client's, the server's, and the traffic between them, empty until its level is Trace.
 import * as vscode from 'vscode';
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Python environment Warplens makes for itself, with consent, in the extension's own storage.
 //
 // Each bundled wheel has a folder of its own, and a mark is written into it last: what an interrupted

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of this extension's package.json that are read at run time.
 import type * as vscode from 'vscode';
 

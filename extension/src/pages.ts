@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Markdown pages the server returns (the doctor's answer, a finding's evidence, a proof), in VS Code's own preview.
 import * as vscode from 'vscode';
 import type { WarplensContext } from './context.ts';

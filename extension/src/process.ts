@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program to its end, with its output, a time limit and a cancel that takes its children along.
 import { spawn } from 'node:child_process';
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An edit the server offers: a diff against the open file, its proof beside it, and a button that applies it.
 import * as vscode from 'vscode';
 import type { WarplensContext } from './context.ts';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages of docs/protocol.md, as `server/warplens/lsp/protocol.py` defines them.
 
 export const STATUS = 'warplens/status';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interpreter chosen in Microsoft's Python extension, where that is installed. Only what is used is declared.
 import * as vscode from 'vscode';
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts, restarts and ends `python -P -m warplens lsp`. Restarts go through a queue so that two never overlap;
 // a server that keeps crashing is left stopped.
 import * as vscode from 'vscode';

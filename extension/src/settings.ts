@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the user set, without VS Code's defaults: a default sent to the server would override `warplens.toml`.
 import * as vscode from 'vscode';
 import { manifest } from './manifest.ts';

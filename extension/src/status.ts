@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The status item: what the server is doing, why it is limited, and a click through to what can be done.
 import * as vscode from 'vscode';
 import type { Interpreter } from './choose.ts';

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The product: language server, command line, MCP server, agent and measurement."""
 
 __version__: str

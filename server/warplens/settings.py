@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings: one typed definition, read from settings files, the environment and the editor.
 
 `package.json`, the JSON schema of `warplens.toml` and the reference page are generated from these types

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often two independent models of an access agree: its index in the source, and its address in SASS.
 
     python -m tests.bench.bench_address_agreement [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often the addresses read off SASS are right, on kernels whose patterns are known.
 
     python -m tests.bench.bench_addresses [--arch sm_90 ...] [--json FILE]

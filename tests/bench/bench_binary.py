@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long the binary tier takes, against the bare tools in the same run.
 
     python tests/bench/bench_binary.py [--rounds N] [--json FILE] [UNIT…]

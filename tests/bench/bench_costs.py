@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What single causes cost on this machine's card: the figures behind the bounded model's constants.
 
     python -m tests.bench.bench_costs [--json FILE]

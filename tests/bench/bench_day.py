@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scripted day in the editor: `python -m tests.bench.bench_day [--json FILE] [--edits N]`.
 
 One client, the real server and compiler: example programs beside a unit that compiles slowly, 200 edits and saves,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times the language server with a real client over stdio: `python -m tests.bench.bench_lsp [--json FILE]`.
 
 Ready: from starting the process to the answer of `initialize`. Change: from sending an edit of a 1,000-line

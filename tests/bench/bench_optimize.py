@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens optimize` on the example programs, with its control, on the GPU of this machine.
 
     python tests/bench/bench_optimize.py [--candidates N] [--seconds S] [--json FILE] [PROGRAM…]

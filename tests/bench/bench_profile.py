@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the cost of profiling: replay passes against Nsight Compute's full set, time against bare ncu.
 
     python tests/bench/bench_profile.py [--rounds 3] > docs/benchmarks/profile.json

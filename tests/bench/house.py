@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The house in figures: modules, lines, functions, imports, circles, and free functions that are handed a view.
 
     python tests/bench/house.py [--root FOLDER] [--json FILE] [--label NAME]

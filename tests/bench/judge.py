@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the judge on a GPU: python tests/bench/judge.py [--only PART ...] [--out FILE].
 
 Parts: `aa` (the baseline against itself), `gain` (a true 3 %), `faults` (planted wrong, endless and faulting

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the judge's arithmetic is fooled, on simulated kernels: python tests/bench/judge_arithmetic.py [--json FILE].
 
 Needs no GPU. `comparison`: honest rewrites called wrong, and wrong candidates let through, over many seeds (five to

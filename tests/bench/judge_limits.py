@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time to the first verdict, whether --seconds holds, and what a second start saves: the `limits` part of judge.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Awkward files and machines, against the real server over stdio: a clear message each, and no crash."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The configuration on docs/editors/neovim.md, in the Neovim of this machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is derived from the settings' definition is in step with it, and read back as it was meant."""
 
 from __future__ import annotations

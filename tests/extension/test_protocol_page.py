@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The protocol's page names the version of the definition it describes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches of candidates that the judge is tried on, one TOML file each in `exploits/`: exploits, and honest ones."""
 
 from __future__ import annotations

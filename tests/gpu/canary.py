@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What nothing of a candidate may touch: a file, a variable of the environment, a listening socket.
 
 A candidate whose host code runs where it should not leaves its mark there, or is seen while it looks.

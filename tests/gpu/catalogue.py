@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that the judge is tried on, and what it shall say of each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole program with a candidate's device code in its kernel's place, on a card."""
 
 from __future__ import annotations

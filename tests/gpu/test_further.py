@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an edit changes beside the judged launch, its own geometry, and limits of time: on a card."""
 
 from __future__ import annotations

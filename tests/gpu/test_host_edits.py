@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits of host code, judged from outside on a card: cheats have their verdict, honest ones are accepted."""
 
 from __future__ import annotations

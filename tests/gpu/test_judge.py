@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge on a card: faults, refusals, cancelling, being killed, and a winner's second examination."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bare client over stdio has a kernel optimized on the card: progress, cancel, and the edit."""
 
 from __future__ import annotations

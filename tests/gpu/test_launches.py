@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which launches are measured, and whether a lower precision may win: as the program's settings say."""
 
 from __future__ import annotations

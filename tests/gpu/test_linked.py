@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Candidates in programs of several units, with children, and from Python, on a card."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`optimize` on a card: geometry that only the rebuilt program knows, template arguments, resuming."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On a card whose counters are readable: runs, not recordings."""
 
 from __future__ import annotations

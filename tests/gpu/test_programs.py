@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs from different fields: each builds, and on a card is measured against itself or refused by name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compute-sanitizer on a program with a fault of each kind."""
 
 from __future__ import annotations

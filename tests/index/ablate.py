@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each weight of the ranking, and the thesaurus, is worth: the sealed set without each of them.
 
 `python -m tests.index.ablate --json docs/benchmarks/index_ablation.json`. The sealed set was written by somebody

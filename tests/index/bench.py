@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`make bench-index`: builds the index of the CUTLASS wheel and measures ranking and latency.
 
 Writes `docs/benchmarks/index.json`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A managed folder of each test's own, and a small corpus."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judges rankings of the CUTLASS corpus: our search beside two baselines, on the queries in `judged/`.
 
 A result counts at file level when it names a right file, at symbol level when it also lands on a right

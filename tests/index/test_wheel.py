@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The CUTLASS wheel, fetched, indexed and searched as a user would; one test, so that it is built once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examines the findings on programs with a known cause, on their repaired twins, and on tuned controls.
 
     python tests/planted/evaluate.py [--tier source|binary|counters] [--recordings PLACE] [--json FILE] [--gpu] [NAME …]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times the planted programs, their twins and the controls on a GPU, and asks Nsight Compute's own rules.
 
 Durations are CUPTI's, of every launch of the program's own run; the shortest counts. Programs are run side by side to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes recordings of the planted programs, their twins and the controls, which the counters tier is judged by.
 
     python tests/planted/record.py REPORTS [--into tests/planted/recordings]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is asked of the findings on the planted programs, and how well they answer at one tier.
 
 A program marks the line of its cause with `// expect: slug`, and the kernel with `// class: …` on the line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The binary tier names planted causes, keeps quiet on tuned kernels, and falls silent once a cause is gone."""
 
 from __future__ import annotations

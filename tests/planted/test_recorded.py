@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The counters tier on recordings of a real card: what it names, where, and what the hardware did."""
 
 from __future__ import annotations

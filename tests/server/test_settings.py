@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings from files, the environment and the editor."""
 
 from __future__ import annotations

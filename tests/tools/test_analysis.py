@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which tools run on a kernel, and how long a launch takes by each tier."""
 
 from __future__ import annotations

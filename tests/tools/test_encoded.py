@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits on a file's bytes: whatever its encoding, nothing outside an edit changes."""
 
 from __future__ import annotations

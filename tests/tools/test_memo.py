@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The source tier's memory of kernels gives what a fresh analysis gives, whatever was edited."""
 
 from __future__ import annotations

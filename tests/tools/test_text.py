@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions and edits on text, as properties."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From evidence to findings: stage 1 classifies each kernel, stage 2 runs every relevant tool."""
 
 from __future__ import annotations

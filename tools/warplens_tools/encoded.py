@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file's bytes beside the text that was read from them, so that an edit changes its own bytes and no others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was observed about a kernel, by tier.
 
 A tier is a kind of evidence with its own cost and needs: `source` (tree-sitter, milliseconds, while

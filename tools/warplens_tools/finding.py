@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a micro-profiling tool says: findings, their expected gain, and the edits that answer them."""
 
 from __future__ import annotations

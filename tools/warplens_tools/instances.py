@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the template parameters of a kernel stand for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the launch sites say of a kernel's geometry."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Remembers the source tier's analysis of kernels that an edit did not touch.
 
 Where what a kernel rests on (`source.dependencies`) is the same again, so are its class and its findings,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examination that every micro-profiling tool must pass, built in or from another distribution.
 
     from warplens_tools.testing import MicroToolConformance

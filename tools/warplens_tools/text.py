@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Source text with positions, and edits on it.
 
 One convention everywhere above tree-sitter: lines and columns are 1-based, columns count code points,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a micro-profiling tool, and all it is made of, may look at."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Architectures that a text speaks of, as "sm90"."""
 
 from __future__ import annotations

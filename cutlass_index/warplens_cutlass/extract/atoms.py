@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the names of MMA and copy operations say: architecture, shape, types, operands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a body mentions: identifiers and PTX operations. Plain scans, no tree."""
 
 from __future__ import annotations

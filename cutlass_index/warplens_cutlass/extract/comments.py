@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Documentation comments: of a definition, and the brief of a file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Definitions of a parsed file: what stands at namespace and class scope. Bodies are not walked."""
 
 from __future__ import annotations

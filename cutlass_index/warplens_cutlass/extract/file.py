@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All facts of one file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections of Markdown files, and the one-line titles of an example list."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces by counting braces: what remains true where the syntax tree broke and lost them."""
 
 from __future__ import annotations

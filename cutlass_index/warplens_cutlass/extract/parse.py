@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses a file with the grammar that reads it better, and walks the tree cheaply."""
 
 from __future__ import annotations

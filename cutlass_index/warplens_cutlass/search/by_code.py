@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks what could replace a piece of code: by its PTX operations, and by what it says of itself and calls."""
 
 from __future__ import annotations

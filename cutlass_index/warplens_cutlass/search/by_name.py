@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks definitions for a query that is a name: exact, partial, split or misspelt; and the examples that use it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks definitions and examples for a question in words."""
 
 from __future__ import annotations

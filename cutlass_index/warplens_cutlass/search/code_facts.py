@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a piece of code says of itself: PTX operations, names it calls, functions and comments. Plain scans, no tree."""
 
 from __future__ import annotations

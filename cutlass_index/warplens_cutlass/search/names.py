@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds names: exact, in another case or split, in part, or misspelt."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns ranked definitions into results: why in one line, a snippet from the file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How likely a definition is meant at all, before the question is looked at."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a query asks: its words with their other spellings, and what each weighs."""
 
 from __future__ import annotations

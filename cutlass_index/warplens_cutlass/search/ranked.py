@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scored definition, and how a list of them becomes an answer: no crowding, definition and example in view."""
 
 from __future__ import annotations

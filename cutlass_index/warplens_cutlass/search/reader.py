@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An open index, with what searches ask of it again and again."""
 
 from __future__ import annotations

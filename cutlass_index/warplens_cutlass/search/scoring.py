@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How well definitions, files, sections and concepts answer the words of a question."""
 
 from __future__ import annotations

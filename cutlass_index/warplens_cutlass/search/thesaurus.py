@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which concepts a question speaks of, and what they add to the definitions and files they name.
 
 A concept is a small document of the index; questions are matched with it as they are with definitions.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds and updates the index of a corpus: atomic, alone, restartable.
 
 Each full build writes a new generation (`index-<n>.sqlite`) and then moves the file `current` onto its name,

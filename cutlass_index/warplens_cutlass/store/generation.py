@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which file is the current index of a corpus."""
 
 from __future__ import annotations

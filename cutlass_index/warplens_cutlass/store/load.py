@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes and removes the rows of files in an open index."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads files into rows, in this process or in several."""
 
 from __future__ import annotations

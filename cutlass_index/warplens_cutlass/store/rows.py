@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows that one file's facts become. Pure; runs in the processes that parse."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SQLite schema of one corpus. A change of it raises `SCHEMA_VERSION`, and old indexes are rebuilt."""
 
 from __future__ import annotations

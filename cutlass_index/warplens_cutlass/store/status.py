@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is indexed, how well it was read, and what was left out."""
 
 from __future__ import annotations

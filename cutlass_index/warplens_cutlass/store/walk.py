@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of a corpus: what is read, and what is left out with its reason."""
 
 from __future__ import annotations

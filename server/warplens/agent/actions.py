@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The steps a version of a kernel may take: rewrites that answer findings, and other parameter values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chains of edits, expressed against the text the user has open."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each change is worth by itself, fitted over all versions that were judged.
 
 An additive model in log2 of the speedup: a version's gain is the sum of the effects of its changes, each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a search has paid for, written down as it is known, and read back into a new search."""
 
 from __future__ import annotations

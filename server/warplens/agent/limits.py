@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time limits that hold: work is cancelled when its time is over, and what it told until then stands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a step is expected to bring before anything was tried: from findings, then from measured hit rates."""
 
 from __future__ import annotations

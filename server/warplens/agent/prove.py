@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """*Fix and prove*: one edit through the same judge, journal and proof as a search."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control: the same space searched by chance alone, at the same budget and through the same calls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns what a search did into the plain data of its answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer of `optimize`: a diff with its proof, or edits that nothing has proven, and why."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop: ask the search, judge in batches, tell, write down; then confirm the best."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every constant of the search, each with its reason."""
 
 from __future__ import annotations

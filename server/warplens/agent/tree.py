@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Monte Carlo tree search over versions of a kernel, driven by ask and tell.
 
 `ask` hands out candidates, several at a time if wished (a pending one counts as a visit without reward,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of one file as a search knows them: the user's text, and what steps made of it."""
 
 from __future__ import annotations

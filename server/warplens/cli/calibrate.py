@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens calibrate`: measure this card's ceilings."""
 
 from __future__ import annotations

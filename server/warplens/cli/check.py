@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens check`: findings on the lines of files and folders."""
 
 from __future__ import annotations

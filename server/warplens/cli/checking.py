@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One `check` as it was asked for: which texts, for which architectures, and which of the findings count."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands: name, where each is, and a line on it. Imports nothing, so that `--help` is there at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens completion`: completion scripts for shells."""
 
 from __future__ import annotations

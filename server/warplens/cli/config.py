@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens config`: a settings file to start from, and the settings that count."""
 
 from __future__ import annotations

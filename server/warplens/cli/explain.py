@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens explain`: the page of one check, or the list of all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A report on standard output, in the form that was asked for."""
 
 from __future__ import annotations

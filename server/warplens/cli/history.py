@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens history`: past runs, and what each rule has been worth on this machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens index`: build, update, list and remove what is searched; `warplens setup cutlass`."""
 
 from __future__ import annotations

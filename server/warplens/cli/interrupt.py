@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a signal does to a command: its work is cancelled, what it started ends, its folders go."""
 
 from __future__ import annotations

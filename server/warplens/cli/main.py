@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `warplens` command: finds the sub-command and maps errors to sentences and exit statuses."""
 
 from __future__ import annotations

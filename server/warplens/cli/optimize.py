@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens optimize`: a faster version of a kernel with its proof, or what was tried."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens profile`: everything known of a file's kernels, measured or imported."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile for people in a terminal: the findings, then the roofline, stalls, lines and timeline as tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A report as SARIF 2.1.0 (OASIS, 2020), which code hosts and editors read."""
 
 from __future__ import annotations

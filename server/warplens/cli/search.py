@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens search`: find a CUTLASS/CuTe symbol or example, from words, a name, or code."""
 
 from __future__ import annotations

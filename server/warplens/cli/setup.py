@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens setup`: brings what the machine lacks into Warplens' own folder, with consent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Standard output and error as they are: closed, full, or of a terminal that does not know every character."""
 
 from __future__ import annotations

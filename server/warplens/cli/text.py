@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports for people in a terminal."""
 
 from __future__ import annotations

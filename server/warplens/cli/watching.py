@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--watch`: does a thing again whenever a source file changes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the checks of open files: the source tier while typing, the tiers above on save."""
 
 from __future__ import annotations

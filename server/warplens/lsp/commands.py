@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every command shares: reading its argument, and answering failures with a sentence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to speak to the one client: logging, messages, status, and work beside the message loop.
 
 What the server is made of (`server`) and what it can do (`features`) rest on this; it knows of neither.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between LSP types and plain data. Positions: 0-based units of the negotiated encoding there,
 1-based code points here.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUTLASS/CuTe names in the user's text: which one stands at a position, and its card as Markdown."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Open documents: their text as the editor has it, and the changes since any earlier state of it.
 
 Kept apart from pygls' own copy, which splits lines at form feeds and Unicode separators and so would

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a unit includes a file, as far as its text says: for units that were never compiled."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long work that the user asked for: one job at a time, with progress and cancel."""
 
 from __future__ import annotations

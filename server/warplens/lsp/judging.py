@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What *Optimize* and *Fix and prove* ask of the search and the judge. Called on a worker thread."""
 
 from __future__ import annotations

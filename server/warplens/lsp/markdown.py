@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evidence as Markdown, for hovers and pages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work-done progress of one job, with cancel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A search's answer as an edit to offer, with its proof as Markdown."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Edits offered with their proof, until the user applies them or the server ends."""
 
 from __future__ import annotations

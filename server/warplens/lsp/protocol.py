@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages Warplens adds to the language server protocol; `docs/protocol.md` explains them.
 
 Names are camel case on the wire. Positions are LSP positions in the negotiated encoding. A client that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeps analysis off the event loop: the newest text of a file wins, the most wanted file goes first."""
 
 from __future__ import annotations

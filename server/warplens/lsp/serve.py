@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The language server process: `python -P -m warplens lsp`, over standard input and output."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the server is made of: the connection, its analysis, its long jobs, what it offers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the server knows: folders and their services, open files, settings, trust. Event loop only."""
 
 from __future__ import annotations

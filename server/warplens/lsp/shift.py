@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves results through edits: from the text they were computed for to the text on screen.
 
 A result on lines nobody touched moves with them; one whose own lines changed stays, is named as touched, and goes

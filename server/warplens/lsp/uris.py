@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between document URIs and paths."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of a file, in lines of the text on screen, and how it changes.
 
 One rule: a finding changes only when something newer and at least as well founded says so. An edit moves what it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Watches workspace folders for clients that cannot."""
 
 from __future__ import annotations

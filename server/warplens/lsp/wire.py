@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the protocol says of bad input, over pygls: frames that are wrong are skipped to the next header, requests
 that cannot be served are answered with the protocol's error codes, and what cannot be mended ends the session.
 """

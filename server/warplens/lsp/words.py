@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Short sentences about kernels, for lenses, hints and tables. Plain data in, text out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long confirming a winner may take at most, from how long the program takes to build and to run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The card and its state while it is measured, read through NVML."""
 
 from __future__ import annotations

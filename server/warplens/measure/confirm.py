@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A winner's second examination: the whole program rebuilt, and fresh processes.
 
 No process that holds the rebuilt program's host object runs outside the fence (`program/rebuilt.py`); where there is

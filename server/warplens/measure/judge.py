@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge: opens a workload, measures its baseline, judges candidates against it.
 
     with Judge(workload, kernel="ns::scale") as judge:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one run has learned of a program, kept for the next: the built program, the unit's cubin, its launches.
 
 An entry is found by the unit's text, flags, architecture and compilers, the card and its driver, the probe, how the

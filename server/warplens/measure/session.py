@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A workload opened for judging: built, run as it is, its kernels surveyed, one launch chosen."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether one set of durations is shorter than another, and how sure that is."""
 
 from __future__ import annotations

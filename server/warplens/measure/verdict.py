@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is judged and what is said of it."""
 
 from __future__ import annotations

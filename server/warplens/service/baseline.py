@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings of an earlier report, which do not count again."""
 
 from __future__ import annotations

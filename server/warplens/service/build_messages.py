@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the build says of itself, as findings: errors that stop the analysis, and options that spoil it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One saved file through the tiers: source at once, then ptxas, then SASS, each stage reported as it is known."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compile flags for units that include CUTLASS or CuTe and whose build is not known."""
 
 from __future__ import annotations

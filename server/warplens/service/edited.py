@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judges a version of a file that the user, or another tool, has written."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which files a command means: files as given, folders searched without following loops."""
 
 from __future__ import annotations

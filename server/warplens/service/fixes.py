@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The edits that answer a report's findings: which of them are taken, written into the files or shown as a patch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was counted of a file's kernels, as the search reads it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`optimize` for a file: gathers what the search needs, runs it, and writes its result where that is asked for."""
 
 from __future__ import annotations

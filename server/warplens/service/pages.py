@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of each check: what it sees, on which evidence, and what to do about it. Written in its docstring."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changed files as one patch of bytes, whatever their encoding, that `patch -p1` and `git apply` take."""
 
 from __future__ import annotations

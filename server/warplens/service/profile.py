@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`profile`: everything that is known of a file's kernels, measurements included."""
 
 from __future__ import annotations

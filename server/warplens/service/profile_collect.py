@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gathers measurements of one file's kernels: from reports that were named, or by running its program."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wire form of what was measured of one kernel: the `profile` section that `warplens profile` adds."""
 
 from __future__ import annotations

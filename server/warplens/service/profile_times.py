@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Durations of a file's kernels in its own program, as the probe's survey gives them."""
 
 from __future__ import annotations

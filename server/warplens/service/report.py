@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wire form of `check` and `profile`: what `--format json` prints, and its schema in `docs/schema/`.
 
 Lines and columns are 1-based, columns in code points. Findings of a kernel come best first.

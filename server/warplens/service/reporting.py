@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From analysis to the wire form."""
 
 from __future__ import annotations

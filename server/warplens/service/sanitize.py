@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`check --sanitize`: compute-sanitizer's reports of a file's own program, on the file's lines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The service: one object per workspace folder, safe to call from several threads."""
 
 from __future__ import annotations

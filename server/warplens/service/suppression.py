@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings the user does not want: settings, and comments beside the code.
 
 A comment `// warplens: ignore WL109, scalar-access: reason` on a line silences those findings on that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings that are well formed and yet mean nothing: paths that lead nowhere, checks that do not exist."""
 
 from __future__ import annotations

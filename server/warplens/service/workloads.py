@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a file and the settings to the program that runs its kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes over a file of the user's: whole or not at all, and only over the bytes that were read."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Remembers: one SQLite database per user for runs, their journal, evidence, hit rates, decisions."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opens the one SQLite database of a user, brings it to the current schema, and runs transactions on it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was observed of a kernel version, kept so that a later question needs no second measurement."""
 
 from __future__ import annotations

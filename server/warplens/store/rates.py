@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often a rule's edit, or the edit a micro-tool asked for, made a kernel faster, and by how much."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Optimisation runs and their append-only journal.
 
 A run's journal is the sequence of what was paid for: the baseline, each candidate handed out (`ask`),

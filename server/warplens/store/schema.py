@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables, as an ordered list of migrations: entry N brings a database from version N to N + 1.
 
 An entry that was released is never edited; a change is a new entry.

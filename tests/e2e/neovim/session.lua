@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Opens transpose.cu as a person with the page's configuration would, and prints what the editor was given as JSON.
 local seen = { version = vim.version().minor }
 

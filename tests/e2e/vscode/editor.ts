@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A VS Code server with a profile and a workspace of its own, and a browser looking at it.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every feature of the language server as a person sees it, on a file whose findings are written in its text.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A person's first session, with nothing of Warplens on the machine: consent, an environment from the wheel the
 // extension carries, and the findings of a real kernel, compiled by a real nvcc.
 import assert from 'node:assert/strict';

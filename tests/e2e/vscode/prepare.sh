@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Puts VS Code (code-server), Node and playwright into .tools/vscode and finds or installs a browser.
 # Does nothing where that was done before. Prints nothing but what it does.
 set -euo pipefail

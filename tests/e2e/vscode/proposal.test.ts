@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optimize and Fix and prove: progress, cancel, the diff with its proof, apply; without a GPU the reason why not.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';

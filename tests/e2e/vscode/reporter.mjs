@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One line for each test, the reason of each failure, and the closing line `N passed, N failed`.
 export default async function* reporter(events) {
   let passed = 0;

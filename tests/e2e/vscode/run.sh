@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the tests in real VS Code; prepare.sh and `make vsix` come first. Arguments: test files, else all.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Stands for the interpreter setting: the repository's Python, and a server with the scripted service.
 # $WARPLENS_ROOT is the repository.
 set -eu

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A workspace that is not trusted is parsed, and nothing in it is built or run, until trust is granted.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

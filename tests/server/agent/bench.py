@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test bench for search quality: files of plain numbers with a deterministic cost, noise, and failures.
 
 It says nothing of real kernels; it has what makes their spaces hard: parameters that matter only together,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A judge that computes instead of measuring, for tests of the loop around it. Says nothing of real kernels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels as people write them, with the numbers in them that may be tuned and those that may not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chains of edits against the baseline, as properties."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time limits hold, and what was told until then stands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was measured of a kernel tells which steps have no room."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop: outcome and proof, budget, journal, resume after a kill, control, no GPU."""
 
 from __future__ import annotations

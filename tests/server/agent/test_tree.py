@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The search tree: ask and tell, determinism, asymmetry, dead ends, and its worth against chance."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a command does on bad input: the cases of the test, and of the table in docs/command-line.md."""
 
 from __future__ import annotations

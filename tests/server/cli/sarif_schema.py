@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What SARIF 2.1.0 (OASIS standard, 27 March 2020) demands of the parts that Warplens writes.
 
 Written from the text of the standard, whose section stands at each part; no installed package ships the schema.

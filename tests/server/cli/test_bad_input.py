@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every line of the table in docs/command-line.md, in a shell."""
 
 from __future__ import annotations

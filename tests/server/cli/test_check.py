@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens check` as users and CI call it: answers on stdout, sentences on stderr, exit statuses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`check --fix`, `--fix-all` and `--diff`: what is written, what is said, and what stays the user's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The forms of an answer, what is selected from it, and the commands beside `check`."""
 
 from __future__ import annotations

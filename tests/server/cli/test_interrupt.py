@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A command that is told to end leaves nothing: no compiler, no work folder."""
 
 from __future__ import annotations

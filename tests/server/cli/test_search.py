@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warplens search`, `warplens index` and `warplens setup cutlass` as commands."""
 
 from __future__ import annotations

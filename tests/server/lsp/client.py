@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bare language client that keeps what the server sent, and waits for what a test asks."""
 
 from __future__ import annotations

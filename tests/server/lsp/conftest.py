@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A language client and a workspace folder for every test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client that misbehaves: `python -m tests.server.lsp.fuzz [--messages N] [--seed S] [--json FILE]`.
 
 Messages that are malformed, out of order, cancelled and cut, against the real server. It must answer a sound request

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A service whose findings are marks in the text, so that tests say what is found, where and how slowly.
 
 `// source: WORDS` is a finding of the source tier, `// binary: WORDS` one of the binary tier; a line with

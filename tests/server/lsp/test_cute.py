@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CuTe from the editor: code actions and their page, hover, definition, workspace symbols."""
 
 from __future__ import annotations

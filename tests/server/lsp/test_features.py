@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of features is the folder of features."""
 
 from __future__ import annotations

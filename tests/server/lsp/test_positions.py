@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions of every negotiated encoding lead back to the same character."""
 
 from __future__ import annotations

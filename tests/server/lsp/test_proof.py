@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A search's answer becomes an edit with its proof in Markdown."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """*Optimize*, *Fix and prove* and *Apply*, from a bare client and from one that shows proposals itself."""
 
 from __future__ import annotations

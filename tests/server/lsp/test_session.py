@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One session over standard input and output, from a bare client, against a service with known answers."""
 
 from __future__ import annotations

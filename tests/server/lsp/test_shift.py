@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A result never lands on a line whose text is not the one it was computed for."""
 
 from __future__ import annotations

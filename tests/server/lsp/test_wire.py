@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad input: frames are found again, requests are answered with the protocol's codes, and every end is an end."""
 
 from __future__ import annotations

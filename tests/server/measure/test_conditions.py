@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The card's identity does not depend on NVML."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernel as it is, in a module of its own, runs along with candidates where that module is linked anew."""
 
 from __future__ import annotations

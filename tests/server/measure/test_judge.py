@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole judge without a GPU: real sources, compiler and job files; a card's recorded answers."""
 
 from __future__ import annotations

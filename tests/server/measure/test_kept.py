@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of a program between runs: found again while nothing changed, and only by its owner."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`kill -9` of whoever judges, while it builds and while it runs: no process and no lock is left."""
 
 from __future__ import annotations

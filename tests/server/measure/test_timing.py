@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faster, slower or the same: on made-up durations whose truth is known."""
 
 from __future__ import annotations

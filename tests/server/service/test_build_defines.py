@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the build defines on its command line decides which branches and values the source tier sees."""
 
 from __future__ import annotations

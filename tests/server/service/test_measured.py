@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of a kernel steer the search: what is saturated, and how far the roof is."""
 
 from __future__ import annotations

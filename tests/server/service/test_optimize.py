@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The service around the search: workload, refusals, no GPU, applying, one fix proven."""
 
 from __future__ import annotations

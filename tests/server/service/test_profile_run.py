@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`profile` and `check --tier` where a card is, tried with what runs on one recorded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compute-sanitizer's reports on a file's lines; a program of that name gives recorded ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comments that silence findings."""
 
 from __future__ import annotations

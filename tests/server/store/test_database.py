@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The database file: schema, migration, refusals, and several processes at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hit rates, decisions and kept evidence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timelines from CUPTI activity records: the probe's own code writes them here, from handmade activities."""
 
 from __future__ import annotations

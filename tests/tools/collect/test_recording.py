@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings keep what Warplens reads of a report, and damaged ones are bad input."""
 
 from __future__ import annotations

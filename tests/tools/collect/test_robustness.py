@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every reader of a tool's output survives what is cut, empty, damaged, of another version, or huge."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model of atomics gives what a card took for them, and compilers' retry loops count no trips."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waits that no warp hides and block starts bound short kernels, on cards of any balance."""
 
 from __future__ import annotations

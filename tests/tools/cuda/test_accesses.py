@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Array accesses of kernels: name, space, use, index, loops."""
 
 from __future__ import annotations

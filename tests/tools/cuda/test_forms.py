@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expressions as forms: every form that is given has the value that C computes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A text read as an edit of another gives the model and the tree that it gives by itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Launch sites: what is launched, with which configuration, as far as the text fixes it."""
 
 from __future__ import annotations

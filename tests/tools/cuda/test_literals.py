@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Double precision in kernels of floats, and loads that a store keeps in a loop."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the model says of small, natural pieces of CUDA."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever the text, the parser answers; one broken kernel leaves the others alone."""
 
 from __future__ import annotations

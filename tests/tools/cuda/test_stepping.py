@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops that step their variable in the body, helper functions in an index, layouts of structs."""
 
 from __future__ import annotations

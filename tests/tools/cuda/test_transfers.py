@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies in host code: direction, stream, loop, and where the host memory comes from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding the units that include a header."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where SASS knows more of an address than the source, it decides."""
 
 from __future__ import annotations

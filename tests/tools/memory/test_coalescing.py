@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sectors per request, who uses the rest of them, and where lanes meet."""
 
 from __future__ import annotations

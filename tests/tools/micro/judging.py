@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings as the binary tier has them, and what a tool's judge says of them on what was measured."""
 
 from __future__ import annotations

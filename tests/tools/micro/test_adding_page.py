@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tool of `docs/adding/micro-tool.md` is what the page says it is."""
 
 from __future__ import annotations

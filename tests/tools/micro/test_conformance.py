@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every built-in tool passes the examination that third-party tools are offered, and one of those joins."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Causes that counters alone show, on built code with built counts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A branch on loaded data is information; counters of sleeping lanes make it a warning, of whole warps withdraw it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every kernel of `tests/data/micro` gets the findings its marks name, on their lines, and no others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A measurement confirms, refines or withdraws what the tools say, on recorded reports and built timelines."""
 
 from __future__ import annotations

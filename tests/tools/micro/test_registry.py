@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of tools, the folder and the pages agree."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What units were busy with, and what warps waited for, bounds what a repair of each cause can gain."""
 
 from __future__ import annotations

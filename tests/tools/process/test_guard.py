@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No program outlives whoever asked for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process killed by force takes along what it started, and its folders go with the next one."""
 
 from __future__ import annotations

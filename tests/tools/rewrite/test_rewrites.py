@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewrites: their pages are their samples, they refuse what they cannot prove, and their edits parse."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs are built outside the user's tree, as they are and with one file replaced."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fenced-in process really tries to get out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Element types behind pointer parameters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One user of a GPU at a time, whatever happens to them."""
 
 from __future__ import annotations

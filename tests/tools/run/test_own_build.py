@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs with a build of their own: Make, CMake, several units, relocatable device code; never in the user's tree."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe without a GPU: it builds, its pure parts hold, and jobs and records cross the border whole."""
 
 from __future__ import annotations

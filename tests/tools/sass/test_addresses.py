@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses read off SASS: right or unknown, never wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bank conflicts from lane addresses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What only prepares an instruction's operands goes with it; what others read stays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Control flow of SASS: blocks, loops, nesting."""
 
 from __future__ import annotations

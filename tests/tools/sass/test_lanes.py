@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of lanes: whatever is told holds for any numbers that the atoms may stand for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registers that instructions read and write, and the clocks a warp alone needs."""
 
 from __future__ import annotations

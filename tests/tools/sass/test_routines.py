@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routines behind a kernel's own code, and how often they are called."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On recorded output: nvcc 13.0.88 for sm_90, nvdisasm 13.4.92 (`-c -gi`, `-c -lrm count`)."""
 
 from __future__ import annotations

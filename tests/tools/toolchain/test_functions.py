@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which kernels an edit changes, told from real cubins."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fatbinaries in a program, and what nvlink reports."""
 
 from __future__ import annotations

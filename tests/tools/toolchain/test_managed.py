@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """With wheels made here and pip's own configuration pointing at them: no network."""
 
 from __future__ import annotations

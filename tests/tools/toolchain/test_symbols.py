@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cubins: variables, names that differ between builds, equal code."""
 
 from __future__ import annotations

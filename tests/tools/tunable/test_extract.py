@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameter templates: what is found in natural code, what is left alone, and that nothing breaks."""
 
 from __future__ import annotations

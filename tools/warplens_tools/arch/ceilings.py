@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeps measured ceilings per GPU and driver, and puts them in place of derived ones."""
 
 from __future__ import annotations

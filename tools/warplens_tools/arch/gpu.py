@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GPU a kernel is judged against: limits from its architecture, ceilings with their source."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the `Gpu` that findings are judged against: the card that is here, or one standing in.
 
 Ceilings are derived: rate per clock per SM (the architecture's) times SMs times clock (the card's), until

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clocks, throttling, power, temperature and energy of the GPUs here, from NVML.
 
 Calls the driver's own library through ctypes: it is there wherever a driver is, and nothing else needs to

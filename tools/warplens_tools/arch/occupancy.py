@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Theoretical occupancy: how many blocks of a kernel an SM holds at once, what limits them, what would help.
 
 The rules are the published ones (CUDA C++ Best Practices Guide, "Occupancy"; the CUDA occupancy calculator):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the CUDA driver for the devices' attributes and prints them as JSON. Run as a script, by itself.
 
 A process of its own: `cuInit` takes up to a second and tens of megabytes, and must not be inherited by a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The binary tier of one unit: nvcc's resource report first, then SASS with source lines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was compiled and disassembled before: a content-addressed cache shared by all processes of a user.
 
 A compiled unit is found by its text, flags, architecture and compilers, and holds only while every file it

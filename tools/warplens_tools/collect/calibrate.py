@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the ruler kernels and runs them on one card."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads `cuobjdump -res-usage`: what kernels of an already built program or cubin take.
 
 `SHARED` there includes the 1 KB per block that the driver reserves from sm_90 on, and spills are not told

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program's timeline from CUPTI activity records, through the probe: for where Nsight Systems is not.
 
 The program runs once with the probe inside, which writes what every device and every CUDA call of the host

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the tools, the driver and the card against each other, and says what each lack takes away.
 
 Versions are compared because NVIDIA's wheels depend on each other without pins, and mixes break late and

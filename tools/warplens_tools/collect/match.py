@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ties the launches of a report, made here or elsewhere, to the kernels and lines of one file as it is now.
 
 Kernels are matched by qualified name. Lines are matched by what is surest: identical SASS (then the line

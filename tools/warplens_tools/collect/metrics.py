@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nsight Compute's metric names: one spelling for each across versions and report pages, and what to ask for.
 
 Reports keep Nsight Compute's own names. Where versions or architectures spell one thing differently the

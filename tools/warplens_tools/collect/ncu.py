@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs Nsight Compute on a program and reads back the counters of one kernel.
 
 Clocks are never touched (`--clock-control none`). Caches are flushed before every replay pass, Nsight

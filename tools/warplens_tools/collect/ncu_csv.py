@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses what `ncu --csv` prints: the pages raw, details and source.
 
 Text around the table (ncu's own `==PROF==` lines, the program's output), a units row, thousands separators

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads `.ncu-rep` files, through the `ncu_report` module or, where there is none, through `ncu --import`.
 
 The module is native code that trusts its input, so it runs in a process of its own: a damaged report may

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs Nsight Systems on a program, and reads what it exports to SQLite.
 
 The export's tables differ between versions: a table or column that is absent leaves its part of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was profiled before, found by the content of everything that could change it.
 
 A key covers the text of the unit and of every file it includes, flags, architecture, the command line, its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A launch as a report of Nsight Compute holds it, before it is matched to the user's files."""
 
 from __future__ import annotations

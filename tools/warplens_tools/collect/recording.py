@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Launches that were profiled once, kept as packed JSON: small enough for a repository, read without Nsight Compute.
 
 A recording holds what Warplens itself asks Nsight Compute for, whatever else the report had: the metrics of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GPU that a report was recorded on, from the device attributes the report carries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs compute-sanitizer on a program and reads what it reports. Running and parsing are separate functions.
 
 https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html describes the tools and their reports.

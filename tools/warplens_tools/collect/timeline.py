@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns device activities and host calls into a timeline: totals, gaps and what caused them.
 
 Activities come from Nsight Systems (`collect.nsys`) or from CUPTI activity records; this module knows

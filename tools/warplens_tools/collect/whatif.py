@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks ptxas what a kernel would take under other register caps or launch bounds, without the front end.
 
 The PTX kept from the last compilation is assembled again with one entry's directives changed: about 0.1 s

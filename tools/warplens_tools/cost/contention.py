@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time that atomics and indexed constants lose because lanes meet at one place, or part ways.
 
 Atomics on one address are done one after the other: in an L2 slice for global memory, in the SM for shared

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expected gain of removing a cause, from a bounded model.
 
 The estimate is the ratio of throughput bounds (`sass.throughput`) with and without the instructions the

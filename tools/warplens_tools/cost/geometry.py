@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launch a kernel is judged by: as measured where it was, else as the file's constants fix it."""
 
 from __future__ import annotations

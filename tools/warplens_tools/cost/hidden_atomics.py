@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Atomics whose place or whose bound the source does not tell: in functions, on members of records, of masked words.
 
 SASS has them wherever they were inlined from, and tells how many places their addresses can name (`sass.spread`).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long one launch of a kernel lasts, where that is certain to be short, and what launching costs."""
 
 from __future__ import annotations

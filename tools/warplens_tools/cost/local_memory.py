@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What local loads and stores move: words that lie lane beside lane, in an L1 that all resident threads share.
 
 Local memory is laid out word by word, each word of all lanes in one cache line ("CUDA C++ Programming Guide", "Device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether enough memory requests are in flight to reach the DRAM roof: Little's law on resident warps."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clocks that stay when a cause is removed, taken on the safe side."""
 
 from __future__ import annotations

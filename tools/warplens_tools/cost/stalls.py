@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a kernel waits although its units have work left: the loops' latencies against the warps that hide them.
 
 An SM's time for one pass of all its resident warps through a loop is the larger of two: what the busiest pipe needs

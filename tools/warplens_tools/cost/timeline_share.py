@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a timeline says of copies: how long they took, of what memory, and what ran beside them."""
 
 from __future__ import annotations

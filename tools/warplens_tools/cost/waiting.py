@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time that a kernel takes however little each unit has to do: waits that the resident warps do not hide, block starts.
 
 An SM's clocks per warp are at least what one warp needs alone, in order, over the warps that the SM holds (Little's

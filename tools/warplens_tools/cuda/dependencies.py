@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the analysis of a kernel rests on outside its own text, as one key.
 
 That is, by name and transitively: the macros, constants, types and device functions that the kernel names;

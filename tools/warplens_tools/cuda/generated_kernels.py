@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels that a macro writes: `DEFINE_SCALE(scale_f, float)`, `KERNEL(scale)(float* a) { … }`.
 
 The kernel's expansion is parsed as a text of its own. What the macro wrote stands, for the user, where

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels: from function definitions, and from the macros that make them."""
 
 from __future__ import annotations

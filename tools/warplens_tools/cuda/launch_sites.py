@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Launch sites: `k<<<grid, block, shared, stream>>>(…)`, the runtime's launch calls, launch macros."""
 
 from __future__ import annotations

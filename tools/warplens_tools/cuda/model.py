@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain data of the source model. Made by `warplens_tools.cuda.parse`; holds no syntax-tree nodes.
 
 Expressions are kept as written. Where a value follows from literals, `#define`s, `constexpr` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From text to `SourceModel`."""
 
 from __future__ import annotations

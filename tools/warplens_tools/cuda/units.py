@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which translation units include a header, so that its kernels can be compiled through one of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What SASS says of the addresses of one source access, for where the source alone does not tell.
 
 An instruction belongs to the line that its inline chain names. Where several accesses of one kind share a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sectors and cache lines that one warp access of global memory touches, from its address per lane.
 
 Global memory is moved in sectors of 32 bytes, four to a cache line; the L1 looks up one line per clock

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bank conflicts of a kernel's shared-memory accesses, from their addresses as functions of `threadIdx`.
 
 Where the source tells of a conflict, or does not tell, SASS decides if it does: the compiler may have merged

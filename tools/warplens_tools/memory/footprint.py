@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the lanes of one warp touch of global memory: sectors, and the bytes that are wanted of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Global loads that many threads of a block make alike, as only SASS tells: no form of their index is in the source."""
 
 from __future__ import annotations

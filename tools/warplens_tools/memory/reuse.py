@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elements that a kernel reads again and again: by many threads of a block, or in sweep after sweep."""
 
 from __future__ import annotations

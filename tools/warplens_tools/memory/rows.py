@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows that data chooses: which sectors each covers hangs on its pitch and on where the first begins, not on which."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory traffic of a kernel's SASS for one warp, joined with what the source says of addresses.
 
 An access is *compulsory* traffic when its address changes with every loop around it that changes any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """aliasing-reload
 
 **What.** A loop loads the same element again in every iteration, because the compiler must assume that

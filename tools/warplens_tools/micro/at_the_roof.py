@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """at-the-roof
 
 **What.** Nothing left to gain: the kernel was measured at what the card can do, and it moves or computes little

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """barrier-heavy
 
 **What.** Barriers that are needed, but with hardly any work between them: a tree reduction, a scan or a sort in

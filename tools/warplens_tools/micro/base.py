@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a micro-profiling tool is.
 
 One file per tool, listed in `warplens_tools.micro.registry` (other distributions join through the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """divergent-constant-access
 
 **What.** A `__constant__` table is indexed by something that differs from lane to lane.

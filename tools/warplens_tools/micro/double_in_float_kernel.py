@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """double-in-float-kernel
 
 **What.** A kernel whose data is `float` computes in `double`: a literal without the `f` suffix, or a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """excess-barriers
 
 **What.** A `__syncthreads()` that orders nothing: no thread accesses, between it and the barrier before it,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """global-atomic-contention
 
 **What.** Many threads do atomics on a few addresses of global memory: one running total, or a histogram

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """grid-too-small
 
 **What.** The launch has fewer blocks than the GPU has SMs, or fewer warps than it has schedulers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """host-sync-in-loop
 
 **What.** A host loop waits for the device in every iteration: it launches a short kernel, then calls

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """integer-division
 
 **What.** A loop divides integers, or takes remainders, by a divisor that is known only at run time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """l2-thrashing
 
 **What.** The kernel goes through arrays larger than the L2 again and again: an outer loop repeats a sweep

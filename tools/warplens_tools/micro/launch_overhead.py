@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """launch-overhead
 
 **What.** A host loop launches a kernel that is done before the next launch has reached the device.

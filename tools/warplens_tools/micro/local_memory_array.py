@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """local-memory-array
 
 **What.** A per-thread array is indexed by a value the compiler does not know, so it cannot live in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """low-ilp
 
 **What.** A loop in which each instruction waits for the one before it, run by too few warps to fill the waits.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """misaligned-access
 
 **What.** The lanes of a warp are side by side, but the first does not stand where a sector begins: the

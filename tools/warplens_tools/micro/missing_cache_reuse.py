@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """missing-cache-reuse
 
 **What.** The threads of a block read the same elements of global memory again and again, instead of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """non-fused-arithmetic
 
 **What.** Multiplies and the additions of their results are kept apart, by `__fmul_rn`/`__fadd_rn` or by

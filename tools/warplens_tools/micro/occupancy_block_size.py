@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """occupancy-block-size
 
 **What.** The block size leaves warp slots of an SM empty: blocks so small that their number is the limit,

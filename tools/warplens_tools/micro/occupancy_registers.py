@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """occupancy-registers
 
 **What.** The registers a thread takes leave room for few warps on an SM, and those few do not keep

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """occupancy-shared-memory
 
 **What.** The shared memory a block takes leaves room for few blocks on an SM, and their warps do not keep

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pageable-transfer
 
 **What.** Copies to or from memory of `malloc`, `new` or a `std::vector`, again and again in a loop, or by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """per-thread-chunks
 
 **What.** Each thread walks through its own contiguous stretch of an array, as a CPU thread would.

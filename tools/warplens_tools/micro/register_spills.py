@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """register-spills
 
 **What.** The compiler ran out of registers and keeps values in local memory: `STL`/`LDL` instructions

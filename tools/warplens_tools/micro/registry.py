@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The micro-profiling tools, in the order stage 2 runs them.
 
 Other distributions add theirs through the entry-point group `warplens.micro`, each entry a `MicroTool`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scalar-access
 
 **What.** Each thread moves one or two bytes at a time, and even a full SM has too few bytes on their way to

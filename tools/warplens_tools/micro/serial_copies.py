@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """serial-copies
 
 **What.** A host loop brings a part of the data in, works on it and brings the result out, part after part, on one

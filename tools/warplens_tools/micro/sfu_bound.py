@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sfu-bound
 
 **What.** Special functions (exponential, logarithm, sine, reciprocal, square root) and conversions need the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """shared-atomic-contention
 
 **What.** Many threads of a block do atomics on a few words of shared memory.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """shared-bank-conflicts
 
 **What.** The threads of a warp address different words of the same shared-memory bank: typically a

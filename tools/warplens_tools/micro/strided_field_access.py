@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """strided-field-access
 
 **What.** The elements of an array are records, and the kernel uses only a part of each: one field of an

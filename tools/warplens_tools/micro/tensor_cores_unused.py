@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensor-cores-unused
 
 **What.** A tiled product of `half` or `bfloat16` matrices multiplies element by element on the ordinary

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """uncoalesced-global-read
 
 **What.** The lanes of a warp read global memory far apart from each other: the index grows by a whole

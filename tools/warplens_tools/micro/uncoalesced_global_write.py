@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """uncoalesced-global-write
 
 **What.** The lanes of a warp write global memory far apart from each other.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """unoverlapped-copy
 
 **What.** A loop brings a tile from global into shared memory through registers, waits at a barrier, works on the

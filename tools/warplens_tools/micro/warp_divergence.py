@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """warp-divergence
 
 **What.** Lanes of the same warp take different sides of a branch in every warp, and the sides do real work.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """wave-quantization
 
 **What.** The blocks do not divide evenly over the SMs: the last wave is nearly empty, and the kernel lasts as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """wgmma-serialized
 
 **What.** ptxas could not keep warpgroup matrix multiplies in flight and put a wait after each (its

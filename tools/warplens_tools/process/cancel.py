@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cancellation and progress, as every long operation takes them."""
 
 from __future__ import annotations

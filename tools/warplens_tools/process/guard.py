@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program that may not outlive whoever asked for it, however that ends.
 
 `die_with_parent` puts this file, as a script, in front of a command. It starts the program and waits for it and for

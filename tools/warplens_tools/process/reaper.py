@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kills the process groups that this process started when it is gone before it could, by SIGKILL too.
 
 A small process of its own session reads from a pipe which groups are alive. The pipe ends with this process,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one program in a process group of its own, so that a stop reaches everything it started."""
 
 from __future__ import annotations

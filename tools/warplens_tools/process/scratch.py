@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work folders that do not outlive who made them: removed at the end, or by the next one after a kill."""
 
 from __future__ import annotations

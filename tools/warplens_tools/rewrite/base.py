@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a rewrite is.
 
 One file per rewrite, listed in `warplens_tools.rewrite.registry`. The module's docstring is its page

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """float-literals
 
 Compute in float what a double literal turns into double.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pad-shared-tile
 
 Give a two-dimensional shared tile one more element per row.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of rewrites. A test compares it with the folder."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """restrict-const
 
 Tell the compiler that a kernel's buffers do not overlap, and which of them are only read.

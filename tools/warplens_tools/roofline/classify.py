@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stage 1: what bounds a kernel. Two votes, as KernelPro takes them, and what they come to.
 
 The *analytic* vote asks what one warp's pass through the code needs of each resource: clocks of every

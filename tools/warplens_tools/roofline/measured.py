@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The measured vote: what the hardware did, from counters, or from a duration and known amounts of work.
 
 Thresholds are those of Nsight Compute's own speed-of-light rule: below 60 % of every roof a launch is bound

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hierarchical roofline of a measured kernel: points, roofs, and how near each roof was reached.
 
 Traffic and intensity per level follow Yang, Kurth and Williams, "Hierarchical Roofline analysis for GPUs"

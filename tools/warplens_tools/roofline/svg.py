@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws a roofline as one self-contained SVG, for Markdown, webviews and files."""
 
 from __future__ import annotations

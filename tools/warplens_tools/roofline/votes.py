@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What two votes come to. Neither overrules the other in silence."""
 
 from __future__ import annotations

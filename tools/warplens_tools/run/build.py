@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds a workload's program, as it is or with one file's text replaced, outside the user's tree."""
 
 from __future__ import annotations

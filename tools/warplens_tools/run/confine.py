@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far a build of a candidate, or its program, may reach, and what this kernel can hold it to."""
 
 from __future__ import annotations

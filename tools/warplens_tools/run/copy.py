@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A user's project copied for a build that wants to write in it, with one file replaced."""
 
 from __future__ import annotations

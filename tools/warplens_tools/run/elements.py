@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the memory behind a kernel's pointer parameters holds, from its demangled signature or its source."""
 
 from __future__ import annotations

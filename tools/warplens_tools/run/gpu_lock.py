@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One user of a GPU at a time, across processes: who else measures on it would be measured too."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a compiler, or a program, nobody vouches for: no sockets, other people's files closed, bounded resources.
 
 As a script (`python -I -S sandbox.py SPECIFICATION COMMAND...`, standard library only) it closes the process in and

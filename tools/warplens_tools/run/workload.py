@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How to make a kernel run: the user's own program, built and started as the user does it."""
 
 from __future__ import annotations

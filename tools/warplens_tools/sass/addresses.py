@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses of a kernel's global and shared accesses as SASS computes them, lane by lane.
 
 Every access gets the distance of neighbouring lanes, the alignment of the first one's address, the sectors

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What integer instructions of SASS compute, as `warplens_tools.sass.lanes` counts.
 
 Opcodes as nvdisasm prints them for sm_75 to sm_120; those of the uniform path have the same rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps SASS back to the user's lines, and weighs instructions by the loops they stand in."""
 
 from __future__ import annotations

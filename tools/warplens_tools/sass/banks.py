@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared-memory bank conflicts of one warp access, computed from the lanes' byte addresses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Instructions that only prepare what others read: what the compiler would drop with them."""
 
 from __future__ import annotations

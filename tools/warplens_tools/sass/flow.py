@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Basic blocks and natural loops of one kernel's SASS."""
 
 from __future__ import annotations

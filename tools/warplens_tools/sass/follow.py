@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Carries registers along all paths of a kernel until nothing changes any more."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Products of two 16-bit floating-point values that a loop loads: what matrix instructions would multiply.
 
 A value comes from a load of shared or global memory, is widened (`HADD2.F32` for half; a shift by 16 bits, `PRMT` or a

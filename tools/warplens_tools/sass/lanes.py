@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integers that a warp's registers hold, as polynomials of what all its lanes share.
 
 A value is a sum of products of *atoms*, things the same for all lanes of a warp that are not known (block

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clocks that one warp alone needs for a stretch of SASS: issued in order, each waiting for what it reads.
 
 A warp issues its instructions in order, at most one per clock, and waits where a source register is not there

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Carries what a warp's registers and predicates hold through SASS instructions.
 
 What no rule covers leaves its results opaque; on the uniform path it leaves an atom, as all lanes share

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which blocks of a kernel lie between which: what following a register through SASS needs of its flow."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which pipe of the SM an instruction is issued to, what it computes, and how many bytes it moves.
 
 Opcode groups follow the instruction-set tables of NVIDIA's "CUDA Binary Utilities" manual (sm_75 to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which registers a SASS instruction reads and writes.
 
 Operand order and register widths follow the listings of NVIDIA's "CUDA Binary Utilities" manual. Registers that

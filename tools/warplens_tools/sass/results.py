@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which operands of a SASS instruction are results, and which registers they may overwrite.
 
 For following values, where it must never be missed that a register changed: unlike

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compiler's routines behind a kernel's own code, which it calls: division of 64 bits, `pow` of doubles."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many different values a register can hold, from masks, shifts, narrow loads and remainders.
 
 For addresses that data decides: an atomic on `bins[(event & 1023) >> 4]` goes to at most 64 places, whichever the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cycles each pipe of an SM needs for one warp's pass through a kernel, from SASS and per-SM rates.
 
 The model is the throughput bound of the roofline at instruction level: a warp instruction on a pipe of

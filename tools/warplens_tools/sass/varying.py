@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which instructions read registers that differ between the lanes of a warp, as far as data flow tells.
 
 Lanes differ from `threadIdx` and the lane number on, through arithmetic, and through what is loaded from

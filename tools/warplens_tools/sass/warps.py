@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a launch fixes for the lanes of a warp: threadIdx, and the words in which a kernel finds its launch."""
 
 from __future__ import annotations

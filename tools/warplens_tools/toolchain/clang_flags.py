@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns a clang CUDA command into nvcc's words, and names what has no counterpart."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles the device code of one translation unit to a cubin, with its PTX and resource report.
 
 One nvcc call does it all: `--keep` leaves the PTX and the preprocessed text (whose line markers are the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds a unit's entry in a `compile_commands.json`. Reads only; never runs the build."""
 
 from __future__ import annotations

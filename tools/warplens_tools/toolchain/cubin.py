@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what Warplens needs from a cubin (an ELF64 file): functions, their code, their sections.
 
 Every `nvdisasm` call costs a quarter of a second whatever it is asked; a hash of a kernel's own code says

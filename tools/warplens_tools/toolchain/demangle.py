@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C++ names: demangled in full, and qualified without template arguments.
 
 Demangling is libstdc++'s own `__cxa_demangle`, called in-process (microseconds a name). Where there is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SASS of a cubin's kernels, each instruction with its source lines and, on request, live registers.
 
 `nvdisasm -c` gives the instructions and, with `-lrm count` (which makes the call up to a fifth slower), live

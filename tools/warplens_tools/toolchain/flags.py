@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The flags a unit is compiled with: its build's own, else configured ones, else defaults.
 
 Kept is what changes the code: defines, include folders, language and floating-point options. Dropped is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which functions of a cubin are not as in another: by what they run, whom they call, and what they find in memory.
 
 Names of sections are ptxas' own; the layout of `.nv.info` is as `cuobjdump --dump-elf` prints it (CUDA 13).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a cubin's `.debug_line`: which source line, through which inlined calls, every instruction has.
 
 The section is a DWARF line program (versions 2 to 4; DWARF 4 specification, 6.2) with NVIDIA's extended

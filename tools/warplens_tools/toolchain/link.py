@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Relocatable device code: what a built program carries of it, and linking it to a cubin that can be loaded.
 
 A program built with `-rdc=true` keeps every unit's relocatable code, libraries' and the device runtime's too, in the

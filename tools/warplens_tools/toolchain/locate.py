@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the programs and libraries of the CUDA toolkit, each by itself, and says why it chose them.
 
 A toolkit may have nvcc and no nvdisasm; then nvcc comes from the toolkit and nvdisasm from the managed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Warplens installs for itself, with consent: NVIDIA's compiler wheels, in a folder of their own.
 
 The wheels cannot share an environment with torch (its own nvvm and runtime wheels have other versions, and

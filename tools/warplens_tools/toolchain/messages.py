@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what nvcc, its front end, the host compiler and ptxas print into plain messages."""
 
 from __future__ import annotations

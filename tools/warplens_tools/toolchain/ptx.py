@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the few things Warplens needs from PTX: entries' bounds, and source lines of PTX lines."""
 
 from __future__ import annotations

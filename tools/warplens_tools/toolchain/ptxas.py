@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what `ptxas -v` reports: resources per function.
 
 The same reports come from nvcc with `-Xptxas -v` (CUDA 11 to 13; from 13 on without the constant banks)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a cubin's own symbol table says: its variables, and whether two cubins hold the same code.
 
 The layout is the ELF-64 object file format (System V ABI, chapter 4); section names are ptxas' own.

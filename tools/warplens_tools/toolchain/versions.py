@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks tools, headers and libraries of the CUDA toolkit for their versions."""
 
 from __future__ import annotations

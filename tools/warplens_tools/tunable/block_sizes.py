@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block sizes as parameters: the extents of a launch, and all that has to change with them.
 
 A block size is free where the kernel reads it (`blockDim`) and the grid is computed from it by division,

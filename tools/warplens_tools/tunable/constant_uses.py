@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who else depends on a constant: whether changing it changes only how a kernel is launched and tiled."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns a kernel into a template: every number in it that may be tuned, found without a model.
 
 The first stage of a two-stage tuner (arXiv 2601.12698), done on the syntax: literals and named constants

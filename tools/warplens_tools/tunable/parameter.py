@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a parameter of a kernel is: places in the text that hold one number, and the numbers it may be."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers that steer the compiler and nothing else: unroll factors and launch bounds. Always safe."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kernel and its launches as the tuner reads them: nodes of the file's tree, and the names behind them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constants of the file and template arguments as parameters: tiles, and block sizes held by a name."""
 
 from __future__ import annotations

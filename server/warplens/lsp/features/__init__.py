@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One file per feature, each with `register(server)`; this list is explicit, and a test compares it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Applies an offered edit through `workspace/applyEdit`."""
 
 from __future__ import annotations

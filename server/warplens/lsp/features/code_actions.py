@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quick fixes, *Fix and prove*, *Optimize this kernel*, and the comment that silences a finding."""
 
 from __future__ import annotations

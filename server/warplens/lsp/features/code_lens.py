@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lens over every kernel: what bounds it and what stands out, and *Optimize this kernel*."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of the editor's `warplens` section: asked for where the client can be asked, else pushed."""
 
 from __future__ import annotations

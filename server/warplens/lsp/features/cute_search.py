@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """*Show CuTe examples for this* on findings and selections, *Find CuTe abstraction* on kernels and for words."""
 
 from __future__ import annotations

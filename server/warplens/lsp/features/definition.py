@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Go to definition, into the indexed corpora, for CUTLASS/CuTe names in the user's code."""
 
 from __future__ import annotations

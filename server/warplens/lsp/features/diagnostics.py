@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Publishes findings of the open files, and what is wrong in settings files, as diagnostics."""
 
 from __future__ import annotations

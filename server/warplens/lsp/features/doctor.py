@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """*Doctor*: what this machine has, what is missing, and how to get it, as a page."""
 
 from __future__ import annotations

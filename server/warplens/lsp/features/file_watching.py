@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sees files that change outside the editor: by the client's own watching, else by watchdog."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """*Fix and prove*: judges one quick fix before it is applied."""
 
 from __future__ import annotations

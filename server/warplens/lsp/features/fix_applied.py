@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Remembers that the user took a quick fix: what is taken counts for what is tried."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hover: a kernel's evidence on its name and launches, a finding's on its lines, a CUTLASS name's card."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Takes what the client says of itself: capabilities, options, folders, position encoding."""
 
 from __future__ import annotations

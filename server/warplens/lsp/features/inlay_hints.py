@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hints after a kernel's name: registers per thread, occupancy. Each kind is switched on its own."""
 
 from __future__ import annotations

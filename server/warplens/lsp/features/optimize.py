@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """*Optimize this kernel*: a search whose result is an edit with its proof."""
 
 from __future__ import annotations

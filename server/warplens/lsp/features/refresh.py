@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the client to fetch lenses and hints again when an analysis has finished."""
 
 from __future__ import annotations

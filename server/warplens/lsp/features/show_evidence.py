@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """*Show evidence*: all that is known of a kernel, or of one finding, as a page."""
 
 from __future__ import annotations

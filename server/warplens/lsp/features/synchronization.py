@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Follows documents as they are opened, edited, saved and closed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An untrusted workspace is parsed, and nothing in it is built or run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several folders in one window: one service per folder."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workspace symbols: names of the indexed corpora, exact, in part or misspelt."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of a candidate is refused on sight, before anything is compiled; what passes here is not allowed yet.
 
 What is allowed is decided on what the host compiler is given (`host_gate.py`). Here the text alone is looked at, for

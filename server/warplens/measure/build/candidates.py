@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles candidates alone, several at a time, and says of each what the judge shall load."""
 
 from __future__ import annotations

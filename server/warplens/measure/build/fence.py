@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds the builds of candidates to their own folder and to what the baseline was built from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launch geometry of candidates whose host code computes a new one: the rebuilt program is asked."""
 
 from __future__ import annotations

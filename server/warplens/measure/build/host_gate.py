@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a candidate's host side is the baseline's but for sizes; decided on what the host compiler is given."""
 
 from __future__ import annotations

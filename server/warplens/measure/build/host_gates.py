@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gates for one baseline's host side: as it is, and with the headers that candidates add."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Has the compiler split a unit into host and device code, as it does to build it: nvcc's own first two steps.
 
 nvcc says with `--dryrun` how it would preprocess for the host and call cudafe++; these two commands are run, in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the host compiler is given of a unit, as tokens and declarations: `.cudafe1.cpp`, which cudafe++ writes.
 
 cudafe++ writes strings without line feeds, no comments, and device code between `#if 0` and `#endif`; what is left

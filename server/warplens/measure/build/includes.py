@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Headers that a candidate adds: its host side is compared with the baseline's that includes them too.
 
 What such a header holds is then the same on both sides, whatever macros a candidate defines before it.

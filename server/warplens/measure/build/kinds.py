@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Of which declarations it is known, from their tokens alone, that they make the host do nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units whose device code is linked with others': with the relocatable code that the built program itself carries.
 
 What the other units compile to is thus exactly what the program runs, whatever built it; a candidate brings its own

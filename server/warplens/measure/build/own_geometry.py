@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launch geometry that an edited text asks for, where whoever wrote the candidate has not said it."""
 
 from __future__ import annotations

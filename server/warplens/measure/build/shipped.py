@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a rebuilt program holds the machine code that was judged, function by function."""
 
 from __future__ import annotations

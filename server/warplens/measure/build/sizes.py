@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where host code may say another size, and what a size may be.
 
 Sizes are what a launch is configured with, template arguments of a launched kernel that are numbers, bytes of device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole program with candidates' device code in its kernels' places, in the user's own build of it.
 
     ran = accompany(place, [Replacement(live, job, launches=40, parameters=...)], settings, folder)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything else that an edit changes: other kernels, other instantiations, other launch shapes of the judged one.
 
 An edit is faster only where every kernel whose machine code or launch geometry it changes, and that the program

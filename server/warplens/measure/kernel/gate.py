@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what was heard of a candidate to its verdict."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Candidates measured at every distinct launch shape: faster only where slower at none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which kernels the program runs, and how long each takes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which launch of the running program stands for a kernel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Visits the launch as often as it takes to hear of every candidate."""
 
 from __future__ import annotations

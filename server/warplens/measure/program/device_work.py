@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What devices did for a program: how long they were busy, and what came back to the host."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run of a program did, as seen from outside, and whether another one did the same."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a rebuilt program does what the baseline does, and does it with the device."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judges candidates that change host code: nothing of their programs is trusted, only what is seen from outside.
 
 The whole program is rebuilt and run behind a fence (`sandbox.py`). Its exit, output and files are compared with

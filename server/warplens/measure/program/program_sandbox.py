@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where programs with edited host code are built and run: fenced in, each in a fresh copy of its working directory.
 
 Baseline and candidate are built and run at the same paths, one after the other, so that neither tells which

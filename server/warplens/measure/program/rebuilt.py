@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole program rebuilt with a candidate's text, and the original beside it: both run behind the fence alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the baseline does, learned from outside: what of it repeats, depends on the device, and changes with inputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times whole programs and what the device does for them, candidate against baseline, in interleaved rounds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compute-sanitizer on the rebuilt program: faults that this card happened to forgive."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other inputs for a program that is judged from outside: what it remembers of the first does not hold for them."""
 
 from __future__ import annotations

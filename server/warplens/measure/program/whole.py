@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole program: how it runs, and whether a rebuilt one does the same."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a candidate may change, and what not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Candidates are checked and compiled alone, with the real compiler."""
 
 from __future__ import annotations

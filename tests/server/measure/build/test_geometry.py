@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which geometry of a rebuilt program stands for the judged launch, and what decides it."""
 
 from __future__ import annotations

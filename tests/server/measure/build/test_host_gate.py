@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether host code is the baseline's is decided on what the host compiler is given; with the real compiler."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Candidates for units whose device code is linked with others', with the real compiler and linker."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A candidate's geometry, from its text alone."""
 
 from __future__ import annotations

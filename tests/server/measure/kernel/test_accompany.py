@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From what the probe says of an accompanied program to what is said of its candidates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What else an edit changes is judged too: real cubins, made-up launches, a card's recorded answers."""
 
 from __future__ import annotations

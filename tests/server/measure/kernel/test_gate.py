@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From recorded visits on a card to verdicts."""
 
 from __future__ import annotations

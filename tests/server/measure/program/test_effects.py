@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs are compared by, without running any: outputs, files, inputs made otherwise, traces summed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs with edited host code are really built, fenced, run, compared and timed; only the device is played.
 
 The test program stands for one that uses a GPU: it fails where none is to be seen, and tells what its device

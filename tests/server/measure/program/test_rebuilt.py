@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rebuilt program's host code touches nothing: really built and started, where no GPU is needed to get that far."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compute-sanitizer's answers, as a tool of the same name and output gives them."""
 
 from __future__ import annotations

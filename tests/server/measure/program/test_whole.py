@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a rebuilt program does the same as the original."""
 
 from __future__ import annotations

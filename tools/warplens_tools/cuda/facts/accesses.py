@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The array accesses of a kernel: what is read and written, where, at which index, in which loops."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which pointer parameters of a kernel may point into the same buffer, as far as the file shows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The atomic operations of a kernel: where they go, and how many threads meet there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Barriers of a kernel and what they order: which shared and global accesses stand between them."""
 
 from __future__ import annotations

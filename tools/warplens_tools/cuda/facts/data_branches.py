@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches whose condition is data that each lane loads for itself: whether lanes agree, only a run shows."""
 
 from __future__ import annotations

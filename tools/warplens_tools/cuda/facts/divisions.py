@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Divisions and remainders whose divisor is no constant: of a kernel, and of the functions it may call."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Double precision that was not asked for: double constants in the arithmetic of a kernel of floats.
 
 `x * M_PI` with a float `x` is computed in double and rounded back. (nvcc demotes the simplest cases,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies between host and device in host code: direction, stream, the loop around, the host memory used."""
 
 from __future__ import annotations

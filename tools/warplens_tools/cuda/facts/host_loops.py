@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loops of host code around a launch, and the host calls made in them."""
 
 from __future__ import annotations

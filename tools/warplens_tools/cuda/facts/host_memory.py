@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the host memory behind a name comes from: pageable, pinned, or not told by the file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accesses whose place data chooses: `table[ids[i] * width + lane]`, as forms in which what is loaded is a symbol."""
 
 from __future__ import annotations

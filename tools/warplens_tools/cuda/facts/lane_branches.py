@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches whose condition is a function of the lane: which share of a warp takes each side.
 
 Conditions are evaluated for every lane of every warp of a block, once for each of several settings of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the launches of a file pass to a kernel, where it is an integer that the file fixes."""
 
 from __future__ import annotations

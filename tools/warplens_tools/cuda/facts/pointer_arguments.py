@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of arrays that a kernel hands to functions of its file, which go through them: `sum_row(x + row * n, n)`."""
 
 from __future__ import annotations

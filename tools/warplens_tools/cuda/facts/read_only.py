@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which pointer parameters a kernel only reads through, so that their data may be declared const."""
 
 from __future__ import annotations

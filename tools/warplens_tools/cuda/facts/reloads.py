@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads and stores that a loop repeats because two pointers might name the same element."""
 
 from __future__ import annotations

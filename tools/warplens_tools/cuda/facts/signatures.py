@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The other places in a file that spell out a kernel's signature."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closing what half-typed code left open, so that one broken function does not swallow the next.
 
 tree-sitter recovers well from errors inside balanced brackets and badly from a missing brace. So the

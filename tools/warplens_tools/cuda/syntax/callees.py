@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The functions of a file that a piece of code names, and those that these name."""
 
 from __future__ import annotations

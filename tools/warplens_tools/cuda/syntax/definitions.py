@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file cut into its definitions, each with the names it declares and uses.
 
 What an analysis of one kernel rests on is found from these (`dependencies`). A part also holds the white

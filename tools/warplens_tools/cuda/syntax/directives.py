@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the preprocessor would read: `#define`, `#include`, and which lines an `#if` leaves out.
 
 All directives are blanked from the text that tree-sitter sees: in the middle of a statement they are

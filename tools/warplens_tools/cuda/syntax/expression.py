@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The value of an integer expression, where it follows from constants.
 
 A small evaluator over text, not over syntax trees, because it also reads `#if` conditions, macro

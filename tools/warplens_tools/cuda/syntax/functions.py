@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Function definitions: headers, execution spaces, names. Kernels and device functions start here."""
 
 from __future__ import annotations

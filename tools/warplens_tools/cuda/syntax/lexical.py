@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the C++ lexer removes before anything else: comments, string contents, odd line endings.
 
 Every function keeps the length: offset i of the result speaks of code point i of the text.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Textual macros: expanding them, and taking out of the text those that the grammar cannot read.
 
 Three kinds are taken out and remembered: specifiers (`#define KERNEL extern "C" __global__`), headers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text as tree-sitter sees it: equal in length, without what its grammar cannot read.
 
 The grammar is tree-sitter-cuda's. What is blanked: comments, string contents, preprocessor directives

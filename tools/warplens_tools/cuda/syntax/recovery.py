@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parsing with a second chance: what hides a kernel from the grammar is blanked, and the rest read again.
 
 Some half-typed code between functions makes tree-sitter take everything that follows for one expression.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A parsed text: its syntax tree with true spans.
 
 `parse_tree` is cheap to call again for the same text: the last few trees are kept.

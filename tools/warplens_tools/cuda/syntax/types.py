@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The built-in types of CUDA C++: their sizes, and which of them are integers."""
 
 from __future__ import annotations

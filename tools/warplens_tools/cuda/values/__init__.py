@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What expressions come to: names and their values, types, affine forms, pointers."""

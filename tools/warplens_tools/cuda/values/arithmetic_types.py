@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arithmetic type of an expression in a kernel, as far as its text fixes it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays that a kernel's body or the file declares: space, element type, extents and their values."""
 
 from __future__ import annotations

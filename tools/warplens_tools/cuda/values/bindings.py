@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each declared name is bound to, and where: the scopes behind `constants`."""
 
 from __future__ import annotations

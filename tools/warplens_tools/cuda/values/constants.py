@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integers and `dim3` values that the file itself fixes.
 
 A name has a value where every definition that could be meant gives the same one: an object-like

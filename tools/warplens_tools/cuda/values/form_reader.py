@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expressions inside a kernel as forms over threads, blocks, loops and parameters: right, or None.
 
 A local that is set once is followed to its value; the variable of a loop with a fixed step is its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integer expressions of a kernel as polynomials over what varies: threads, blocks, loops, parameters.
 
 `32 * threadIdx.y + threadIdx.x + n * k` is three terms. What is no polynomial (`threadIdx.x % 32`) is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kernel's own tree with every macro of the file expanded.
 
 Analyses of a kernel's body run on this: a loop or an access that a macro hides is then in plain sight,

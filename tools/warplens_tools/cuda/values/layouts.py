@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layouts of the structs that a file defines: size, and the offset of every member."""
 
 from __future__ import annotations

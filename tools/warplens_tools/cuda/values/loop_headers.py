@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The headers of loops, and loops that step a variable in their body.
 
 `while (i < n) { …; i += stride; }` and `for (; i < n; i += stride)` are loops over `i` like any other.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a pointer expression of a kernel points into: which array, and how far from its start."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SASS of a kernel with what Nsight Compute counted at each instruction, for causes that counters alone show.
 
 Only where the profiled code is this build's, so that lines, loops and data flow are known of what was counted.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What counters say of the lines that a finding speaks of: it is confirmed, refined, or contradicted."""
 
 from __future__ import annotations

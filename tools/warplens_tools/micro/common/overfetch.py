@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a warp's global accesses move more than its lanes want, and what it would be worth to stop."""
 
 from __future__ import annotations

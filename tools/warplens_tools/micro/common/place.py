@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a cause is written: in the kernel itself, or in a device function of its file that it calls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Special functions in full precision: computed on the ordinary pipes, where the unit has an instruction for each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much a repair can gain by what was measured: the cause's own share of the time, and what it leaves as it is.
 
 Two bounds, both of the launch as it ran. The units that a repair does not relieve are busy as long as before, so the

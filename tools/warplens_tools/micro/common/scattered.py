@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uncoalesced accesses that only SASS tells: those whose index the source hides behind classes, calls and casts.
 
 Where the source gives an access's lanes (`coalescing`), that is used and nothing is said here.

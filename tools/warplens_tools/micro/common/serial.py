@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was measured of atomics, which are done one after the other, and of launches that leave SMs or warps idle.
 
 Where such a resource bounds a launch, what a repair leaves sets the time: the busiest other unit, taken to come to a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ruler kernels: each drives one unit of the GPU as hard as plain code can, and reports the rate reached.
 //
 // Prints one JSON object a line: first the device, then {"name", "unit", "samples"} per ruler. A ruler that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole run of the program with candidates in their kernels' places: some launches are compared with the baseline,
 // from equal memory, and every launch is the candidate's own where its results shall stand.
 #pragma once

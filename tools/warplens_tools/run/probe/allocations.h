@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program's live device memory, followed through the driver's allocation calls.
 #pragma once
 

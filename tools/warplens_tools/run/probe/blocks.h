@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What of the device's memory a launch may touch: the program's allocations and its module's variables.
 #pragma once
 

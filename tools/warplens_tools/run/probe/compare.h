@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What right means for a stretch of memory: bitwise, or per floating-point element within what rounding can do
 // (see `rounding.h`).
 #pragma once

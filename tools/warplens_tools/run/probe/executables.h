@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program's executable graphs, followed from their instantiation through every update.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a CUDA graph does, copied node by node: the copy holds when the graph is changed or gone.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The entry point that the CUDA driver calls in every process with CUDA_INJECTION64_PATH set.
 #include <cupti.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one run of the probe shall do. Written by Python (run/probe/job.py), one "key value" per line.
 #pragma once
 

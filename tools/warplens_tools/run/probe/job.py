@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one run of the probe shall do, in the form that `job.h` reads."""
 
 from __future__ import annotations

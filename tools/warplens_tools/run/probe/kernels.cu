@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The probe's own kernels, loaded from a cubin beside the user's.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel launch as the program makes it, and a candidate's in its place.
 #pragma once
 

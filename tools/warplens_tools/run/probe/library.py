@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the probe's library and its own kernels, once per source text, compiler and CUPTI."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device memory that a launch may touch: saved at its entry, checked and put back after every run.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the baseline computes, so that a candidate's results can be told right from wrong.
 //
 // Expected results rest in pageable host memory before any candidate is loaded: the card cannot address them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops over large host buffers, on a few threads.
 #pragma once
 

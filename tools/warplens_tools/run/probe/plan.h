@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which launches of a kernel are compared while its program runs on.
 #pragma once
 

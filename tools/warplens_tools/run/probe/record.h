@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results as JSON lines. Each record is written by one write(2), so it outlives a fault or a kill.
 #pragma once
 

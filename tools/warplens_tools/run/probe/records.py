@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the probe answers: one JSON object per line, tagged by `record`."""
 
 from __future__ import annotations

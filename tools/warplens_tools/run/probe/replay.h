@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph's launch up to one of its kernels, node by node.
 #pragma once
 

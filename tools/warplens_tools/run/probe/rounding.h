@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far rounding alone may move a floating-point result, learned from the baseline itself.
 //
 // A result R that was computed in another order, contracted otherwise, or with other roots lies within

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Just enough statistics to know when to stop sampling; the verdict's own are Python's.
 #pragma once
 

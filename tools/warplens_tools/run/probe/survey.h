@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kernel the program runs: launches, shapes and durations.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Durations of single launches: CUPTI's activity timestamps, event pairs where there are none.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the device and the host's CUDA calls did over the program's whole run.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times a candidate against the baseline, interleaved.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle's other half: how one run compares with what is right.
 #include <algorithm>
 #include <cstring>

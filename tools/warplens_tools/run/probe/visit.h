@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One visit: at the launch in question, judges every candidate of the job against the running baseline.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program with the probe inside, and passes its records on as they come."""
 
 from __future__ import annotations
