@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each weight of the ranking, and the thesaurus, is worth: the sealed set without each of them.
+"""What each weight of the ranking, and the thesaurus, is worth: the sixth set without each of them.
 
-`python -m tests.index.ablate --json docs/benchmarks/index_ablation.json`. The sealed set was written by somebody
-who had no part in the ranking, and no weight was fitted on it; what showed no worth on it was taken out.
+`python -m tests.index.ablate --json docs/benchmarks/index_ablation.json`. The sixth set was written by somebody who
+had no part in the ranking, but it chose which weights stayed and the values of some: it is no longer unseen, and the
+differences lean to the weights' side. `--judged` takes another set.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from warplens_cutlass.index_settings import RankingWeights
 from warplens_cutlass.search.reader import open_reader
 from warplens_cutlass.store.generation import current_index
 
-SEALED = "sixth-4.2.0.json"
+SIXTH = "sixth-4.2.0.json"
 #: The value at which each weight says nothing.
 NEUTRAL = {
     "concept": 0.0,
@@ -41,7 +42,7 @@ NEUTRAL = {
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--judged", default=SEALED)
+    parser.add_argument("--judged", default=SIXTH)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
