@@ -49,6 +49,7 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.symbols import (
     code_digest,
     live_names,
@@ -272,6 +273,10 @@ class Builder:
         if unit.linked is not None and not unit.linked.launches and calls_runtime(symbols(unit.own)):
             why = "the edit launches kernels, or copies, from the device, which the program does not"
             return Verdict(candidate.id, "refused", why)
+        state = reads_new_state(_ptx(baseline), _ptx(unit))
+        if state:
+            why = f"the edit uses {state}, which tells launches apart or outlives them; the kernel does not"
+            return Verdict(candidate.id, "refused", why)
         kept = _kept_state(unit.own, baseline.own)
         if kept:
             why = f"the edit adds {kept}, which carries results from launch to launch"
@@ -357,6 +362,12 @@ def _blames_the_text(error: Exception) -> bool:
     if not isinstance(error, CompileError) or "Permission denied" in error.output:
         return False
     return any(message.severity == "error" and message.line for message in error.messages)
+
+
+def _ptx(unit: Unit) -> str:
+    """The unit's own PTX; "" where it was compiled without any."""
+    path = unit.evidence.ptx_path
+    return Path(path).read_text(errors="replace") if path else ""
 
 
 def _kept_state(after: bytes, before: bytes) -> str:

@@ -97,3 +97,83 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
         if (i % 4 == 0) data[i] ^= 1;
 }
+
+// Other inputs of a buffer's own making; `source` holds its contents as they were, so that every value depends on
+// them, the place and the seed alone. `kind` as in job.h; 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
+// 4 spikes. Redrawn and permuted values are the buffer's own: an index stays in its array.
+__device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
+
+// A permutation of [0, count): multiplying by a prime that no shorter count is a multiple of, and turning.
+__device__ inline u64 permuted(u64 i, u64 count, u64 seed) {
+    constexpr u64 prime = 4294967291ull;  // the largest below 2^32; longer buffers keep within their first part
+    const u64 n = count < prime ? count : prime - 1;
+    return i < n ? (i * prime + seed % n) % n : i;
+}
+
+template <class T>
+__device__ T signed_value(T x, u64 bits) { return bits >> 63 ? static_cast<T>(-static_cast<double>(x)) : x; }
+
+template <class T>
+__device__ T filled_zero(const T* source, u64 count, u64 i, u64 seed) {
+    if (static_cast<double>(source[i]) != 0) return source[i];
+    for (u64 turn = 0; turn < 8; ++turn) {
+        const T other = source[mix(seed + i * 8 + turn) % count];
+        if (static_cast<double>(other) != 0 && isfinite(static_cast<double>(other))) return other;
+    }
+    return static_cast<T>(0.5 + uniform(mix(seed ^ i)));
+}
+
+// One element in 256 is a thousand to ten thousand times larger; of 16-bit types, which hold less, 16 to 64 times.
+template <class T>
+__device__ T spiked(T x, u64 bits) {
+    if (bits % 256) return x;
+    const double value = static_cast<double>(x), r = uniform(mix(bits));
+    return static_cast<T>(value * (sizeof(T) == 2 ? exp2(4 + 2 * r) : exp10(3 + r)));
+}
+
+template <class T>
+__device__ T varied(const T* source, u64 count, u64 i, unsigned kind, u64 seed) {
+    const u64 bits = mix(seed + i);
+    if (kind == 0) return source[bits % count];
+    if (kind == 1) return source[permuted(i, count, seed)];
+    if (kind == 3) return filled_zero(source, count, i, seed);
+    return kind == 2 ? signed_value(source[i], bits) : spiked(source[i], bits);
+}
+
+template <class T>
+__device__ T varied_integer(const T* source, u64 count, u64 i, unsigned kind, u64 seed) {
+    return source[kind == 0 ? mix(seed + i) % count : permuted(i, count, seed)];
+}
+
+#define WARPLENS_VARY(name, type, how)                                                                        \
+    extern "C" __global__ void name(type* data, u64 count, const type* source, unsigned kind, u64 seed) {     \
+        for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) \
+            data[i] = how(source, count, i, kind, seed);                                                      \
+    }
+WARPLENS_VARY(warplens_vary_f64, double, varied)
+WARPLENS_VARY(warplens_vary_f32, float, varied)
+WARPLENS_VARY(warplens_vary_f16, __half, varied)
+WARPLENS_VARY(warplens_vary_bf16, __nv_bfloat16, varied)
+WARPLENS_VARY(warplens_vary_i8, unsigned char, varied_integer)
+WARPLENS_VARY(warplens_vary_i16, unsigned short, varied_integer)
+WARPLENS_VARY(warplens_vary_i32, unsigned, varied_integer)
+WARPLENS_VARY(warplens_vary_i64, u64, varied_integer)
+
+// Leaves nothing of what an earlier launch had in shared memory: as many blocks as fit, each with all it may have.
+extern "C" __global__ void warplens_scrub_shared(unsigned words, unsigned pattern, unsigned* sink) {
+    extern __shared__ unsigned shared[];
+    for (unsigned i = threadIdx.x; i < words; i += blockDim.x) shared[i] = pattern + i;
+    __syncthreads();
+    if (shared[threadIdx.x % (words ? words : 1)] == ~pattern && words > 1u << 30) *sink = 1;
+}
+
+// Likewise in local memory, a thread's first bytes of it.
+template <unsigned kWords>
+__device__ void scrub_local(unsigned pattern, unsigned* sink) {
+    volatile unsigned local[kWords];
+    for (unsigned i = 0; i < kWords; ++i) local[i] = pattern + i;
+    if (local[threadIdx.x % kWords] == pattern - 1) *sink = 1;
+}
+extern "C" __global__ void warplens_scrub_local_256(unsigned pattern, unsigned* sink) { scrub_local<64>(pattern, sink); }
+extern "C" __global__ void warplens_scrub_local_1024(unsigned pattern, unsigned* sink) { scrub_local<256>(pattern, sink); }
+extern "C" __global__ void warplens_scrub_local_4096(unsigned pattern, unsigned* sink) { scrub_local<1024>(pattern, sink); }

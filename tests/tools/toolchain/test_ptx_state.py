@@ -1,0 +1,71 @@
+"""State that a candidate reads and its baseline does not, by the PTX that nvcc makes of both."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from warplens_tools.toolchain.locate import resolve_toolchain
+from warplens_tools.toolchain.ptx_state import reads_new_state
+
+PLAIN = "out[threadIdx.x + blockIdx.x * blockDim.x] = in[threadIdx.x] * gridDim.x;"
+
+
+def ptx(folder: Path, body: str, before: str = "") -> str:
+    nvcc = resolve_toolchain().find("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    source = folder / "k.cu"
+    source.write_text(
+        f"#include <cstdio>\n#include <cassert>\n{before}\n"
+        f"__global__ void k(float* out, const float* in) {{ {body} }}\n"
+    )
+    command = [nvcc.path, "-ptx", "-arch=sm_90", "-o", str(folder / "k.ptx"), str(source)]
+    subprocess.run(command, check=True)
+    return (folder / "k.ptx").read_text()
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return ptx(tmp_path_factory.mktemp("ptx"), PLAIN)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (PLAIN, ""),
+        ("out[0] = __popc(__activemask()) + warpSize + (threadIdx.x & 31);", ""),
+        ("extern __shared__ float s[]; s[threadIdx.x] = in[0]; __syncthreads(); out[0] = s[31];", ""),
+        (
+            'unsigned v; asm("{ .reg .u32 %%mine, b; mov.u32 %%mine, %%laneid; mov.u32 %0, %%mine; }" : "=r"(v)); '
+            "out[0] = v;",
+            "",
+        ),
+        ("out[0] = clock64();", "the special register %clock64"),
+        (
+            'unsigned long long v; asm("mov.u64 %0, %%gridid;" : "=l"(v)); out[0] = v;',
+            "the special register %gridid",
+        ),
+        (
+            'unsigned v; asm("mov.u32 %0, %%" /**/ "envreg3;" : "=r"(v)); out[0] = v;',
+            "the special register %envreg3",
+        ),
+        ('unsigned v; asm("mov.u32 %0, %%smid;" : "=r"(v)); out[0] = v;', "the special register %smid"),
+        ('printf("%f", in[0]);', "printf, which writes the device's print buffer"),
+        ("out[0] = malloc(8) != nullptr;", "the device's heap (malloc)"),
+        ("assert(in[0] > 0);", "assert, which stops the device"),
+    ],
+)
+def test_what_is_read_anew_is_named(tmp_path: Path, baseline: str, body: str, said: str) -> None:
+    assert reads_new_state(baseline, ptx(tmp_path, body)) == said
+
+
+@pytest.mark.compiler
+def test_what_the_baseline_reads_the_candidate_may(tmp_path: Path) -> None:
+    prints = ptx(tmp_path, 'printf("%f %lld", in[0], clock64());')
+    assert reads_new_state(prints, ptx(tmp_path, 'printf("%f", in[1]); out[0] = clock64();')) == ""
+    timer = 'unsigned long long v; asm("mov.u64 %0, %%globaltimer;" : "=l"(v)); out[0] = v;'
+    assert reads_new_state(prints, ptx(tmp_path, timer)) == "the special register %globaltimer"
