@@ -174,7 +174,10 @@ def _smallest(source: Path, trips: int) -> dict[str, Any]:
 START = "    int column = blockIdx"
 FAULTS: dict[str, tuple[str, Edits]] = {
     "wrong": ("wrong", [["+ shift[column]", "+ shift[column] * 1.001f"]]),
-    "endless": ("hung", [[START, f"    while (in[0] != 7.25f) if (__ldcv(in + 1) == 1e30f) break;\n{START}"]]),
+    "endless": (
+        "hung",
+        [[START, f"    while (in[0] != 7.25f) if (__ldcv(in + 1) == 1e30f) break;\n{START}"]],
+    ),
     "after the hang": ("slower", [["for (int row", "for (int pass = 0; pass < 2; ++pass) for (int row"]]),
     "trap": ("crashed", [[START, f'    if (blockIdx.x == 3) asm volatile("trap;");\n{START}']]),
     "out of bounds": ("crashed", [[START, f"    if (blockIdx.x == 3) out[1ll << 40] = 1;\n{START}"]]),

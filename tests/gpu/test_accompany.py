@@ -13,7 +13,7 @@ from warplens.measure.kernel.accompany import AccompaniedRun, Replacement, accom
 from warplens.measure.program.whole import difference
 from warplens.measure.verdict import Candidate
 from warplens_tools.process.cancel import no_progress
-from warplens_tools.run.elements import pointer_parameters
+from warplens_tools.run.elements import probed_parameters
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
 
@@ -37,7 +37,7 @@ def accompanied(name: str, kernel: str, old: str, new: str, *, stands: bool = Tr
             target.live,
             built.job,
             launches=sum(s.runs for s in (target.shape, *target.others)),
-            parameters=pointer_parameters(target.compiled.demangled, opened.place.parameters),
+            parameters=probed_parameters(target.compiled.demangled, opened.place.parameters),
         )
         ran = accompany(opened.place, [replacement], settings, judge._folder, stands=stands)
         if ran.program is not None and ran.state == "right":

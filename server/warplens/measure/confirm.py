@@ -181,7 +181,7 @@ def _fresh(built: Built, opened: PreparedWorkload, cancel: CancelToken | None) -
     session = opened.session
     heards: list[VisitResult] = []
     for _ in range(session.settings.confirmations):
-        visits = Visits(opened.place, session.settings, session.folder)
+        visits = Visits(opened.place, session.settings, session.folder, thorough=True)
         visits.judge([built.job], heards.append, cancel)
         if heards[-1].result.state != "right":
             break

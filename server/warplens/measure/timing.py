@@ -98,7 +98,7 @@ def timing_of(record: TimingRecord, settings: MeasureSettings) -> Timing:
         speedup=ratio(both, record.candidate, settings),
         noise=noise_floor(record.baseline, record.again, settings),
         rounds=len(both),
-        cache=record.cache,
+        cache="flushed" if record.cache == "flushed" else "program",
     )
 
 

@@ -6,7 +6,13 @@ from __future__ import annotations
 import pytest
 
 from warplens_tools.cuda.parse import parse
-from warplens_tools.run.elements import element_of, pointer_parameters, signature_types
+from warplens_tools.run.elements import (
+    element_of,
+    integer_width,
+    pointer_parameters,
+    probed_parameters,
+    signature_types,
+)
 from warplens_tools.run.probe.job import JobParameter
 from warplens_tools.text import SourceText
 
@@ -58,3 +64,22 @@ def test_signatures_with_function_types_and_templates() -> None:
     assert signature_types("k(int (*)(float, int), A<B<int>, C>)") == ["int (*)(float, int)", "A<B<int>, C>"]
     assert signature_types("k()") == []
     assert signature_types("k") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        *(("int", 4), ("int4", 4), ("unsigned long long", 8), ("std::uint16_t", 2), ("char", 1), ("bool", 1)),
+        *(("size_t", 8), ("unsigned short", 2), ("ulonglong2", 8), ("float", 0), ("Particle", 0)),
+    ],
+)
+def test_integer_widths(text: str, width: int) -> None:
+    assert integer_width(text) == width
+
+
+def test_floats_passed_by_value_are_varied() -> None:
+    assert probed_parameters("k(int const*, float, double, int, __half)") == (
+        JobParameter(0, "integer", constant=True, width=4),
+        JobParameter(1, "f32", scalar=True),
+        JobParameter(2, "f64", scalar=True),
+    )

@@ -126,7 +126,7 @@ def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
     assert done.stdout == '{"programs": 22, "mistakes": 0, "lowered": 0}\n'
     lowered = subprocess.run([program, "1", "1", "lowered"], capture_output=True, text=True, check=False)
     # of half, bfloat16 and TF32 inputs where rounding them explains the difference; nothing else passes with them
-    assert lowered.stdout == '{"programs": 22, "mistakes": 0, "lowered": 48}\n'
+    assert lowered.stdout == '{"programs": 22, "mistakes": 0, "lowered": 43}\n'
 
 
 @pytest.mark.compiler
@@ -135,6 +135,13 @@ def test_a_program_is_accompanied_as_on_a_card(tmp_path: Path) -> None:
     program = on_fake_driver(("accompany_test",), ACCOMPANY, tmp_path)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.stdout == '{"expectations": 122, "mistakes": 0}\n'
+
+
+@pytest.mark.compiler
+def test_inputs_vary_in_every_way_that_could_be_memorised(tmp_path: Path) -> None:
+    program = on_fake_driver(("variants_test",), ORACLE, tmp_path)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"mistakes": 0}\n'
 
 
 words = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)
@@ -149,6 +156,8 @@ pointers = st.lists(
         element=st.sampled_from(["other", "f64", "f32", "f16", "bf16", "integer"]),
         constant=st.booleans(),
         table=st.booleans(),
+        scalar=st.booleans(),
+        width=st.sampled_from([0, 1, 2, 4, 8]),
     ),
     max_size=4,
 ).map(tuple)
@@ -163,7 +172,16 @@ jobs = st.builds(
     launch=st.integers(0, 2**40),
     seed=st.integers(0, 2**63),
     parameters=pointers,
-    variants=st.lists(st.builds(Variant, name=lines, scale=numbers, noise=numbers), max_size=3).map(tuple),
+    variants=st.lists(
+        st.builds(
+            Variant,
+            name=lines,
+            scale=numbers,
+            noise=numbers,
+            kind=st.sampled_from(["moved", "redrawn", "permuted", "signs", "zeros", "spikes", "scalars"]),
+        ),
+        max_size=3,
+    ).map(tuple),
     candidates=st.lists(
         st.builds(
             JobCandidate,
@@ -199,9 +217,11 @@ def test_a_job_is_read_as_it_was_written(probe_test: Path, tmp_path: Path, job: 
     assert (tuple(read["grid"]), tuple(read["block"])) == (job.shape.grid, job.shape.block)
     assert (read["shared"], read["launch"], read["seed"]) == (job.shape.shared, job.launch, job.seed)
     assert read["options"] == len(job.options)
-    assert [(p["index"], p["constant"], p["table"]) for p in read["parameters"]] == [
-        (p.index, p.constant, p.table) for p in job.parameters
+    assert [(p["index"], p["constant"], p["table"], p["scalar"], p["width"]) for p in read["parameters"]] == [
+        (p.index, p.constant, p.table, p.scalar, p.width) for p in job.parameters
     ]
+    kinds = ["redrawn", "permuted", "signs", "zeros", "spikes", "scalars", "moved"]
+    assert [kinds[int(v["kind"])] for v in read["variants"]] == [v.kind for v in job.variants]
     assert [v["name"] for v in read["variants"]] == [v.name for v in job.variants]
     assert [v["scale"] for v in read["variants"]] == pytest.approx([v.scale for v in job.variants])
     for mine, theirs in zip(job.candidates, read["candidates"], strict=True):

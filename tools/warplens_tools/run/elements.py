@@ -34,13 +34,44 @@ def element_of(type_text: str) -> Element:
     return "integer" if _INTEGER.fullmatch(base) else "other"
 
 
+def integer_width(type_text: str) -> int:
+    """Bytes of one integer of a type ("int4" is four of 4 bytes); 0 for other types."""
+    name = re.sub(r"(?<=[a-z])[1-4](?:_16a|_32a)?$", "", _NOISE.sub("", type_text))
+    if not _INTEGER.fullmatch(name):
+        return 0
+    fixed = re.search(r"int(8|16|32|64)_t", name)
+    if fixed:
+        return int(fixed[1]) // 8
+    for word, width in (("longlong", 8), ("size_t", 8), ("long", 8), ("short", 2), ("char", 1), ("bool", 1)):
+        if word in name:
+            return width
+    return 4
+
+
+def probed_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tuple[JobParameter, ...]:
+    """The parameters that the probe varies: pointers by what they lead to, and floats passed by value."""
+    scalars = tuple(
+        JobParameter(index, element, scalar=True)
+        for index, text in enumerate(_types(demangled, source))
+        if (element := _scalar(text)) in ("f32", "f64")
+    )
+    return (*pointer_parameters(demangled, source), *scalars)
+
+
+def _scalar(text: str) -> Element:
+    name = _NOISE.sub("", text)
+    return element_of(name) if name in ("float", "double") else "other"
+
+
+def _types(demangled: str, source: Sequence[Parameter]) -> list[str]:
+    types = signature_types(demangled)
+    return [f"{p.type}" for p in source] if types is None else types
+
+
 def pointer_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tuple[JobParameter, ...]:
     """The pointer parameters of a kernel. The demangled signature counts, the source where it has none."""
-    types = signature_types(demangled)
-    if types is None:
-        types = [f"{p.type}" for p in source]
     found = []
-    for index, text in enumerate(types):
+    for index, text in enumerate(_types(demangled, source)):
         bare = re.sub(r"\s*(?:const|__restrict__|__restrict|restrict|volatile)\s*$", "", text.strip())
         if not bare.endswith("*"):
             continue
@@ -49,7 +80,8 @@ def pointer_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tupl
         # one level of pointers is followed, as in a table of rows
         element: Element = "other" if stars > 1 else element_of(pointed.replace("*", ""))
         constant = re.search(r"\bconst\b", pointed) is not None
-        found.append(JobParameter(index, element, constant=constant, table=stars == 1))
+        width = integer_width(pointed) if element == "integer" and not stars else 0
+        found.append(JobParameter(index, element, constant=constant, table=stars == 1, width=width))
     return tuple(found)
 
 

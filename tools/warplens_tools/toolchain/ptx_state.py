@@ -48,7 +48,8 @@ def _without_comments(ptx: str) -> str:
 
 def _special_registers(ptx: str) -> set[str]:
     """All that is named like a register, declared nowhere, and not of the launch alone."""
-    names, families = {"%SP", "%SPL"}, set()
+    names = {"%SP", "%SPL"}
+    families: set[str] = set()
     for declaration in _DECLARED.findall(ptx):
         for name, many in _ONE.findall(declaration):
             (families if many else names).add(name)

@@ -62,8 +62,8 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
     result = heard.result
     if result.state != "right":
         return result.state, _with_precision(heard, settings), ()
-    timed = (measurable(t) for t in result.timings)
-    timings = tuple(_timing(t, heard, settings) for t in timed if len(t.candidate) >= _ROUNDS)
+    timed = [t for t in map(measurable, result.timings) if len(t.candidate) >= _ROUNDS]
+    timings = tuple(_timing(t, heard, settings) for t in timed if t.cache != "varied")
     if not timings:
         return "unproven", "no launch of it could be timed", ()
     if heard.opened.opaque:
@@ -79,7 +79,25 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
         text = f"{fastest:.0f} ns for writing {heard.baseline.changed_bytes} bytes, which take {bound:.0f} ns"
         return "impossible", f"faster than the L2 cache takes its results: {text}", timings
     state, words = overall(timings, settings)
+    alone = _on_own_alone(timed, timings, heard, settings) if state == "faster" else ""
+    if alone:
+        return "same", f"{alone}: {words}", timings
     return state, f"{words}{_lowered(heard)}", timings
+
+
+def _on_own_alone(
+    timed: Sequence[TimingRecord], timings: Sequence[Timing], heard: VisitResult, settings: MeasureSettings
+) -> str:
+    """How a gain is not there on other inputs than the program's; "" where half of it is, within the noise."""
+    own = max(timing.speedup.low for timing in timings)
+    for record in timed:
+        if record.cache != "varied":
+            continue
+        other = _timing(record, heard, settings)
+        if other.speedup.high + other.noise < 1 + (own - 1) / 2:
+            gain = f"{other.speedup.median:.3f}× on inputs {record.inputs}"
+            return f"faster on the program's own inputs, but {gain}, and a gain on one input alone is none"
+    return ""
 
 
 def _timing(record: TimingRecord, heard: VisitResult, settings: MeasureSettings) -> Timing:

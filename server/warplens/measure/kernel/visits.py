@@ -16,7 +16,7 @@ from warplens.measure.kernel.target import Target
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
-from warplens_tools.run.elements import pointer_parameters
+from warplens_tools.run.elements import probed_parameters
 from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant
 from warplens_tools.run.probe.records import (
     BaselineRecord,
@@ -36,9 +36,24 @@ from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 VARIANTS = (
     Variant("with noise", 1.0, 0.5),
     Variant("with full mantissas", 0.0),
+    Variant("with other scalars", kind="scalars"),
+    Variant("with integers drawn anew", kind="redrawn"),
+    Variant("with integers permuted", kind="permuted"),
+    Variant("with spikes", kind="spikes"),
+    Variant("with zeros filled", kind="zeros"),
     Variant("negated", -1.0),
+    Variant("with mixed signs", kind="signs"),
     Variant("scaled by 3", 3.0),
     Variant("scaled by 0.01", 0.01),
+    Variant("scaled by 1000", 1000.0),
+    Variant("scaled by 0.001", 0.001),
+)
+#: A visit that chooses among many candidates draws one of each row, anew each time; one that confirms asks them all.
+_ALTERNATIVES = (
+    ("with integers drawn anew", "with integers permuted"),
+    ("with spikes", "with zeros filled"),
+    ("negated", "with mixed signs"),
+    ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
 )
 #: Inputs that a lower precision holds exactly: what is off on them was not the precision.
 SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
@@ -84,11 +99,13 @@ class VisitResult(msgspec.Struct, frozen=True):
 class Visits:
     """Runs visits for one launch; remembers which questions the baseline itself does not stand."""
 
-    def __init__(self, place: VisitSpec, settings: MeasureSettings, folder: Path) -> None:
+    def __init__(
+        self, place: VisitSpec, settings: MeasureSettings, folder: Path, *, thorough: bool = False
+    ) -> None:
+        """`thorough`: on every set of inputs, as a winner is confirmed, instead of some drawn at random."""
         self._place, self._settings, self._folder = place, settings, folder
+        self._thorough = thorough
         self._variants = list(VARIANTS) if settings.perturb_inputs else []
-        if settings.lower_precision:
-            self._variants.insert(0, SHORTENED)
         self._poison = True
         self._fill = True
         self._launch = place.launch
@@ -194,9 +211,9 @@ class Visits:
             shape=Shape(shape.grid, shape.block, shape.shared),
             launch=min(shape.visitable - 1, self._launch),
             seed=random.SystemRandom().getrandbits(48),
-            parameters=pointer_parameters(place.target.compiled.demangled, place.parameters),
+            parameters=probed_parameters(place.target.compiled.demangled, place.parameters),
             variables=place.variables,
-            variants=tuple(self._variants),
+            variants=self._drawn(),
             candidates=tuple(batch),
             options={
                 "repeats": s.repeats,
@@ -219,6 +236,17 @@ class Visits:
                 "events": place.from_events,
             },
         )
+
+    def _drawn(self) -> tuple[Variant, ...]:
+        """The sets of inputs of one visit, in random order: where results are large, the first ones have to do."""
+        chance = random.SystemRandom()
+        out: set[str] = set()
+        for row in () if self._thorough else _ALTERNATIVES:
+            there = [v.name for v in self._variants if v.name in row]
+            out |= set(there) - {chance.choice(there)} if there else set()
+        drawn = [v for v in self._variants if v.name not in out]
+        chance.shuffle(drawn)
+        return (SHORTENED, *drawn) if self._settings.lower_precision and self._variants else tuple(drawn)
 
     def _lost(self, run: ProbeRun, heard: set[str]) -> ResultRecord | None:
         """The candidate that the visit ended with and that it could not speak of any more."""
@@ -244,12 +272,19 @@ class Visits:
         elif stage.name == "moved inputs" and self._moves:
             self._moves = False
         elif stage.name.startswith("variant ") and self._variants:
-            # inputs of another size lead this kernel out of bounds; so would its neighbours'
-            self._variants = []
+            self._leave_out(stage.name.removeprefix("variant "))
         else:
             return False
         self.given_up.append(stage.name)
         return True
+
+    def _leave_out(self, name: str) -> None:
+        """Inputs of another size lead this kernel out of bounds, so would their neighbours; others by themselves."""
+        odd = next((v for v in self._variants if v.name == name), None)
+        if odd is None or odd.kind == "moved":
+            self._variants = [v for v in self._variants if v.kind != "moved"]
+        else:
+            self._variants.remove(odd)
 
     def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:
         for record in reversed(run.records):

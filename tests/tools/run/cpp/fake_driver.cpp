@@ -75,6 +75,38 @@ void fill(Element element, void** arguments) {
     }
 }
 
+double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+
+std::uint64_t permuted(std::uint64_t i, std::uint64_t count, std::uint64_t seed) {
+    return (i * 4294967291ull + seed % count) % count;
+}
+
+// As `kernels.cu` varies inputs; `width` is an integer's, 0 for floats.
+void vary(Element element, unsigned width, void** arguments) {
+    std::uint8_t* data = memory(arguments);
+    const auto count = argument<std::uint64_t>(arguments, 1), seed = argument<std::uint64_t>(arguments, 4);
+    const auto* source = reinterpret_cast<const std::uint8_t*>(argument<CUdeviceptr>(arguments, 2));
+    const auto kind = argument<unsigned>(arguments, 3);
+    const std::size_t size = width ? width : warplens::element_size(element);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t bits = mix(seed + i);
+        if (kind < 2) {
+            std::memcpy(data + i * size, source + (kind ? permuted(i, count, seed) : bits % count) * size, size);
+            continue;
+        }
+        const double value = warplens::load(element, source + i * size);
+        double other = value;
+        if (kind == 2) other = bits >> 63 ? -value : value;
+        if (kind == 3 && value == 0) {
+            other = warplens::load(element, source + mix(seed + i * 8) % count * size);
+            if (other == 0) other = 0.5 + unit(mix(seed ^ i));
+        }
+        if (kind == 4 && bits % 256 == 0)
+            other = value * (size == 2 ? std::exp2(4 + 2 * unit(mix(bits))) : std::pow(10.0, 3 + unit(mix(bits))));
+        store(element, data + i * size, other);
+    }
+}
+
 fake::Kernel* helper(const std::string& name) {
     static std::map<std::string, fake::Kernel> kernels = [] {
         std::map<std::string, fake::Kernel> made;
@@ -82,8 +114,11 @@ fake::Kernel* helper(const std::string& name) {
         const std::map<std::string, Element> types = {{"f64", Element::f64}, {"f32", Element::f32}, {"f16", Element::f16}, {"bytes", Element::other}};
         for (const auto& [type, element] : types) {
             made["warplens_move_" + type] = {"move", [e = element](void** a) { move(e, a); }, {}};
+            made["warplens_vary_" + type] = {"vary", [e = element](void** a) { vary(e, 0, a); }, {}};
             made["warplens_fill_" + type] = {"fill", [e = element](void** a) { fill(e, a); }, {}};
         }
+        for (unsigned width : {1u, 2u, 4u, 8u})
+            made["warplens_vary_i" + std::to_string(8 * width)] = {"vary", [width](void** a) { vary(Element::integer, width, a); }, {}};
         return made;
     }();
     auto found = kernels.find(name);
@@ -181,7 +216,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
     return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
-    *value = 0;  // no clock: how long the host took says nothing of a reduction's length
+    *value = 1 << 20;  // fast enough for any length: how long the host took says nothing of a reduction's
     return CUDA_SUCCESS;
 }
 CUresult cuGetErrorName(CUresult, const char** name) {

@@ -53,7 +53,7 @@ class Device {
         std::vector<Parameter> found;
         for (std::size_t i = 0; i < pointers_.size(); ++i) {
             const bool input = i + 1 < pointers_.size();
-            found.push_back({static_cast<int>(i), input ? program_.input : program_.output, input, false});
+            found.push_back({static_cast<int>(i), input ? program_.input : program_.output, input, false, false, 0});
         }
         return found;
     }
@@ -101,7 +101,10 @@ Job job_for(const Device& device, std::uint64_t seed) {
     job.seed = seed;
     job.parameters = device.parameters();
     // as `warplens.measure.kernel.visits` asks
-    job.variants = {{"with noise", 1, 0.5}, {"with full mantissas", 0, 0}, {"negated", -1, 0}, {"scaled by 3", 3, 0}, {"scaled by 0.01", 0.01, 0}};
+    for (const auto& [name, scale, noise] : {std::tuple{"with noise", 1.0, 0.5}, {"with full mantissas", 0.0, 0.0}, {"negated", -1.0, 0.0}, {"scaled by 3", 3.0, 0.0}, {"scaled by 0.01", 0.01, 0.0}})
+        job.variants.push_back({name, scale, noise, Variant::moved});
+    job.variants.push_back({"with spikes", 1, 0, Variant::spikes});
+    job.variants.push_back({"with mixed signs", 1, 0, Variant::signs});
     job.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
     return job;
@@ -131,7 +134,7 @@ unsigned judge_all(const Program& program, std::uint64_t seed, bool lowered, uns
     Job job = job_for(device, seed);
     if (lowered) {
         job.options["lowered"] = 1.0 / 256;
-        job.variants.insert(job.variants.begin(), {"of few bits", 0, 1});
+        job.variants.insert(job.variants.begin(), {"of few bits", 0, 1, Variant::moved});
     }
     fake::Kernel baseline = device.kernel(program.baseline);
     const Launch launch = device.launch(baseline);

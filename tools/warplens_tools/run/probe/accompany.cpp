@@ -147,7 +147,7 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
         for (const Case& c : oracle.cases()) {
             part.loaded->bind();
             oracle.prepare(c);
-            part.loaded->launch().go(stream_);
+            oracle.given(part.loaded->launch()).go(stream_);
             wait(stream_, oracle.limit());
             outcome = oracle.verify(c);
             memory_->unbind();

@@ -28,13 +28,29 @@ void read_extent(std::istringstream& line, unsigned (&extent)[3]) {
 
 Parameter read_parameter(std::istringstream& line) {
     Parameter p;
-    std::string element, constant, table;
+    std::string element, constant, more;
     line >> p.index >> element >> constant;
-    p.table = static_cast<bool>(line >> table) && table == "table";
+    while (line >> more) {
+        p.table = p.table || more == "table";
+        p.scalar = p.scalar || more == "scalar";
+        if (more == "wide") line >> p.width;
+    }
     line.clear(line.rdstate() & ~std::ios::failbit);
     p.element = element_of(element);
     p.constant = constant == "const";
     return p;
+}
+
+Variant read_variant(std::istringstream& line) {
+    static const std::map<std::string, Variant::Kind> kinds = {
+        {"moved", Variant::moved}, {"redrawn", Variant::redrawn}, {"permuted", Variant::permuted}, {"signs", Variant::signs},
+        {"zeros", Variant::zeros}, {"spikes", Variant::spikes},   {"scalars", Variant::scalars}};
+    Variant v;
+    std::string kind;
+    line >> kind >> v.scale >> v.noise;
+    v.kind = kinds.at(kind);
+    v.name = rest_of(line);
+    return v;
 }
 
 Shape read_shape(std::istringstream& line) {
@@ -62,8 +78,7 @@ const std::map<std::string, Reader>& readers() {
         {"parameter", [](Job& j, auto& s) { j.parameters.push_back(read_parameter(s)); }},
         {"global", [](Job& j, auto& s) { j.globals.push_back(rest_of(s)); }},
         {"option", [](Job& j, auto& s) { std::string name; s >> name; s >> j.options[name]; }},
-        {"variant",
-         [](Job& j, auto& s) { Variant v; s >> v.scale >> v.noise; v.name = rest_of(s); j.variants.push_back(v); }},
+        {"variant", [](Job& j, auto& s) { j.variants.push_back(read_variant(s)); }},
         {"candidate", [](Job& j, auto& s) { j.candidates.emplace_back(); j.candidates.back().id = rest_of(s); }},
         {"cubin", [](Job& j, auto& s) { last(j).cubin = rest_of(s); }},
         {"entry", [](Job& j, auto& s) { last(j).entry = rest_of(s); }},

@@ -17,15 +17,26 @@ struct Parameter {
     Element element = Element::other;  // of the memory a pointer parameter leads to
     bool constant = false;             // declared pointer to const
     bool table = false;                // a pointer to pointers to such elements
+    bool scalar = false;               // no pointer: such a number itself
+    unsigned width = 0;                // of an integer element in bytes; 0 where it is not known
 };
 
 // An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1]; with a scale of 0
 // it keeps its size and gets low bits that a lower precision would lose, or, with noise, loses all that any would.
+//
+// Other kinds take the buffers' own values: integers drawn anew from their buffer or permuted; floats of mixed signs,
+// with their zeros filled, or with a few spikes. Or the float parameters that are passed by value are moved.
 struct Variant {
+    // the first five are kernels.cu's numbers, in its order
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, scalars, moved };
+
     std::string name;
     double scale = 1, noise = 0;
+    Kind kind = moved;
 
-    bool shortened() const { return scale == 0 && noise != 0; }
+    bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
+    bool own() const { return kind == moved && scale == 1 && noise == 0; }
+    bool of_integers() const { return kind == redrawn || kind == permuted; }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.

@@ -22,13 +22,22 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class JobParameter(msgspec.Struct, frozen=True):
-    """What a pointer parameter leads to."""
+    """What a pointer parameter leads to, or a float that is passed by value."""
 
     index: int
     element: Element
     constant: bool = False
     #: It leads to pointers to such elements.
     table: bool = False
+    #: It is no pointer but such a number itself.
+    scalar: bool = False
+    #: Bytes of an integer element; 0 where the type does not tell.
+    width: int = 0
+
+
+#: `redrawn` and `permuted` are of integers, `signs`, `zeros` (filled) and `spikes` of floats, `scalars` of float
+#: parameters passed by value; `moved` is what `scale` and `noise` say.
+VariantKind = Literal["moved", "redrawn", "permuted", "signs", "zeros", "spikes", "scalars"]
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -41,6 +50,7 @@ class Variant(msgspec.Struct, frozen=True):
     name: str
     scale: float = 1.0
     noise: float = 0.0
+    kind: VariantKind = "moved"
 
 
 class JobVariable(msgspec.Struct, frozen=True):
@@ -110,7 +120,7 @@ def encode_job(job: Job) -> str:
     lines.append(f"launch {job.launch}")
     lines += [f"parameter {_parameter(p)}" for p in job.parameters]
     lines += [f"global {name}" for name in job.variables]
-    lines += [f"variant {v.scale!r} {v.noise!r} {v.name}" for v in job.variants]
+    lines += [f"variant {v.kind} {v.scale!r} {v.noise!r} {v.name}" for v in job.variants]
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
     for candidate in job.candidates:
         lines += _candidate(candidate)
@@ -135,7 +145,11 @@ def _candidate(candidate: JobCandidate) -> list[str]:
 
 
 def _parameter(p: JobParameter) -> str:
-    return f"{p.index} {p.element} {'const' if p.constant else 'mutable'}{' table' if p.table else ''}"
+    words = [str(p.index), p.element, "const" if p.constant else "mutable"]
+    words += ["table"] if p.table else []
+    words += ["scalar"] if p.scalar else []
+    words += ["wide", str(p.width)] if p.width else []
+    return " ".join(words)
 
 
 def _shape(shape: Shape) -> str:

@@ -48,6 +48,8 @@ CUfunction Helpers::of(const char* what, Element element) const {
     return function_of(module, (std::string("warplens_") + what + "_" + type).c_str());
 }
 
+CUfunction Helpers::named(const std::string& name) const { return function_of(module, name.c_str()); }
+
 Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, std::uint64_t key)
     : blocks(std::move(all)), helpers_(helpers), stream_(stream), key_(key) {
     lay_out();
@@ -195,6 +197,21 @@ void Memory::fill(const Stretch& s) {
     std::uint64_t count = s.bytes / element_size(s.element);
     void* arguments[] = {&base, &count};
     launch_over(count, helpers_.of("fill", s.element), stream_, arguments);
+}
+
+void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t seed) {
+    if (!copy_) return;
+    CUdeviceptr base = blocks[s.block].at + s.offset, source = copy_ + blocks[s.block].saved + s.offset;
+    std::uint64_t count = s.bytes / (width ? width : element_size(s.element));
+    void* arguments[] = {&base, &count, &source, &kind, &seed};
+    const CUfunction function =
+        width ? helpers_.named("warplens_vary_i" + std::to_string(8 * width)) : helpers_.of("vary", s.element);
+    launch_over(count, function, stream_, arguments);
+}
+
+void Memory::fill_tails(unsigned char value) {
+    for (const Block& block : blocks)
+        if (block.slack) check(cuMemsetD8Async(block.base + block.bytes, value, block.slack, stream_), "filling a tail");
 }
 
 void Memory::unbind() {

@@ -17,7 +17,8 @@ constexpr std::size_t kChunk = 65536;  // as in kernels.cu
 // The probe's own kernels.
 struct Helpers {
     explicit Helpers(const std::string& cubin);
-    CUfunction of(const char* what, Element element) const;  // "move" or "fill"
+    CUfunction of(const char* what, Element element) const;  // "move", "fill" or "vary"
+    CUfunction named(const std::string& name) const;
 
     CUmodule module = nullptr;
     CUfunction checksum = nullptr;
@@ -65,6 +66,11 @@ class Memory {
     void write_saved(const Stretch& stretch, const std::uint8_t* from);
     // Moves the floats of a stretch in place.
     void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed);
+    // Gives a stretch values of its saved contents' making; elements are integers of `width` bytes where that is
+    // not 0. Changes nothing where the copy is not on the card.
+    void vary(const Stretch& stretch, unsigned kind, unsigned width, std::uint64_t seed);
+    // Fills what belongs to nobody behind the blocks' ends.
+    void fill_tails(unsigned char value);
     // Gives a stretch other contents of its kind, in place.
     void fill(const Stretch& stretch);
     const Block& block_of(std::size_t chunk) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "driver.h"
@@ -11,6 +12,7 @@ namespace warplens {
 namespace {
 
 // Above these, two input sets beside the program's own have to do, and one.
+constexpr unsigned char kTail = 0x5a;
 constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
 
 std::size_t floats_in(const std::vector<Stretch>& stretches) {
@@ -27,12 +29,21 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
     tolerance_.factor = job.option("tolerance_factor");
     tolerance_.lowered = job.option("lowered");
     limit_ = job.option("baseline_limit");
+    memory_.fill_tails(kTail);
     initial_ = memory_.checksums();
-    cases_.push_back({{"own", 1, 0}, 0, {}, {}});
+    cases_.emplace_back();
+    cases_[0].variant.name = "own";
     std::mt19937_64 random(job.seed);
-    for (const Variant& variant : job.variants) cases_.push_back({variant, random(), {}, {}});
+    for (const Variant& variant : job.variants) {
+        cases_.emplace_back();
+        cases_.back().variant = variant;
+        cases_.back().seed = random();
+    }
     find_types();
     find_inputs();
+    find_integers();
+    for (Case& c : cases_)
+        if (c.variant.kind == Variant::scalars) move_scalars(c);
     if (job.option("fill")) find_outputs();
     find_written();
     learn_own();
@@ -43,6 +54,7 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
 void Oracle::find_types() {
     const auto places = signature(baseline_.function);
     for (const Parameter& p : job_.parameters) {
+        if (p.scalar) continue;
         const CUdeviceptr address = pointer_argument(baseline_, places, static_cast<std::size_t>(p.index));
         const Block* block = address ? memory_.find(address) : nullptr;
         if (!block) continue;
@@ -56,7 +68,7 @@ void Oracle::find_types() {
 
 void Oracle::add_type(const Block& block, CUdeviceptr address, const Parameter& p) {
     typed_.push_back({static_cast<std::size_t>(&block - memory_.blocks.data()),
-                      static_cast<std::size_t>(address - block.base), p.element, p.index, p.constant});
+                      static_cast<std::size_t>(address - block.base), p.element, p.index, p.constant, p.width});
 }
 
 // Every pointer in a table leads to elements of the table's type.
@@ -105,6 +117,43 @@ void Oracle::find_inputs() {
     }
 }
 
+void Oracle::find_integers() {
+    for (const Typed& t : typed_) {
+        if (t.element != Element::integer || !t.width || t.offset % t.width) continue;
+        std::size_t end = 0;
+        if (type_at(t.block, t.offset, end) != Element::integer) continue;
+        const std::size_t bytes = (end - t.offset) / t.width * t.width;
+        if (bytes) integers_.push_back({{t.block, t.offset, bytes, Element::integer}, t.width});
+    }
+}
+
+// Float parameters passed by value: near what they are and of their sign; 0 and 1, which a kernel may leave out, are
+// neither any more.
+void Oracle::move_scalars(Case& c) {
+    const auto places = signature(baseline_.function);
+    std::mt19937_64 random(c.seed);
+    if (!baseline_.parameters) return;
+    std::vector<std::pair<std::size_t, std::uint64_t>> moved;
+    for (const Parameter& p : job_.parameters) {
+        const auto index = static_cast<std::size_t>(p.index);
+        const std::size_t size = element_size(p.element);
+        const bool known = p.element == Element::f32 || p.element == Element::f64;
+        if (!p.scalar || !known || index >= places.size() || places[index].bytes != size) continue;
+        const double value = load(p.element, static_cast<const std::uint8_t*>(baseline_.parameters[index]));
+        if (!std::isfinite(value)) continue;
+        const double r = std::uniform_real_distribution<>(0.1, 0.3)(random) * (random() % 2 ? 1 : -1);
+        const double other = value == 0 ? 0.4 + r : value * (1 + (value == 1 ? std::fabs(r) : r));
+        const auto single = static_cast<float>(other);
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, size == 8 ? static_cast<const void*>(&other) : &single, size);
+        moved.emplace_back(index, bits);
+    }
+    if (moved.empty()) return;
+    c.arguments.assign(baseline_.parameters, baseline_.parameters + places.size());
+    for (const auto& m : moved) c.scalars.push_back(m.second);
+    for (std::size_t i = 0; i < moved.size(); ++i) c.arguments[moved[i].first] = &c.scalars[i];
+}
+
 // A parameter that is no pointer to const may be an output, from its address up to the next parameter's.
 void Oracle::find_outputs() {
     for (const Typed& t : typed_) {
@@ -118,21 +167,37 @@ void Oracle::find_outputs() {
 
 void Oracle::prepare(const Case& c) {
     memory_.restore(dirty_);
-    if (c.variant.scale == 1 && c.variant.noise == 0) return;
+    arguments_ = c.arguments.empty() ? nullptr : const_cast<void**>(c.arguments.data());
+    if (c.variant.own() || c.variant.kind == Variant::scalars) return;
     std::uint64_t seed = c.seed;
+    if (c.variant.of_integers()) {
+        for (const auto& [stretch, width] : integers_) memory_.vary(stretch, c.variant.kind, width, seed++ * 0x9e3779b97f4a7c15ull);
+        return;
+    }
+    if (c.variant.kind != Variant::moved) {
+        for (const Stretch& s : inputs_) memory_.vary(s, c.variant.kind, 0, seed++ * 0x9e3779b97f4a7c15ull);
+        return;
+    }
     for (const Stretch& s : inputs_) memory_.move(s, c.variant.scale, c.variant.noise, seed++ * 0x9e3779b97f4a7c15ull);
+}
+
+Launch Oracle::given(Launch launch) const {
+    if (arguments_) launch.parameters = arguments_;
+    return launch;
 }
 
 double Oracle::run_once() {
     const double started = now();
-    baseline_.go(stream_);
+    given(baseline_).go(stream_);
     wait(stream_, limit_);
     return now() - started;
 }
 
-Chunks Oracle::written_by(const Case& c) {
+Chunks Oracle::written_by(Case& c) {
     prepare(c);
     const Sums before = memory_.checksums();
+    c.idle = !c.variant.own() && c.scalars.empty() && before == initial_;
+    if (c.idle) return {};
     run_once();
     const Sums after = memory_.checksums();
     dirty_ = merged(dirty_, changed(initial_, after));
@@ -163,9 +228,16 @@ void Oracle::find_written() {
     prepare(cases_[0]);
     const double seconds = run_once();
     limit_ = std::min(limit_, job_.option("hang_factor") * seconds + job_.option("hang_seconds"));
-    for (std::size_t i = 1; i < cases_.size(); ++i) {
-        results_.write(Record("stage").add("name", "variant " + cases_[i].variant.name));
-        chunks = merged(chunks, written_by(cases_[i]));
+    const Chunks own = chunks;
+    for (std::size_t i = 1; i < cases_.size();) {
+        Case& c = cases_[i];
+        results_.write(Record("stage").add("name", "variant " + c.variant.name));
+        const Chunks more = written_by(c);
+        const bool stands = !c.idle && owns(more, own);
+        if (stands) chunks = merged(chunks, more);
+        if (!stands && !c.idle) dropped_.push_back(c.variant.name);
+        i += stands;
+        if (!stands) cases_.erase(cases_.begin() + static_cast<long>(i));
     }
     if (chunks.empty() && job_.launch) {
         results_.write(Record("stage").add("name", "later launch"));
@@ -175,6 +247,18 @@ void Oracle::find_written() {
     dirty_ = merged(dirty_, writable_);
     add_stretches(chunks);
     set_length(seconds);
+}
+
+// Whether a launch may write there: in what it writes anyway, its parameters lead to, or is a variable. Inputs that
+// have the baseline write elsewhere have led it out of bounds.
+bool Oracle::owns(const Chunks& chunks, const Chunks& own) const {
+    return std::all_of(chunks.begin(), chunks.end(), [&](std::size_t chunk) {
+        const Block& block = memory_.block_of(chunk);
+        const auto index = static_cast<std::size_t>(&block - memory_.blocks.data());
+        const bool led = std::any_of(typed_.begin(), typed_.end(), [&](const Typed& t) { return t.block == index; });
+        const auto first = std::lower_bound(own.begin(), own.end(), block.first_chunk);
+        return led || !block.variable.empty() || (first != own.end() && *first < block.first_chunk + block.chunks());
+    });
 }
 
 void Oracle::add_stretches(const Chunks& chunks) {
@@ -372,7 +456,10 @@ void Oracle::learn_variants() {
         }
         learn_rounding(c);
         prepare(c);
+        // what lies behind allocations' ends is another: results that follow from it were read out of bounds
+        memory_.fill_tails(static_cast<unsigned char>(~kTail));
         run_once();
+        memory_.fill_tails(kTail);
         // inputs on which rounding alone may change the results wholly tell nothing, unless the program's own do too
         const bool seen = !sight(c).blind();
         if (unclean(c) <= unclean(cases_[0]) && (seen || blind_) && verify(c).state == std::string("right")) {
@@ -387,6 +474,7 @@ void Oracle::learn_variants() {
 }
 
 bool Oracle::recover() {
+    memory_.fill_tails(kTail);
     memory_.restore(dirty_);
     Chunks left = changed(initial_, memory_.checksums());
     if (left.empty()) return true;

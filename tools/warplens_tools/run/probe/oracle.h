@@ -24,6 +24,9 @@ struct Case {
     std::uint64_t seed = 0;
     std::vector<Expected> expected;  // one per stretch
     Sums after;
+    bool idle = false;               // it changes no input: the program has none of its kind
+    std::vector<std::uint64_t> scalars;  // moved by-value parameters
+    std::vector<void*> arguments;    // of the launch; empty: the program's own
 };
 
 using Bytes = std::vector<std::uint8_t>;
@@ -45,6 +48,8 @@ class Oracle {
     const std::vector<Case>& cases() const { return cases_; }
     // Puts memory into the state a case starts from; asynchronous.
     void prepare(const Case& c);
+    // The launch with the arguments of the case that was prepared last.
+    Launch given(Launch launch) const;
     // Compares memory, as a run on that case left it. `known` are checksums that were found right before: a
     // launch that leaves the same is right again. Filled in where the outcome is right.
     Outcome verify(const Case& c, Sums* known = nullptr);
@@ -61,17 +66,21 @@ class Oracle {
         Element element;
         int parameter;
         bool constant;
+        unsigned width;
     };
     void find_types();
     void add_type(const Block& block, CUdeviceptr address, const Parameter& p);
     void add_table(const Block& block, CUdeviceptr address, const Parameter& p);
     Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
     void find_inputs();
+    void find_integers();
+    void move_scalars(Case& c);
+    bool owns(const Chunks& chunks, const Chunks& own) const;
     void find_outputs();
     Chunks filled_by_baseline();
     void mark_filled();
     double run_once();                          // seconds
-    Chunks written_by(const Case& c);
+    Chunks written_by(Case& c);
     void find_written();
     void add_stretches(const Chunks& chunks);
     void capture(Case& c);
@@ -94,6 +103,7 @@ class Oracle {
     Results& results_;
     std::vector<Typed> typed_;
     std::vector<Stretch> inputs_;   // what the source types as floating
+    std::vector<std::pair<Stretch, unsigned>> integers_;  // what it types as integers, with their width
     std::vector<Stretch> outputs_;  // what it does not declare constant
     std::vector<Stretch> stretches_;
     std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
@@ -105,6 +115,7 @@ class Oracle {
     bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change
     bool blind_ = false;            // on every set of inputs rounding alone may change the results wholly
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
+    void** arguments_ = nullptr;    // of the case that was prepared last
     Bytes scratch_;
     std::vector<Bytes> before_;
     std::vector<std::string> dropped_;

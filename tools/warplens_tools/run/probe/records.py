@@ -149,12 +149,14 @@ class Begin(_Record, frozen=True, tag="begin"):
 class TimingRecord(_Record, frozen=True, tag="timing"):
     """Durations by round, ns; `again` is the baseline a second time in the same round."""
 
-    cache: Literal["program", "flushed"]
+    #: "varied" is on other inputs than the program's, which `inputs` names; the caches are then as it leaves them.
+    cache: Literal["program", "flushed", "varied"]
     baseline: tuple[float, ...]
     candidate: tuple[float, ...]
     again: tuple[float, ...]
     #: Timed launches whose results were compared.
     checked: int
+    inputs: str = "own"
 
 
 class ResultRecord(_Record, frozen=True, tag="result"):

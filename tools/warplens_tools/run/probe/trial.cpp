@@ -24,7 +24,8 @@ Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& ora
 // Every timed launch, the baseline's too, starts from the same memory: what the last one wrote is put back (pure
 // outputs to their poison), so that no launch can live on what an earlier one left.
 void Trial::put_back(Loaded* loaded, bool flushed) {
-    memory_.restore(oracle_.timed());
+    if (varied_) oracle_.prepare(*varied_);
+    else memory_.restore(oracle_.timed());
     if (loaded) loaded->reset(stream_);
     if (flushed && flush_bytes_)
         check(cuMemsetD8Async(flush_, static_cast<unsigned char>(++flush_value_), flush_bytes_, stream_), "flushing");
@@ -49,10 +50,11 @@ std::vector<double> Trial::warm_up() {
 void Trial::check_timed(Loaded* loaded, Samples& samples) {
     wait(stream_, oracle_.limit());
     loaded->bind();
-    Outcome outcome = oracle_.verify(oracle_.cases()[0], &samples.right);
+    Outcome outcome = oracle_.verify(timed_case(), &samples.right);
     ++samples.checked;
     if (outcome.reason.empty() || !samples.outcome.reason.empty()) return;
     outcome.reason += ", in a timed launch";
+    if (varied_) outcome.reason += " on inputs " + varied_->variant.name;
     samples.outcome = outcome;
 }
 
@@ -67,7 +69,7 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
         if (now_running) now_running->bind();
         else memory_.unbind();
         put_back(now_running, flushed);
-        timer_.time([&] { (now_running ? now_running->launch() : baseline_).go(stream_); });
+        timer_.time([&] { oracle_.given(now_running ? now_running->launch() : baseline_).go(stream_); });
         if (now_running && examine) check_timed(loaded, samples);
     }
     memory_.unbind();
@@ -80,12 +82,16 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
     }
 }
 
-Samples Trial::run(Loaded* loaded, bool flushed) {
+Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied) {
     Samples samples;
+    varied_ = varied;
+    oracle_.prepare(timed_case());
     timer_.discard();
-    const double until = now() + job_.option("timing_seconds");
-    const auto least = static_cast<std::size_t>(job_.option("rounds_min"));
-    const auto most = static_cast<std::size_t>(job_.option("rounds_max"));
+    // whether a gain holds on other inputs too need not be known as finely as the gain
+    const double share = varied ? 0.25 : 1;
+    const double until = now() + share * job_.option("timing_seconds");
+    const auto least = static_cast<std::size_t>((varied ? 0.5 : 1) * job_.option("rounds_min"));
+    const auto most = std::max(least, static_cast<std::size_t>(share * job_.option("rounds_max")));
     Samples unused;
     round(loaded, flushed, unused);  // brings code and translations in
     samples.outcome = unused.outcome;
@@ -102,6 +108,7 @@ Samples Trial::run(Loaded* loaded, bool flushed) {
         // what is clearly slower need not be known to the tenth of a percent
         if (std::log(median(other) / median(samples.baseline)) > 0.05 + 8 * error) break;
     }
+    varied_ = nullptr;
     return samples;
 }
 

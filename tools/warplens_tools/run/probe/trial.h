@@ -31,10 +31,12 @@ class Trial {
     // Baseline launches until the clocks are up; their durations in ns, the last ones.
     std::vector<double> warm_up();
     // `loaded` null times the baseline alone. Throws Hung, DriverError.
-    Samples run(Loaded* loaded, bool flushed);
+    // On the program's own inputs, or another case's.
+    Samples run(Loaded* loaded, bool flushed, const Case* varied = nullptr);
     const char* origin() const { return timer_.origin(); }
 
    private:
+    const Case& timed_case() const { return varied_ ? *varied_ : oracle_.cases()[0]; }
     enum Slot { first, candidate, second };
     void put_back(Loaded* loaded, bool flushed);
     void round(Loaded* loaded, bool flushed, Samples& samples);
@@ -46,6 +48,7 @@ class Trial {
     Oracle& oracle_;
     CUstream stream_;
     Timer timer_;
+    const Case* varied_ = nullptr;
     std::mt19937_64 random_;
     CUdeviceptr flush_ = 0;
     std::size_t flush_bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <random>
 
 #include "blocks.h"
 #include "driver.h"
@@ -104,7 +105,7 @@ class Visit {
             loaded.bind();
             oracle_->prepare(c);
             loaded.reset(stream_);
-            loaded.launch().go(stream_);
+            oracle_->given(loaded.launch()).go(stream_);
             wait(stream_, oracle_->limit());
             Outcome outcome = oracle_->verify(c);
             outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
@@ -119,6 +120,12 @@ class Visit {
         return worst;
     }
 
+    // A set of inputs to time on beside the program's own, another one for each candidate; nullptr if there is none.
+    const Case* other_inputs() {
+        const auto& all = oracle_->cases();
+        return all.size() < 2 ? nullptr : &all[1 + random_() % (all.size() - 1)];
+    }
+
     void measure(const Candidate& candidate, Record& record) {
         const double started = now();
         auto loaded = load(candidate);
@@ -127,15 +134,19 @@ class Visit {
         const double compared = now();
         record.add("load_seconds", ready - started).add("right_seconds", compared - ready);
         std::string timings;
-        for (bool flushed : {false, true}) {
-            if (!outcome.reason.empty() || !job_.option("time") || (flushed && !job_.option("flush_cache"))) break;
+        for (const char* state : {"program", "flushed", "varied"}) {
+            const bool flushed = state == std::string("flushed");
+            const Case* varied = state == std::string("varied") ? other_inputs() : nullptr;
+            if (!outcome.reason.empty() || !job_.option("time")) break;
+            if ((flushed && !job_.option("flush_cache")) || (!varied && state == std::string("varied"))) continue;
             loaded.reset();
             loaded = load(candidate);
             if (!oracle_->recover()) throw std::runtime_error("the snapshot was damaged");
-            const Samples samples = trial_->run(loaded.get(), flushed);
+            const Samples samples = trial_->run(loaded.get(), flushed, varied);
             if (!samples.outcome.reason.empty()) outcome = samples.outcome;
             timings += (timings.empty() ? "" : ",") + Record("timing")
-                                                          .add("cache", flushed ? "flushed" : "program")
+                                                          .add("cache", state)
+                                                          .add("inputs", varied ? varied->variant.name : "own")
                                                           .add("baseline", samples.baseline)
                                                           .add("candidate", samples.candidate)
                                                           .add("again", samples.again)
@@ -155,6 +166,7 @@ class Visit {
     Results& results_;
     Helpers helpers_;
     CUstream stream_ = nullptr;
+    std::mt19937_64 random_{job_.seed};
     std::unique_ptr<Memory> memory_;
     std::unique_ptr<Oracle> oracle_;
     std::unique_ptr<Trial> trial_;

@@ -1,0 +1,181 @@
+// Inputs that vary in every way a kernel could have memorised, on a driver that runs launches on the host: prints
+// every candidate that gets the wrong answer, and on which inputs each wrong one was found.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "fake_driver.h"
+#include "oracle.h"
+
+using namespace warplens;
+
+namespace {
+
+constexpr std::size_t kCount = 4000, kBins = 16;
+
+// A kernel of one integer array, one float array, a result of each, and two floats passed by value.
+struct Data {
+    int* keys;
+    float *x, *y;
+    int* counts;
+    float alpha, beta;
+};
+using Body = std::function<void(Data)>;
+
+void histogram(Data d) {
+    for (std::size_t b = 0; b < kBins; ++b) d.counts[b] = 0;
+    for (std::size_t i = 0; i < kCount; ++i) ++d.counts[static_cast<std::size_t>(d.keys[i]) % kBins];
+}
+
+void gather(Data d) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+        const auto from = static_cast<std::size_t>(d.keys[i]) % kCount;
+        d.y[i] = d.alpha * d.x[from] + d.beta * (1 + std::fabs(d.x[i]));
+    }
+}
+
+void both(Data d) {
+    histogram(d);
+    gather(d);
+}
+
+class Device {
+   public:
+    Device() : keys_(kCount), counts_(kBins), x_(kCount), y_(kCount) {
+        for (std::size_t i = 0; i < kCount; ++i) {
+            keys_[i] = static_cast<int>(i);
+            // a quarter is padding
+            x_[i] = i % 4 ? 1 + static_cast<float>(i % 97) / 97 : 0.0f;
+        }
+        addresses_ = {at(keys_), at(x_), at(y_), at(counts_)};
+        for (CUdeviceptr& a : addresses_) arguments_.push_back(&a);
+        arguments_.push_back(&alpha_);
+        arguments_.push_back(&beta_);
+    }
+
+    fake::Kernel kernel(const Body& body) const {
+        fake::Kernel made{"kernel", [body](void** a) {
+            auto array = [&](int i) { std::uint8_t* p; std::memcpy(&p, a[i], sizeof p); return p; };
+            Data d{reinterpret_cast<int*>(array(0)), reinterpret_cast<float*>(array(1)), reinterpret_cast<float*>(array(2)),
+                   reinterpret_cast<int*>(array(3)), 0, 0};
+            std::memcpy(&d.alpha, a[4], 4);
+            std::memcpy(&d.beta, a[5], 4);
+            body(d);
+        }, {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 4}, {36, 4}}};
+        return made;
+    }
+
+    Launch launch(fake::Kernel& kernel) {
+        Launch made;
+        made.function = kernel.handle();
+        made.parameters = arguments_.data();
+        return made;
+    }
+
+    std::vector<Block> blocks() const {
+        std::vector<Block> found;
+        const std::size_t bytes[] = {4 * kCount, 4 * kCount, 4 * kCount, 4 * kBins};
+        for (std::size_t i = 0; i < 4; ++i) {
+            Block block;
+            block.base = addresses_[i];
+            block.bytes = bytes[i];
+            found.push_back(block);
+        }
+        return found;
+    }
+
+   private:
+    template <class T>
+    static CUdeviceptr at(std::vector<T>& values) { return reinterpret_cast<CUdeviceptr>(values.data()); }
+
+    std::vector<int> keys_, counts_;
+    std::vector<float> x_, y_;
+    float alpha_ = 1, beta_ = 0;
+    std::vector<CUdeviceptr> addresses_;
+    std::vector<void*> arguments_;
+};
+
+Job job() {
+    Job made;
+    made.seed = 7;
+    auto parameter = [&](int index, Element element, bool constant, bool scalar, unsigned width) {
+        Parameter p;
+        p.index = index, p.element = element, p.constant = constant, p.scalar = scalar, p.width = width;
+        made.parameters.push_back(p);
+    };
+    parameter(0, Element::integer, true, false, 4);
+    parameter(1, Element::f32, true, false, 0);
+    parameter(2, Element::f32, false, false, 0);
+    parameter(3, Element::integer, false, false, 4);
+    parameter(4, Element::f32, false, true, 0);
+    parameter(5, Element::f32, false, true, 0);
+    auto kind = [](const char* name, Variant::Kind k) { return Variant{name, 1, 0, k}; };
+    made.variants = {{"noise", 1, 0.5, Variant::moved}, kind("scalars", Variant::scalars), kind("redrawn", Variant::redrawn),
+                     kind("permuted", Variant::permuted), kind("spikes", Variant::spikes), kind("zeros", Variant::zeros),
+                     {"negated", -1, 0, Variant::moved}, kind("signs", Variant::signs)};
+    made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
+                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
+    return made;
+}
+
+}  // namespace
+
+int main() {
+    Device device;
+    const Job asked = job();
+    fake::Kernel baseline = device.kernel(both);
+    const Launch launch = device.launch(baseline);
+    const Helpers helpers("the fake driver's own");
+    Memory memory(device.blocks(), helpers, nullptr, 3);
+    Results results;
+    results.open("/dev/null");
+    Oracle oracle(asked, launch, memory, nullptr, results);
+    int mistakes = 0;
+    std::string cases;
+    for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
+    auto found = [&](const Body& body) {
+        fake::Kernel kernel = device.kernel(body);
+        std::string on;
+        for (const Case& c : oracle.cases()) {
+            oracle.prepare(c);
+            oracle.given(device.launch(kernel)).go(nullptr);
+            if (!oracle.verify(c).reason.empty()) on += c.variant.name + " ";
+            if (!oracle.recover()) return std::string("damaged");
+        }
+        return on;
+    };
+    auto expect = [&](const char* what, const std::string& wanted, const std::string& got) {
+        if (wanted == got) return;
+        ++mistakes;
+        std::printf("%s: expected %s, got %s\n", what, wanted.c_str(), got.c_str());
+    };
+    expect("the inputs that stand", "own noise scalars redrawn permuted spikes zeros negated signs ", cases);
+    expect("itself", "", found(both));
+    expect("another order of the counting", "", found([](Data d) { gather(d); histogram(d); }));
+    expect("a memorised histogram", "redrawn ", found([](Data d) {
+        for (std::size_t b = 0; b < kBins; ++b) d.counts[b] = kCount / kBins;
+        gather(d);
+    }));
+    expect("an index computed, not read", "redrawn permuted ", found([](Data d) {
+        histogram(d);
+        for (std::size_t i = 0; i < kCount; ++i) d.y[i] = d.alpha * d.x[i] + d.beta * (1 + std::fabs(d.x[i]));
+    }));
+    expect("a dropped beta", "scalars ", found([](Data d) { histogram(d); d.beta = 0; gather(d); }));
+    expect("alpha taken for one", "scalars ", found([](Data d) { histogram(d); d.alpha = 1; gather(d); }));
+    expect("padding skipped", "zeros ", found([](Data d) {
+        both(d);
+        if (d.beta == 0)
+            for (std::size_t i = 0; i < kCount; ++i)
+                if (static_cast<std::size_t>(d.keys[i]) % 4 == 0) d.y[i] = 0;
+    }));
+    expect("values taken for positive", "negated signs ", found([](Data d) {
+        both(d);
+        for (std::size_t i = 0; i < kCount; ++i) d.y[i] = d.beta == 0 ? std::fabs(d.y[i]) : d.y[i];
+    }));
+    expect("values clamped", "spikes ", found([](Data d) {
+        both(d);
+        for (std::size_t i = 0; i < kCount; ++i) d.y[i] = std::min(d.y[i], 100.0f);
+    }));
+    std::printf("{\"mistakes\": %d}\n", mistakes);
+    return mistakes != 0;
+}
