@@ -119,17 +119,19 @@ def test_a_driver_too_old_to_read_a_graph_is_named(graph_test: Path, version: st
 
 
 @pytest.mark.compiler
+@pytest.mark.timeout(600)
 def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
     """The probe's own oracle and memory, on a driver that runs launches on the host."""
     program = on_fake_driver(("oracle_test",), ORACLE, tmp_path)
     done = subprocess.run([program, "1", "1"], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"programs": 22, "mistakes": 0, "lowered": 0}\n'
+    assert done.stdout == '{"programs": 25, "mistakes": 0, "lowered": 0}\n'
     lowered = subprocess.run([program, "1", "1", "lowered"], capture_output=True, text=True, check=False)
     # of half, bfloat16 and TF32 inputs where rounding them explains the difference; nothing else passes with them
-    assert lowered.stdout == '{"programs": 22, "mistakes": 0, "lowered": 43}\n'
+    assert lowered.stdout == '{"programs": 25, "mistakes": 0, "lowered": 47}\n'
 
 
 @pytest.mark.compiler
+@pytest.mark.timeout(600)
 def test_a_program_is_accompanied_as_on_a_card(tmp_path: Path) -> None:
     """Which launches are compared, whose results stand, by both ways of launching the candidate instead."""
     program = on_fake_driver(("accompany_test",), ACCOMPANY, tmp_path)
@@ -138,6 +140,7 @@ def test_a_program_is_accompanied_as_on_a_card(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiler
+@pytest.mark.timeout(600)
 def test_inputs_vary_in_every_way_that_could_be_memorised(tmp_path: Path) -> None:
     program = on_fake_driver(("variants_test",), ORACLE, tmp_path)
     done = subprocess.run([program], capture_output=True, text=True, check=False)

@@ -1,6 +1,7 @@
 #include "simulated.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace simulated {
 namespace {
@@ -159,6 +160,60 @@ Program products(const std::string& name, std::size_t rows, std::size_t depth, A
     // of a sum that long the last term is within the rounding of the sum itself
     if (depth < 8192) p.wrong.push_back({"last term dropped", product(depth, [](const float* x, const float* y, std::size_t n) { return fused(x, y, n - 1); })});
     p.wrong.push_back({"half of the terms, doubled", product(depth, [](const float* x, const float* y, std::size_t n) { return 2 * fused(x, y, n / 2); })});
+    return p;
+}
+
+// --- sums whose order is the scheduler's ------------------------------------------------------------------------
+
+// Each row's terms are added as atomics add them: in the order in which `width` lanes happen to come.
+Kernel added(std::size_t depth, std::size_t width, std::function<bool(std::size_t)> counts, float factor) {
+    auto order = std::make_shared<std::mt19937_64>(99);
+    return [=](const Arrays& in, Array& out) {
+        std::vector<std::size_t> lanes(depth / width);
+        for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = i;
+        for (std::size_t row = 0; row < out.size(); ++row) {
+            std::shuffle(lanes.begin(), lanes.end(), *order);
+            float sum = 0;
+            for (std::size_t lane : lanes) {
+                float part = 0;
+                for (std::size_t k = lane * width; k < (lane + 1) * width; ++k) part += counts(k) ? f(in[0][row * depth + k]) : 0;
+                sum += part;
+            }
+            out[row] = sum * factor;
+        }
+    };
+}
+
+Program atomics(const std::string& name, std::size_t rows, std::size_t depth, std::size_t width, Array values, Element input) {
+    for (double& v : values) v = rounded(input, v);
+    Program p{name, input, Element::f32, {std::move(values)}, rows, 1e6, {}, {}, {}, true};
+    auto all = [](std::size_t) { return true; };
+    p.baseline = added(depth, width, all, 1);
+    auto summed = [=](auto how) -> Kernel {
+        return [=](const Arrays& in, Array& out) {
+            for (std::size_t row = 0; row < out.size(); ++row) {
+                const Array& x = in[0];
+                out[row] = how([&x, row, depth](std::size_t k) { return f(x[row * depth + k]); }, depth);
+            }
+        };
+    };
+    p.honest = {
+        {"atomics of wider parts", added(depth, 4 * width, all, 1)},
+        {"atomics again", added(depth, width, all, 1)},
+        {"32 lanes", summed([](const Term& t, std::size_t n) { return lanes(t, n, 32); })},
+        {"256 lanes", summed([](const Term& t, std::size_t n) { return lanes(t, n, 256); })},
+        {"pairwise", summed([](const Term& t, std::size_t n) { return pairwise(t, 0, n); })},
+    };
+    if (input == Element::f32) {
+        p.wrong.push_back({"half inputs", on_converted(p.baseline, half)});
+        p.wrong.push_back({"bfloat16 inputs", on_converted(p.baseline, brain)});
+    }
+    p.wrong.push_back({"zeros", [](const Arrays&, Array& out) { std::fill(out.begin(), out.end(), 0.0); }});
+    p.wrong.push_back({"seven of eight warps, scaled", added(depth, width, [](std::size_t k) { return k / 32 % 8 != 3; }, 8.0f / 7)});
+    p.wrong.push_back({"seven of eight warps", added(depth, width, [](std::size_t k) { return k / 32 % 8 != 3; }, 1)});
+    p.wrong.push_back({"every other term, doubled", added(depth, width, [](std::size_t k) { return k % 2 == 0; }, 2)});
+    p.wrong.push_back({"one term in a hundred dropped", added(depth, width, [](std::size_t k) { return k % 100 != 7; }, 100.0f / 99)});
+    p.wrong.push_back({"one warp in a thousand dropped", added(depth, width, [](std::size_t k) { return k / 32 % 1000 != 7; }, 1)});
     return p;
 }
 
@@ -544,6 +599,9 @@ std::vector<Program> programs(std::uint64_t seed) {
         escape(48, seed),
         doubles(64, 128, seed),
         halves(64, 128, seed),
+        atomics("sums by atomics", 4, 32768, 32, data.uniform(4 * 32768, 0, 1), Element::f32),
+        atomics("one sum by atomics, any sign", 1, 65536, 1, data.uniform(65536, -1, 1), Element::f32),
+        atomics("sums of halves by atomics", 4, 16384, 32, data.uniform(4 * 16384, 0, 1), Element::f16),
     };
 }
 

@@ -27,6 +27,7 @@ struct Program {
     double length;                   // additions that the launch has time for, per result
     Kernel baseline;
     std::vector<std::pair<std::string, Kernel>> honest, wrong;
+    bool noisy = false;              // results differ from run to run
 };
 
 std::vector<Program> programs(std::uint64_t seed);

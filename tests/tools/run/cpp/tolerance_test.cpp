@@ -117,6 +117,7 @@ int main(int count, char** arguments) {
     unsigned honest = 0, wrong = 0, refused = 0, missed = 0;
     for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
         for (const Program& program : simulated::programs(seed)) {
+            if (program.noisy) continue;  // the oracle's, which repeats the baseline
             const Judged judged(program, seed * 7919);
             for (const auto& [name, kernel] : program.honest) {
                 const std::string said = judged.says(kernel);

@@ -21,6 +21,7 @@ std::vector<std::uint64_t> sorted(Element element, const std::uint8_t* bytes, st
 // What results of about the same size have in common.
 struct Pool {
     float magnitude = 0, bend = 0;     // the median A, a quarter of it; the median B
+    float spread = 0;                  // what nine in ten results' repeats stay below
     float jump = 0;                    // the largest B beyond a bound
     std::uint32_t jumps = 0;           // how many results B carries beyond their bound
 };
@@ -37,6 +38,7 @@ struct Expected {
     std::vector<Pool> pools;           // by size of the result; empty until `settle`
     std::vector<float> common;         // C, by index modulo its length; empty until `settle`
     bool repeats = true;               // the baseline's repeats agree, floats within rounding
+    bool precise = true;               // how coarsely all is rounded is judged, beside each result
     bool unordered = false;            // they do not, but hold the same elements in another order
 };
 

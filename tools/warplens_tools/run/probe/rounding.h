@@ -18,6 +18,10 @@
 //   C = what nine in ten results stay below, by the index's place in a structure of up to twelve fields: a result
 //       far below its like may be a difference of terms as large as they are, which inputs do not tell
 //
+// Where repeats differ, as with float atomics, the baseline shows how inaccurate it is: the spread alone is the noise
+// (B, which holds it again, counts only beyond three times it), L is at most 4096, and of the precision of all below
+// the spread counts three times, not sixteen: a candidate may be as inaccurate as the baseline, and no more.
+//
 // A few moves see little of one result: results of about the same size lend each other the median of A and B. A
 // result that jumps (a threshold crossed, an intermediate term that rounds to 1) does so seldom: as often as moves
 // made results of that size jump, and as far, a candidate's may too.

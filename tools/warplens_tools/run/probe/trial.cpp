@@ -9,8 +9,8 @@
 
 namespace warplens {
 
-Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, CUstream stream)
-    : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), stream_(stream),
+Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream)
+    : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), scrub_(scrub), stream_(stream),
       timer_(stream, job.option("events") != 0),
       random_(job.seed ^ 0x2545f4914f6cdd1dull) {
     CUdevice device;
@@ -26,6 +26,8 @@ Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& ora
 void Trial::put_back(Loaded* loaded, bool flushed) {
     if (varied_) oracle_.prepare(*varied_);
     else memory_.restore(oracle_.timed());
+    // on other inputs, nothing that a launch left on the card is there for the next: a gain that lives on it is none
+    if (varied_) scrub_.run(loaded ? loaded->launch().function : baseline_.function);
     if (loaded) loaded->reset(stream_);
     if (flushed && flush_bytes_)
         check(cuMemsetD8Async(flush_, static_cast<unsigned char>(++flush_value_), flush_bytes_, stream_), "flushing");

@@ -12,6 +12,7 @@
 #include "launch.h"
 #include "memory.h"
 #include "oracle.h"
+#include "scrub.h"
 #include "timer.h"
 
 namespace warplens {
@@ -26,7 +27,7 @@ struct Samples {
 
 class Trial {
    public:
-    Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, CUstream stream);
+    Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream);
 
     // Baseline launches until the clocks are up; their durations in ns, the last ones.
     std::vector<double> warm_up();
@@ -46,6 +47,7 @@ class Trial {
     const Launch& baseline_;
     Memory& memory_;
     Oracle& oracle_;
+    Scrub& scrub_;
     CUstream stream_;
     Timer timer_;
     const Case* varied_ = nullptr;

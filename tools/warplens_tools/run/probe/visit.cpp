@@ -9,6 +9,7 @@
 #include "blocks.h"
 #include "driver.h"
 #include "oracle.h"
+#include "scrub.h"
 #include "trial.h"
 
 namespace warplens {
@@ -38,11 +39,16 @@ void add_difference(Record& record, const Outcome& outcome, bool compared) {
     record.add("wrong", d.wrong).add("stray", d.stray).add("nan", d.nan);
 }
 
+CUstream new_stream() {
+    CUstream stream = nullptr;
+    check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    return stream;
+}
+
 class Visit {
    public:
     Visit(const Job& job, const Launch& baseline, const Allocations& allocations, Results& results, std::size_t nodes)
-        : job_(job), baseline_(baseline), results_(results), helpers_(job.helpers) {
-        check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+        : job_(job), baseline_(baseline), results_(results), helpers_(job.helpers), stream_(new_stream()), scrub_(helpers_, stream_) {
         const double started = now();
         memory_ = std::make_unique<Memory>(blocks_of(allocations, baseline.function, job.globals), helpers_, stream_, job.seed * 2 + 1);
         results_.write(opening(baseline, *memory_, allocations, nodes).add("seconds", now() - started));
@@ -51,7 +57,7 @@ class Visit {
     void learn() {
         const double started = now();
         oracle_ = std::make_unique<Oracle>(job_, baseline_, *memory_, stream_, results_);
-        trial_ = std::make_unique<Trial>(job_, baseline_, *memory_, *oracle_, stream_);
+        trial_ = std::make_unique<Trial>(job_, baseline_, *memory_, *oracle_, scrub_, stream_);
         const double learned = now();
         const auto samples = job_.option("time") ? trial_->warm_up() : std::vector<double>{};
         results_.write(oracle_->summary()
@@ -93,6 +99,7 @@ class Visit {
         loaded->bind();
         memory_->restore(memory_->variables());
         memory_->unbind();
+        scrub_.run(loaded->launch().function);
         return loaded;
     }
 
@@ -165,8 +172,9 @@ class Visit {
     const Launch& baseline_;
     Results& results_;
     Helpers helpers_;
-    CUstream stream_ = nullptr;
+    CUstream stream_;
     std::mt19937_64 random_{job_.seed};
+    Scrub scrub_;
     std::unique_ptr<Memory> memory_;
     std::unique_ptr<Oracle> oracle_;
     std::unique_ptr<Trial> trial_;

@@ -1,0 +1,30 @@
+// Memory of the multiprocessors that no allocation shows: what one launch leaves there, the next could read.
+#pragma once
+
+#include <cuda.h>
+
+#include "memory.h"
+
+namespace warplens {
+
+class Scrub {
+   public:
+    Scrub(const Helpers& helpers, CUstream stream);
+    ~Scrub();
+    Scrub(const Scrub&) = delete;
+    Scrub& operator=(const Scrub&) = delete;
+
+    // Overwrites all shared memory, and of local memory as much as a thread of the function has, up to 4 KiB.
+    // Asynchronous, on the stream. Throws DriverError.
+    void run(CUfunction function);
+
+   private:
+    const Helpers& helpers_;
+    CUstream stream_;
+    CUfunction shared_ = nullptr;
+    CUdeviceptr sink_ = 0;
+    int processors_ = 0, bytes_ = 0;
+    unsigned pattern_ = 0x9e3779b9u;
+};
+
+}  // namespace warplens
