@@ -22,12 +22,12 @@ from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS, hidden_atomics, p
 from warplens_tools.cost.waiting import standing_floor
 from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
+from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.facts.launch_arguments import argument_values
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.cuda.values.forms import Form
-from warplens_tools.cuda.values.varying import lane_names, mentions_lanes
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.finding import Gain
 from warplens_tools.launches import block_extents, block_threads

@@ -7,12 +7,11 @@ import math
 
 import msgspec
 
-from warplens_tools.cuda.facts.accesses import ArrayAccess
-from warplens_tools.cuda.facts.indirect_accesses import LOADED, indirect_accesses
+from warplens_tools.cuda.facts.accesses import ArrayAccess, indirect_accesses
 from warplens_tools.cuda.facts.launch_arguments import argument_values
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
-from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.forms import LOADED, Form
 from warplens_tools.instances import view_element_bytes
 from warplens_tools.launches import block_extents
 from warplens_tools.sass.banks import warp_lanes
@@ -49,7 +48,7 @@ def rows(view: KernelView) -> list[Row]:
 
 
 def _row(view: KernelView, access: ArrayAccess, block: tuple[int, int, int]) -> Row | None:
-    size, index = view_element_bytes(view, access.element_type), access.index
+    size, index = view_element_bytes(view, access.element_type), access.traced
     if size is None or index is None or access.member:
         return None
     known = argument_values(parse_tree(view.text), view.model, view.kernel)

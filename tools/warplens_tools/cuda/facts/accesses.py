@@ -12,7 +12,7 @@ from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader, Loop
-from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.forms import LOADED, Form
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
 from warplens_tools.text import Span
@@ -45,6 +45,8 @@ class ArrayAccess(msgspec.Struct, frozen=True):
     loops: tuple[Loop, ...]
     #: Elements of `element_type` from the array's start; None where not derivable.
     index: Form | None
+    #: As `index`, in which what is loaded is a symbol.
+    traced: Form | None
     #: It stands in a branch, or under an `#if` that is not decided.
     conditional: bool
     atomic: bool = False
@@ -65,12 +67,9 @@ def accesses(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tu
 
 def _accesses(tree: SourceTree, kernel: Kernel, block: Dim3) -> tuple[ArrayAccess, ...]:
     expanded = kernel_tree(tree, kernel)
-    return accesses_read_by(FormReader(expanded, block), kernel) if expanded is not None else ()
-
-
-def accesses_read_by(forms: FormReader, kernel: Kernel) -> tuple[ArrayAccess, ...]:
-    """As `accesses`, with indices as `forms` reads them."""
-    expanded, reader = forms.kernel, _AccessReader(forms, kernel)
+    if expanded is None:
+        return ()
+    reader = _AccessReader(FormReader(expanded, block), kernel)
     captured = expanded.tree.captures(_PATTERN, expanded.function.body)
     nodes = sorted(
         (n for found in captured.values() for n in found), key=lambda n: (n.start_byte, -n.end_byte)
@@ -105,6 +104,7 @@ class _AccessReader:
             span=self.tree.span(whole),
             loops=tuple(self.forms.loop(n) for n in loops_around(node)),
             index=pointer.offset,
+            traced=pointer.traced,
             conditional=self._conditional(node),
             atomic=atomic,
             member=member,
@@ -277,6 +277,22 @@ def escaping(tree: SourceTree, kernel: Kernel) -> tuple[str, ...]:
         if pointer is not None:
             found[pointer.name] = None
     return tuple(found)
+
+
+def indirect_accesses(
+    tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3
+) -> tuple[ArrayAccess, ...]:
+    """The kernel's global accesses whose place data chooses, as `table[ids[i] * width + lane]`, in text order."""
+    return tuple(
+        access
+        for access in accesses(tree, kernel, block)
+        if access.space == "global" and access.traced is not None and _is_chosen(access.traced)
+    )
+
+
+def _is_chosen(index: Form) -> bool:
+    """Whether what is loaded is all that is opaque: a narrow type's few values choose within a small table."""
+    return {s.operation for s in index.symbols if s.opaque} == {LOADED}
 
 
 def _is_transparent(tree: SourceTree, call: Node | None) -> bool:

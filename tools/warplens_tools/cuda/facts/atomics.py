@@ -9,14 +9,15 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import loops_around
+from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader, Loop
-from warplens_tools.cuda.values.forms import ZERO, Form
+from warplens_tools.cuda.values.forms import ZERO, Form, value_count
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
-from warplens_tools.cuda.values.varying import Bounds, lane_names, mentions_lanes
 from warplens_tools.text import Span
 
 _ATOMIC = re.compile(r"(?:::)?atomic[A-Z]\w*")
@@ -64,7 +65,6 @@ class _AtomicReader:
     def __init__(self, tree: SourceTree, kernel: Kernel, forms: FormReader, body: Node) -> None:
         self.tree, self.forms, self.body = tree, forms, body
         self.pointers = PointerReader(kernel, forms)
-        self.bounds = Bounds(forms, self.pointers)
         self.varying = lane_names(tree.code_of(body))
 
     def atomic(self, call: Node) -> Atomic | None:
@@ -157,8 +157,19 @@ class _AtomicReader:
         extent = 1
         for size in declared:
             extent = extent * size if size is not None and extent else 0
-        bounds = [b for b in (self.bounds.values(index), extent if declared and extent else None) if b]
-        return min(bounds, default=None)
+        form = self.forms.traced(index)
+        count = value_count(form, self._loaded) if form is not None else None
+        return min((b for b in (count, extent if declared else None) if b), default=None)
+
+    def _loaded(self, name: str) -> int | None:
+        """How many values an element that the kernel loads can have, where its type is narrow."""
+        node = self.forms.loads[name]
+        if node.type == "subscript_expression":
+            found = self.pointers.element(node)
+        else:
+            found = self.pointers.pointer(node.child_by_field_name("argument"))
+        known = integer_type(found.element_type) if found is not None else None
+        return known.values if known is not None and known.is_narrow else None
 
     def _is_led(self, call: Node) -> bool:
         child, current = call, call.parent

@@ -10,10 +10,10 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.lane_branches import LaneBranch
+from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
-from warplens_tools.cuda.values.varying import lane_names
 from warplens_tools.text import Span
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -45,6 +45,7 @@ def pointer_arguments(
                     span=expanded.tree.span(node),
                     loops=tuple(forms.loop(n) for n in loops_around(node)),
                     index=pointer.offset,
+                    traced=pointer.traced,
                     conditional=False,
                     declared=pointer.declared,
                 )

@@ -3,7 +3,8 @@
 
 A local that is set once is followed to its value; the variable of a loop with a fixed step is its
 first value plus step times the iteration, so that in a grid-stride loop an index keeps its dependence
-on `threadIdx.x`. Anything loaded from memory, returned by a function, or set several times is None.
+on `threadIdx.x`. Anything loaded from memory, returned by a function, or set several times is None;
+`traced` has symbols for what is loaded.
 Like the compiler, this takes it that index arithmetic does not wrap.
 """
 
@@ -43,6 +44,8 @@ class Loop(msgspec.Struct, frozen=True):
     offset: int
     variable: str = ""
     first: Form | None = None
+    #: As `first`, in which what is loaded is a symbol.
+    origin: Form | None = None
     #: What the variable grows by in each iteration.
     step: Form | None = None
     #: "<", "<=", ">", ">=" or "!=", and what the variable is compared with.
@@ -70,10 +73,17 @@ class FormReader:
         self._set_once: dict[tuple[int, str], bool] = {}
         self._loops: dict[tuple[int, str], Loop] = {}
         self._forms: dict[int, Form | None] = {}
+        #: The nodes behind `LOADED` symbols, by their names.
+        self.loads: dict[str, Node] = {}
         self._depth = 0
 
     def form(self, node: Node | None) -> Form | None:
         """The form of an integer expression, or None."""
+        found = self.traced(node)
+        return found.told if found is not None else None
+
+    def traced(self, node: Node | None) -> Form | None:
+        """As `form`, in which what is loaded from memory, and what a narrow type may cut, are opaque symbols."""
         if node is None or self._depth > _MAX_DEPTH:
             return None
         if node.id in self._forms:
@@ -91,7 +101,7 @@ class FormReader:
 
     def parenthesised(self, node: Node) -> Form | None:
         """(e)"""
-        return self.form(node.named_children[0]) if node.named_child_count == 1 else None
+        return self.traced(node.named_children[0]) if node.named_child_count == 1 else None
 
     def member(self, node: Node) -> Form | None:
         """`threadIdx.x` and its like, or an integer member of a by-value parameter."""
@@ -116,8 +126,13 @@ class FormReader:
     def binary(self, node: Node) -> Form | None:
         """a op b"""
         operator = node.child_by_field_name("operator")
-        left = self.form(node.child_by_field_name("left"))
-        right = self.form(node.child_by_field_name("right")) if left is not None else None
+        left, right = (
+            self.traced(node.child_by_field_name("left")),
+            self.traced(node.child_by_field_name("right")),
+        )
+        if left is None and operator is not None and operator.type in ("%", "&"):
+            # Whatever the value is, these bound it.
+            left = forms.opaque(self.tree.code_of(node.named_children[0]), forms.UNKNOWN)
         if operator is None or left is None or right is None:
             return None
         return forms.combine(operator.type, left, right)
@@ -125,7 +140,7 @@ class FormReader:
     def unary(self, node: Node) -> Form | None:
         """+e, -e"""
         operator = node.child_by_field_name("operator")
-        value = self.form(node.child_by_field_name("argument"))
+        value = self.traced(node.child_by_field_name("argument"))
         if value is None or operator is None or operator.type not in ("+", "-", "~"):
             return None
         if operator.type == "~":
@@ -135,13 +150,30 @@ class FormReader:
     def cast(self, node: Node) -> Form | None:
         """(int)e"""
         written = node.child_by_field_name("type")
-        is_integral = written is not None and self._is_integral(self.tree.code_of(written))
-        return self.form(node.child_by_field_name("value")) if is_integral else None
+        value = node.child_by_field_name("value")
+        return self._converted(self.tree.code_of(written), value) if written is not None else None
 
-    def _is_integral(self, written: str) -> bool:
-        """Whether a type is an integer of 32 bits and more; a template's type, where one is cast to in an index, is."""
+    def _converted(self, written: str, value: Node | None) -> Form | None:
+        """A value as an integer type has it; a template's type, where one is cast to in an index, is wide enough."""
         known = integer_type(written)
-        return (known is not None and not known.is_narrow) or written.strip() in self._type_parameters
+        if known is not None and known.is_narrow:
+            return self._narrowed(written, value)
+        is_integral = known is not None or written.strip() in self._type_parameters
+        return self.traced(value) if is_integral else None
+
+    def _narrowed(self, written: str, value: Node | None) -> Form | None:
+        inner = self.traced(value)
+        name = self.tree.code_of(value) if value is not None else ""
+        return forms.opaque(name, f"{forms.NARROWED}{written}", *([inner] if inner is not None else []))
+
+    def element(self, node: Node) -> Form | None:
+        """a[i], *p: what is loaded from there, which `loads` has by its text"""
+        operator = node.child_by_field_name("operator")
+        if operator is not None and operator.type != "*":
+            return None
+        name = self.tree.code_of(node)
+        self.loads[name] = node
+        return forms.opaque(name, forms.LOADED)
 
     @functools.cached_property
     def _type_parameters(self) -> frozenset[str]:
@@ -158,13 +190,13 @@ class FormReader:
         cast = re.fullmatch(r"static_cast\s*<(.*)>", name, re.DOTALL)
         written = cast[1] if cast else name
         if len(arguments) == 1 and (cast or integer_type(name) is not None or name in self._type_parameters):
-            return self.form(arguments[0]) if self._is_integral(written) else None
+            return self._converted(written, arguments[0])
         operation = _CALLS.get(name.removeprefix("::").removeprefix("std::"))
         if operation is None:
             return self._returned(name, arguments)
         if len(arguments) != 2:
             return None
-        left, right = self.form(arguments[0]), self.form(arguments[1])
+        left, right = self.traced(arguments[0]), self.traced(arguments[1])
         return forms.combine(operation, left, right) if left is not None and right is not None else None
 
     def _returned(self, name: str, arguments: list[Node]) -> Form | None:
@@ -172,11 +204,11 @@ class FormReader:
         function = self.kernel.constants.function(name.split("<")[0].strip())
         if function is None or len(function.parameters) != len(arguments) or self._depth > _MAX_CALLS:
             return None
-        known = {n: self.form(a) for n, a in zip(function.parameters, arguments, strict=True)}
+        known = {n: self.traced(a) for n, a in zip(function.parameters, arguments, strict=True)}
         inside = KernelTree(function.tree, function.function, constants_of(function.tree))
         reader = FormReader(inside, self.block, known)
         reader._depth = self._depth
-        return reader.form(function.value)
+        return reader.traced(function.value)
 
     def size(self, node: Node) -> Form | None:
         """`sizeof(float)`"""
@@ -221,11 +253,12 @@ class FormReader:
         if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
             return None
         declared = integer_type(self._declared_type(binding))
-        if declared is not None and declared.is_narrow:
-            return None
         if binding.kind == "plain" and not self.set_once(binding):
             return None
-        return self.form(value_node(self.tree, binding))
+        value = value_node(self.tree, binding)
+        if declared is not None and declared.is_narrow:
+            return self._narrowed(self._declared_type(binding), value)
+        return self.traced(value)
 
     def _declared_type(self, binding: Binding) -> str:
         return self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
@@ -251,12 +284,12 @@ class FormReader:
         return not inside and not changes(self.tree, self.tree.code_of(body), name)
 
     def _in_loop(self, loop: Loop) -> Form | None:
-        if loop.first is None:
-            return None
-        if loop.counter and loop.step is not None:
+        if loop.origin is not None and loop.counter and loop.step is not None:
             counter = forms.variable(Symbol(loop.counter, "loop"))
             grown = forms.multiply(loop.step, counter)
-            return forms.add(loop.first, grown) if grown is not None else None
+            return forms.add(loop.origin, grown) if grown is not None else None
+        if loop.first is None:
+            return None
         # Halving and doubling keep threads alike where the first value does: an opaque loop symbol.
         if loop.step is None and loop.first.uniform and loop.comparison:
             return forms.variable(Symbol(f"{loop.variable}@{loop.offset}", "loop"))
@@ -275,11 +308,12 @@ class FormReader:
         loop = Loop(self.tree.span(node), node.start_byte, variable=binding.name)
         if not known or step is None or binding.value is None:
             return loop
-        first = self.form(value_node(self.tree, binding))
+        first = self.traced(value_node(self.tree, binding))
         comparison, bound = self._condition(condition_of(node), binding.name)
         return msgspec.structs.replace(
             loop,
-            first=first,
+            first=first.told if first is not None else None,
+            origin=first,
             step=step,
             comparison=comparison,
             bound=self.form(bound),
@@ -304,6 +338,7 @@ class FormReader:
             plain,
             variable=name,
             first=self.form(first),
+            origin=self.traced(first),
             step=step,
             comparison=comparison,
             bound=self.form(bound),
@@ -392,6 +427,8 @@ _READERS = {
     "cast_expression": FormReader.cast,
     "call_expression": FormReader.call,
     "sizeof_expression": FormReader.size,
+    "subscript_expression": FormReader.element,
+    "pointer_expression": FormReader.element,
     "identifier": FormReader.name,
     "qualified_identifier": FormReader.name,
 }

@@ -7,12 +7,14 @@ a symbol of its own that remembers how it is made, so that a form can always be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from warplens_tools.cuda.syntax.expression import apply
+from warplens_tools.cuda.syntax.types import integer_type
 
 Kind = Literal["thread", "block", "block size", "grid size", "parameter", "loop", "derived"]
 
@@ -34,10 +36,19 @@ class Symbol(msgspec.Struct, frozen=True):
     operation: str = ""
     operands: tuple[Form, ...] = ()
 
+    @property
+    def opaque(self) -> bool:
+        """Whether no form tells its value: it is loaded, unknown, or wraps."""
+        return self.operation in (LOADED, UNKNOWN) or self.operation.startswith(NARROWED)
+
     def mentions(self, name: str) -> bool:
         """Whether the value can change with symbol `name`."""
         return self.name == name or any(operand.mentions(name) for operand in self.operands)
 
+
+#: Operations of symbols that stand for what no form tells: an element of an array, a narrow integer's value
+#: ("as unsigned char"), anything else.
+LOADED, NARROWED, UNKNOWN = "loaded", "as ", "unknown"
 
 Monomial = tuple[Symbol, ...]
 
@@ -72,6 +83,11 @@ class Form(msgspec.Struct, frozen=True):
     def mentions(self, name: str) -> bool:
         """Whether the value can change with the symbol of that name."""
         return any(symbol.mentions(name) for symbols, _ in self.terms for symbol in symbols)
+
+    @property
+    def told(self) -> Form | None:
+        """The form itself, where nothing opaque is in it."""
+        return None if any(symbol.opaque for symbol in self.symbols) else self
 
     @property
     def uniform(self) -> bool:
@@ -109,6 +125,55 @@ class Form(msgspec.Struct, frozen=True):
                 factor *= value
             total += factor
         return total
+
+
+def opaque(name: str, operation: str, *operands: Form) -> Form:
+    """A symbol for what no form tells (`LOADED`, `NARROWED` and a type, `UNKNOWN`)."""
+    return variable(Symbol(name, "derived", operation, operands))
+
+
+def value_count(form: Form, loaded: Callable[[str], int | None]) -> int | None:
+    """How many values a form can take at most, from types, `%`, `&` and `min`; None where nothing bounds them.
+
+    What is the same for all threads counts as one. `loaded` says how many the element of that name can have.
+    """
+    total = 1
+    for symbol in {symbol for symbols, _ in form.terms for symbol in symbols}:
+        count = _symbol_count(symbol, loaded)
+        if count is None:
+            return None
+        total *= count
+    return total
+
+
+def _symbol_count(symbol: Symbol, loaded: Callable[[str], int | None]) -> int | None:
+    if symbol.operation == LOADED:
+        return loaded(symbol.name)
+    if symbol.operation == UNKNOWN or symbol.kind == "thread":
+        return None
+    counts = [value_count(operand, loaded) for operand in symbol.operands]
+    if symbol.operation.startswith(NARROWED):
+        narrow = integer_type(symbol.operation.removeprefix(NARROWED))
+        return _least(narrow.values if narrow is not None else None, *counts)
+    return _derived_count(symbol, counts) if counts else 1
+
+
+def _derived_count(symbol: Symbol, counts: Sequence[int | None]) -> int | None:
+    left, by, name = counts[0], symbol.operands[-1].value, symbol.operation
+    if name == "%" and by:
+        return _least(abs(by), left)
+    if name == "&" and by is not None and by >= 0:
+        return _least(by + 1, left)
+    if name == "min":
+        return _least(*(v + 1 for o in symbol.operands if (v := o.value) is not None and v >= 0))
+    if name in ("/", ">>") and by and by > 0 and left is not None:
+        return max(1, left // by if name == "/" else left >> by)
+    known = [count for count in counts if count is not None]
+    return math.prod(known) if len(known) == len(counts) else None
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((b for b in bounds if b is not None), default=None)
 
 
 ZERO = Form()
@@ -210,7 +275,7 @@ def describe(form: Form) -> str:
 def _symbol_value(symbol: Symbol, values: Mapping[str, int]) -> int | None:
     if symbol.name in values:
         return values[symbol.name]
-    if not symbol.operands:
+    if not symbol.operands or symbol.opaque:
         return None
     operands = [operand.evaluate(values) for operand in symbol.operands]
     known = [v for v in operands if v is not None]

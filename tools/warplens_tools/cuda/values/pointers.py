@@ -22,7 +22,9 @@ Space = Literal["global", "shared", "local", "constant", "unknown"]
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """A place in an array. `offset` counts elements of `element_type`; None where not derivable.
+    """A place in an array. `traced` counts elements of `element_type`; None where not derivable.
+
+    What is loaded is a symbol in it; `offset` is None where there is such a symbol.
 
     `inner` are the extents that indexing still has to go through: (Form of 33,) for a row of
     `tile[32][33]`, () for a plain pointer.
@@ -31,10 +33,15 @@ class Pointer(msgspec.Struct, frozen=True):
     name: str
     space: Space
     element_type: str
-    offset: Form | None
+    traced: Form | None
     inner: tuple[Form | None, ...] = ()
     #: Its declaration in the model: a parameter or an array; None for anything else.
     declared: Parameter | ArrayDeclaration | None = None
+
+    @property
+    def offset(self) -> Form | None:
+        """Elements from the array's start; None where not derivable."""
+        return self.traced.told if self.traced is not None else None
 
 
 class PointerReader:
@@ -119,7 +126,7 @@ class PointerReader:
         code = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
         if _set_anew(binding.name, code):
             return None
-        return msgspec.structs.replace(found, offset=None)
+        return msgspec.structs.replace(found, traced=None)
 
     def member(self, node: Node) -> Pointer | None:
         """f.cells, a pointer in a struct that is passed by value"""
@@ -139,7 +146,7 @@ class PointerReader:
     def stepped(self, node: Node) -> Pointer | None:
         """p++, --p"""
         found = self.pointer(node.child_by_field_name("argument"))
-        return msgspec.structs.replace(found, offset=None) if found is not None else None
+        return msgspec.structs.replace(found, traced=None) if found is not None else None
 
     def sum(self, node: Node) -> Pointer | None:
         """p + e, e + p, p - e"""
@@ -153,9 +160,9 @@ class PointerReader:
         if base is None:
             return None
         if base.inner:
-            return msgspec.structs.replace(base, offset=None)
-        offset = self._advanced(base.offset, self.reader.form(step), -1 if operator.type == "-" else 1)
-        return msgspec.structs.replace(base, offset=offset)
+            return msgspec.structs.replace(base, traced=None)
+        offset = self._advanced(base.traced, self.reader.traced(step), -1 if operator.type == "-" else 1)
+        return msgspec.structs.replace(base, traced=offset)
 
     def _advanced(self, offset: Form | None, step: Form | None, sign: int = 1) -> Form | None:
         if offset is None or step is None:
@@ -188,11 +195,11 @@ class PointerReader:
         indices = node.child_by_field_name("indices")
         if base is None or indices is None or indices.named_child_count != 1:
             return None
-        index = self.reader.form(indices.named_children[0])
+        index = self.reader.traced(indices.named_children[0])
         for extent in base.inner:
             index = forms.multiply(index, extent) if index is not None and extent is not None else None
-        offset = self._advanced(base.offset, index)
-        return msgspec.structs.replace(base, offset=offset, inner=base.inner[1:])
+        offset = self._advanced(base.traced, index)
+        return msgspec.structs.replace(base, traced=offset, inner=base.inner[1:])
 
     def cast(self, node: Node) -> Pointer | None:
         """(float4*)p"""
@@ -220,8 +227,8 @@ class PointerReader:
         element = self._plain(" ".join(words[:-1]))
         if element == pointer.element_type and not pointer.inner:
             return pointer
-        offset = _rescaled(pointer.offset, type_bytes(pointer.element_type), type_bytes(element))
-        return msgspec.structs.replace(pointer, element_type=element, offset=offset, inner=())
+        offset = _rescaled(pointer.traced, type_bytes(pointer.element_type), type_bytes(element))
+        return msgspec.structs.replace(pointer, element_type=element, traced=offset, inner=())
 
 
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "restrict"})

@@ -1,0 +1,28 @@
+"""Which names of a kernel differ between the lanes of a warp."""
+
+from __future__ import annotations
+
+import re
+
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)(?=(\s*\{?[^;{}]*))")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_LANES = frozenset({"threadIdx", "laneid", "thread_rank"})
+
+
+def lane_names(code: str) -> frozenset[str]:
+    """Names in a kernel's body that may differ between lanes: by data flow from `threadIdx`, no control flow."""
+    assigned = [(name, set(_WORD.findall(value))) for name, value in _ASSIGNED.findall(code)]
+    varying = set(_LANES)
+    grown = True
+    while grown:
+        grown = False
+        for name, used in assigned:
+            if name not in varying and used & varying:
+                varying.add(name)
+                grown = True
+    return frozenset(varying)
+
+
+def mentions_lanes(text: str, varying: frozenset[str]) -> bool:
+    """Whether an expression's text mentions any of the names."""
+    return bool(set(_WORD.findall(text)) & varying)
