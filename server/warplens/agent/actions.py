@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from warplens.agent.edits import text_hash
-from warplens.agent.priors import Cause, expect, masked
+from warplens.agent.priors import NEEDS_ROOM, Cause, expect, masked
 from warplens.agent.versions import Move, Proposal
 from warplens.store.rates import HitRate
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite.base import Rewrite, Target
+from warplens_tools.rewrite.base import EVERYWHERE, Rewrite
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.extract import extract, illegal, launch_geometry
 from warplens_tools.tunable.parameter import Geometry, TunableParameter, edits_for
@@ -71,9 +71,9 @@ class KernelSpace:
 
     def _by_rewrite(self, file: File, kernel: Kernel) -> Iterator[Proposal]:
         for rewrite in self._rewrites:
-            if masked(rewrite.slug, self._busy):
+            if masked(rewrite.useless_at, self._busy):
                 continue
-            for target in self._targets(rewrite, kernel):
+            for target in (EVERYWHERE, *rewrite.sites(kernel)):
                 result = rewrite.apply(file.text, file.model, kernel, target)
                 if not result.edits:
                     continue
@@ -89,17 +89,10 @@ class KernelSpace:
                 )
                 yield Proposal(move, result.edits)
 
-    def _targets(self, rewrite: Rewrite, kernel: Kernel) -> Iterator[Target]:
-        """Everything the rewrite finds, and each shared array alone where there are several."""
-        yield Target()
-        arrays = [array.name for array in kernel.arrays if array.space == "shared"]
-        if rewrite.slug == "pad-shared-tile" and len(arrays) > 1:
-            yield from (Target(names=(name,)) for name in arrays)
-
     def _by_parameter(self, file: File, kernel: Kernel) -> Iterator[Proposal]:
         for parameter in extract(file, kernel, self.limits).parameters:
             rule = f"parameter:{parameter.kind}"
-            if masked(rule, self._busy):
+            if masked(NEEDS_ROOM.get(rule, ""), self._busy):
                 continue
             expected = expect(rule, self._causes, self._rates)
             for value in parameter.domain:

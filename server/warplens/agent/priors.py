@@ -38,13 +38,12 @@ ANSWERS: dict[str, tuple[str, ...]] = {
 }
 #: A resource this busy leaves a step that does not relieve it at most a tenth to win.
 SATURATED = 0.9
-#: Steps that only hide latency or spare arithmetic, by the resource they cannot relieve.
+#: Parameters that only hide latency or spare arithmetic, by the resource they cannot relieve (a rewrite's own is
+#: its `useless_at`).
 NEEDS_ROOM: dict[str, str] = {
     "parameter:block": "dram",
     "parameter:launch_bounds": "dram",
     "parameter:unroll": "dram",
-    "float-literals": "dram",
-    "pad-shared-tile": "dram",
 }
 
 
@@ -88,10 +87,9 @@ def expect(rule: str, causes: Sequence[Cause], rates: Sequence[HitRate]) -> Expe
     )
 
 
-def masked(rule: str, busy: Mapping[str, float]) -> bool:
-    """Whether a step cannot pay because the resource that it does not relieve is saturated."""
-    resource = NEEDS_ROOM.get(rule)
-    return resource is not None and busy.get(resource, 0.0) >= SATURATED
+def masked(resource: str, busy: Mapping[str, float]) -> bool:
+    """Whether a step cannot pay because the resource that it does not relieve ("" for none) is saturated."""
+    return busy.get(resource, 0.0) >= SATURATED
 
 
 def busy_shares(counters: CounterEvidence | None) -> dict[str, float]:

@@ -12,6 +12,7 @@ from warplens.agent.priors import busy_shares, masked
 from warplens_tools.collect import metrics
 from warplens_tools.collect.ncu_csv import require_csv
 from warplens_tools.collect.profiled import counter_evidence
+from warplens_tools.rewrite import float_literals, restrict_const
 
 RAW = Path(__file__).parents[2] / "data/reports/saxpy_transpose.raw.csv"
 
@@ -35,6 +36,6 @@ def test_what_warplens_collects_itself_is_enough() -> None:
 
 def test_counters_that_were_not_read_mask_nothing() -> None:
     assert busy_shares(None) == {}
-    assert not masked("float-literals", {})
-    assert masked("float-literals", {"dram": 0.95})
-    assert not masked("restrict-const", {"dram": 0.95})
+    assert not masked(float_literals.REWRITE.useless_at, {})
+    assert masked(float_literals.REWRITE.useless_at, {"dram": 0.95})
+    assert not masked(restrict_const.REWRITE.useless_at, {"dram": 0.95})

@@ -56,12 +56,11 @@ from warplens_tools.cuda.facts.reloads import accumulations, reloads
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding, Fix, Gain, RelatedSpan
+from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.launches import block_extents
 from warplens_tools.memory.traffic import dram_floor, l2_bytes_per_clock
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
-from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.restrict_const import REWRITE
 from warplens_tools.sass.attribution import kernel_line, weights
 from warplens_tools.sass.flow import analyse
@@ -109,7 +108,7 @@ def check(view: KernelView) -> Iterator[Finding]:
         guidance=f"Declare {_list(names)} __restrict__ if they never overlap, or {_local(worst, text)}.",
         evidence=_observations(view, found),
         gain=_gain(view, found),
-        fixes=_fixes(view),
+        fixes=REWRITE.fixes(view.text, view.model, view.kernel),
         related=(RelatedSpan(worst.others[0].span, _related(worst)),),
     )
 
@@ -201,11 +200,6 @@ def _removed_loads(view: KernelView, found: Sequence[Repeat]) -> list[int]:
         )
         removed += here[: max(1, len(here) * len(alike) // max(at_line, len(alike)))]
     return removed
-
-
-def _fixes(view: KernelView) -> tuple[Fix, ...]:
-    result = REWRITE.apply(view.text, view.model, view.kernel, Target())
-    return (Fix(result.title, REWRITE.slug, result.edits, result.caveat),) if result.edits else ()
 
 
 def _list(names: Sequence[str]) -> str:

@@ -43,13 +43,12 @@ from warplens_tools.cost.gain import replacement_gain
 from warplens_tools.cuda.facts.double_uses import DoubleUse, double_uses
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.evidence import CompiledKernel, Instruction, Observation
-from warplens_tools.finding import Confidence, Finding, Fix, RelatedSpan
+from warplens_tools.finding import Confidence, Finding, RelatedSpan
 from warplens_tools.memory.traffic import dram_floor
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
 from warplens_tools.micro.common.place import Place, hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
-from warplens_tools.rewrite.base import Target
 from warplens_tools.rewrite.float_literals import REWRITE
 from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
@@ -167,19 +166,12 @@ def _finding(
             "keep double only where the extra digits are needed, and then only for the accumulator."
         ),
         evidence=seen,
-        fixes=_fixes(view),
+        fixes=REWRITE.fixes(view.text, view.model, view.kernel),
         related=place.related
         + tuple(
             RelatedSpan(use.span, f"{use.text} is double") for use in uses if use.span.line != place.line
         )[:8],
     )
-
-
-def _fixes(view: KernelView) -> tuple[Fix, ...]:
-    result = REWRITE.apply(view.text, view.model, view.kernel, Target())
-    if not result.edits:
-        return ()
-    return (Fix(result.title, REWRITE.slug, result.edits, result.caveat),)
 
 
 def _as_float(instruction: Instruction) -> Instruction | None:

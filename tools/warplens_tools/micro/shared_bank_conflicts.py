@@ -185,8 +185,7 @@ def _gain(view: KernelView, group: list[Conflict]) -> Gain | None:
 
 
 def _fixes(view: KernelView, array: ArrayDeclaration) -> tuple[Fix, ...]:
-    result = REWRITE.apply(view.text, view.model, view.kernel, Target(names=(array.name,)))
-    return (Fix(result.title, REWRITE.slug, result.edits, result.caveat),) if result.edits else ()
+    return REWRITE.fixes(view.text, view.model, view.kernel, Target(names=(array.name,)))
 
 
 def spot(view: KernelView) -> Iterator[Finding]:

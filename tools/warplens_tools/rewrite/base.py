@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.finding import Fix
 from warplens_tools.text import SourceText, TextEdit
 
 
@@ -25,6 +26,9 @@ class Target(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
+
+
+EVERYWHERE = Target()
 
 
 class RewriteResult(msgspec.Struct, frozen=True):
@@ -40,6 +44,12 @@ class RewriteResult(msgspec.Struct, frozen=True):
 Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 
 
+def nowhere_apart(kernel: Kernel) -> Sequence[Target]:
+    """The sites of a rewrite that does all it can in a kernel at once."""
+    del kernel
+    return ()
+
+
 class Rewrite(msgspec.Struct, frozen=True):
     """A deterministic edit of one kernel. `apply` never raises on code it cannot change: it refuses."""
 
@@ -48,3 +58,15 @@ class Rewrite(msgspec.Struct, frozen=True):
     apply: Apply
     #: Slugs of the findings it answers.
     answers: Sequence[str] = ()
+    #: Targets to try apart, beside the kernel as a whole, where doing everything at once is not always best.
+    sites: Callable[[Kernel], Sequence[Target]] = nowhere_apart
+    #: The resource ("dram", "l2", "sm") at whose peak nothing is left to win; "" for none.
+    useless_at: str = ""
+
+    def fixes(
+        self, text: SourceText, model: SourceModel, kernel: Kernel, target: Target = EVERYWHERE
+    ) -> tuple[Fix, ...]:
+        """What a finding offers of this rewrite: nothing where it refuses."""
+        result = self.apply(text, model, kernel, target)
+        title = result.title or self.title
+        return (Fix(title, self.slug, result.edits, result.caveat),) if result.edits else ()

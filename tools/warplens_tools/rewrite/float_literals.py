@@ -65,4 +65,5 @@ REWRITE = Rewrite(
     title="Compute in float instead of double",
     apply=apply,
     answers=("double-in-float-kernel",),
+    useless_at="dram",
 )

@@ -94,6 +94,12 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     return RewriteResult(tuple(edits), title=f"Pad the rows of {', '.join(padded)}")
 
 
+def _tiles_apart(kernel: Kernel) -> tuple[Target, ...]:
+    """Each tile alone, where there are several: padding one may cost the occupancy that another needs."""
+    tiles = tuple(Target(names=(array.name,)) for array in kernel.arrays if array.space == "shared")
+    return tiles if len(tiles) > 1 else ()
+
+
 def _is_wanted(tree: SourceTree, kernel: Kernel, array: ArrayDeclaration, target: Target) -> bool:
     if array.space != "shared" or (not target.names and len(array.extents) != 2):
         return False
@@ -233,5 +239,7 @@ REWRITE = Rewrite(
     slug="pad-shared-tile",
     title="Pad the rows of a shared tile",
     apply=apply,
+    sites=_tiles_apart,
+    useless_at="dram",
     answers=("shared-bank-conflicts",),
 )
