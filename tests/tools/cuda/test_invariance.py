@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a loop does not change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Indices that data chooses: what is loaded is a symbol, and types, `%`, `&` and `min` bound how many there are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rewrite of `docs/adding/rewrite.md` is what the page says it is, and the helpers that it names are there."""
 
 from __future__ import annotations

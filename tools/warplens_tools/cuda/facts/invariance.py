@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether an expression of a kernel is the same in every iteration of a loop."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which names of a kernel differ between the lanes of a warp."""
 
 from __future__ import annotations
