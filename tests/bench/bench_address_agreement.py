@@ -18,24 +18,18 @@ from pathlib import Path
 
 import msgspec
 
-from warplens_tools.analysis import UNCLASSIFIED
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
-from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.parse import parse
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.errors import WarplensError
 from warplens_tools.evidence import KernelEvidence
-from warplens_tools.launches import block_extents
-from warplens_tools.memory.address_evidence import pattern_of
-from warplens_tools.memory.coalescing import warp_accesses
-from warplens_tools.memory.conflicts import conflict_of
+from warplens_tools.kernel import KernelView
+from warplens_tools.machine.address_evidence import pattern_of
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.flags import CompileFlags
 from warplens_tools.toolchain.locate import resolve_toolchain
-from warplens_tools.view import KernelView
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("examples/first", "tests/planted", "tests/gpu/programs", "tests/data/micro")
@@ -65,19 +59,18 @@ def views(path: Path, cache: BinaryCache) -> Iterator[KernelView]:
         compiled = tuple(k for k in found.kernels if k.qualified_name == kernel.qualified_name)
         if compiled:
             evidence = KernelEvidence(compiled=compiled, binary=found)
-            yield KernelView(kernel, model, text, load_architecture(arch), UNCLASSIFIED, evidence)
+            yield KernelView(kernel, model, text, load_architecture(arch), evidence)
 
 
 def compare(view: KernelView) -> Iterator[Compared]:
     """Every access of a kernel."""
-    block = block_extents(view.kernel, view.model)
     alone = msgspec.structs.replace(view, evidence=KernelEvidence())
-    sectors = {w.access.span: w.sectors for w in warp_accesses(alone)}
-    for access in accesses(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3):
+    sectors = {w.access.span: w.sectors for w in alone.warp_accesses}
+    for access in view.accesses:
         if access.space == "global":
             yield _global(view, access, sectors.get(access.span))
         elif access.space == "shared":
-            conflict = conflict_of(access, block, view)
+            conflict = view.conflicts.in_source(access)
             yield _shared(view, access, None if conflict is None else conflict.degree)
 
 

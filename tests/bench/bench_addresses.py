@@ -27,6 +27,7 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
+from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.flags import CompileFlags
@@ -114,7 +115,9 @@ def _judged(
     block: tuple[int, int, int] | None,
     expected: dict[int, tuple[Expected, ...]],
 ) -> Result:
-    patterns = address_patterns(compiled, block, load_architecture(compiled.arch).limits)
+    patterns = address_patterns(
+        compiled, analyse(compiled.instructions), block, load_architecture(compiled.arch).limits
+    )
     outcomes: set[Outcome] = set()
     said: list[str] = []
     for line in range(kernel.span.line, kernel.span.end_line + 1):

@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 PACKAGES = ("server/warplens", "tools/warplens_tools", "cutlass_index/warplens_cutlass")
-_VIEWS = frozenset({"KernelView", "KernelFacts"})
+_VIEWS = frozenset({"KernelView", "KernelCode"})
 
 
 class Spread(msgspec.Struct, frozen=True):

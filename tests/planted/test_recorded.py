@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import statistics
 
-import msgspec
 import pytest
 from tests.planted.evaluate import rules_rank
 from tests.planted.on_card import recorded_rules
@@ -22,6 +21,7 @@ from tests.planted.scoring import (
 
 from warplens.service import check
 from warplens_tools.micro.registry import all_tools
+from warplens_tools.testing import silenced
 
 #: Programs whose cause is not the first finding, with the reason.
 NOT_FIRST: dict[str, str] = {}
@@ -68,7 +68,7 @@ COUNTED_ALONE = (
 
 
 def test_counters_alone_name_what_no_tool_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    blind = tuple(msgspec.structs.replace(tool, check=lambda _: ()) for tool in all_tools())
+    blind = tuple(map(silenced, all_tools()))
     monkeypatch.setattr(check, "all_tools", lambda: blind)
     score = examine_recorded((), recordings_in(RECORDINGS))
     named = {o.program for o in score.outcomes if o.rank == 1 and (o.lines_apart or 0) <= LINES_APART}

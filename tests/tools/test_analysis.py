@@ -8,15 +8,15 @@ import pytest
 
 from warplens_tools.analysis import relevant_tools
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.launch_cost import LEAST_NS, PROFILED_NS, duration, duration_origin
 from warplens_tools.evidence import CounterEvidence, KernelEvidence
 from warplens_tools.finding import Bottleneck, BottleneckClass, Vote
+from warplens_tools.kernel import KernelView
+from warplens_tools.machine.launch_cost import LEAST_NS, PROFILED_NS
 from warplens_tools.micro import low_ilp, scalar_access, sfu_bound
 from warplens_tools.testing import odd_evidence, views
-from warplens_tools.view import KernelView
 
 KERNEL = "__global__ void k(float *a) { a[threadIdx.x] = 1; }"
-TOOLS = (scalar_access.TOOL, sfu_bound.TOOL, low_ilp.TOOL)
+TOOLS = (scalar_access.ScalarAccess, sfu_bound.SfuBound, low_ilp.LowIlp)
 
 
 def viewed(analytic: BottleneckClass, measured: BottleneckClass | None) -> KernelView:
@@ -48,8 +48,8 @@ def test_the_tools_of_both_votes_run(
 def test_a_counted_duration_is_that_of_a_launch_with_cold_caches() -> None:
     counters = CounterEvidence("ncu 2025.3", "k", "", "9.0", (1, 1, 1), (32, 1, 1), {names.DURATION: 5_000.0})
     (view,) = views(KERNEL, evidence={"k": KernelEvidence(counters=counters)})
-    assert duration(view) == 5_000.0 - PROFILED_NS
-    assert duration_origin(view)[0] == "counters"
+    assert view.launching.duration == 5_000.0 - PROFILED_NS
+    assert view.launching.duration_origin[0] == "counters"
     short = msgspec.structs.replace(counters, metrics={names.DURATION: 1_000.0})
     (view,) = views(KERNEL, evidence={"k": KernelEvidence(counters=short)})
-    assert duration(view) == LEAST_NS
+    assert view.launching.duration == LEAST_NS

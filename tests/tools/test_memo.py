@@ -19,7 +19,6 @@ from warplens_tools.memo import KernelMemo
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.registry import TOOLS
 from warplens_tools.text import SourceText
-from warplens_tools.view import KernelView
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted([*(ROOT / "tests" / "planted").glob("*.cu"), *(ROOT / "examples" / "first").glob("*.cu")])
@@ -110,19 +109,22 @@ def test_renaming_anything_is_seen(data: st.DataObject) -> None:
 def fresh_after(old: str, new: str) -> set[str]:
     """The kernels of TILE that an edit has analysed anew."""
     seen: list[str] = []
-    spy = MicroTool("WL000", "spy", "", ("source",), TOOLS[0].relevant, lambda v: _note(seen, v))
+
+    class Spy(MicroTool):
+        code, slug, title = "WL000", "spy", ""
+        tiers, relevant = ("source",), TOOLS[0].relevant
+
+        def check(self) -> Iterable[Finding]:
+            seen.append(self.view.kernel.qualified_name)
+            return ()
+
     memo = KernelMemo()
     for text in (TILE, TILE.replace(old, new)):
         assert text.count(new if text is not TILE else old) == 1
         seen.clear()
         source = SourceText(text)
-        analyse_file(parse(source, "k.cu"), source, GPU, {}, [spy], memo)
+        analyse_file(parse(source, "k.cu"), source, GPU, {}, [Spy], memo)
     return set(seen)
-
-
-def _note(seen: list[str], view: KernelView) -> Iterable[Finding]:
-    seen.append(view.kernel.qualified_name)
-    return ()
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,14 @@ from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.errors import CancelledError
 from warplens_tools.evidence import KernelEvidence, Tier
 from warplens_tools.finding import SEVERITIES, Bottleneck, Confidence, Finding
+from warplens_tools.kernel import KernelView
 from warplens_tools.memo import Analysed, KernelMemo
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.process.cancel import checkpoint
 from warplens_tools.roofline.classify import classify
 from warplens_tools.text import SourceText
-from warplens_tools.view import KernelView
 
 log = logging.getLogger(__name__)
-
-UNCLASSIFIED = Bottleneck("unknown", "low", "not classified yet")
 
 #: Orders findings of equal gain; also shrinks the gain of what is less sure when ranking.
 CONFIDENCE_WEIGHT: dict[Confidence, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
@@ -44,7 +42,7 @@ def analyse_file(
     text: SourceText,
     gpu: Gpu,
     evidence: Mapping[str, KernelEvidence],
-    tools: Sequence[MicroTool],
+    tools: Sequence[type[MicroTool]],
     memo: KernelMemo | None = None,
 ) -> tuple[KernelAnalysis, ...]:
     """Both stages for every kernel of a file.
@@ -68,7 +66,7 @@ def _remembered(
     model: SourceModel,
     text: SourceText,
     gpu: Gpu,
-    tools: Sequence[MicroTool],
+    tools: Sequence[type[MicroTool]],
     memo: KernelMemo,
     rests_on: Dependencies,
 ) -> KernelAnalysis:
@@ -87,22 +85,22 @@ def analyse_kernel(
     text: SourceText,
     gpu: Gpu,
     evidence: KernelEvidence,
-    tools: Sequence[MicroTool],
+    tools: Sequence[type[MicroTool]],
 ) -> KernelAnalysis:
     """Both stages for one kernel."""
-    view = KernelView(kernel, model, text, gpu, UNCLASSIFIED, evidence)
-    view = msgspec.structs.replace(view, bottleneck=classify(view))
+    view = KernelView(kernel, model, text, gpu, evidence)
+    view = view.classified(classify(view))
     findings: list[Finding] = []
     relevant = relevant_tools(view, tools)
     for tool in relevant:
         findings += _guarded(tool, view, tool.run)
     if evidence.counters is not None and not any(f.severity == "warning" for f in findings):
         for tool in relevant:
-            findings += _guarded(tool, view, tool.run_spot)
+            findings += _guarded(tool, view, tool.run_counters)
     return KernelAnalysis(kernel, view.bottleneck, rank(findings), evidence)
 
 
-def relevant_tools(view: KernelView, tools: Sequence[MicroTool]) -> list[MicroTool]:
+def relevant_tools(view: KernelView, tools: Sequence[type[MicroTool]]) -> list[type[MicroTool]]:
     """Tools relevant to the class whose evidence is present; mixed and unknown kernels get all of those.
 
     Where the two votes differ, the tools of both run: what was measured withdraws a finding by its own judge.
@@ -144,7 +142,9 @@ def _rank_key(finding: Finding) -> tuple[float, ...]:
     )
 
 
-def _guarded(tool: MicroTool, view: KernelView, run: Callable[[KernelView], list[Finding]]) -> list[Finding]:
+def _guarded(
+    tool: type[MicroTool], view: KernelView, run: Callable[[KernelView], list[Finding]]
+) -> list[Finding]:
     """A tool that fails on strange code must not take the others with it."""
     checkpoint()
     try:

@@ -4,74 +4,132 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
+
+import msgspec
 
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.occupancy import Occupancy, occupancy
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
-from warplens_tools.evidence import CompiledKernel
+from warplens_tools.evidence import CompiledKernel, KernelEvidence, Observation, Tier
+
+Extents = tuple[int, int, int]
 
 
-def block_size(site: LaunchSite) -> int | None:
-    """Threads per block of a launch site; None where an extent does not follow from constants."""
-    extents = [value for value in site.block_value if value is not None]
-    return math.prod(extents) if len(extents) == 3 else None
+class Geometry(msgspec.Struct, frozen=True):
+    """Blocks and threads per block of one launch, and which evidence gives them."""
+
+    blocks: int
+    threads: int
+    tier: Tier
+    origin: str
+    #: None where the launch was measured and the file does not show it.
+    site: LaunchSite | None
+
+    @property
+    def warps(self) -> int:
+        """Warps of the whole launch."""
+        return -(-self.threads // 32) * self.blocks
+
+    def observations(self, gpu: Gpu) -> tuple[Observation, Observation]:
+        """Blocks against SMs, and warps against schedulers."""
+        sms = f"SMs of {gpu.name}"
+        schedulers = float(gpu.schedulers)
+        return (
+            Observation(
+                self.tier, self.origin, "blocks launched", float(self.blocks), "", float(gpu.multiprocessors), sms
+            ),
+            Observation(
+                self.tier, self.origin, "warps launched", float(self.warps), "", schedulers, "warp schedulers"
+            ),
+        )  # fmt: skip
 
 
-def block_extents(kernel: Kernel, model: SourceModel) -> tuple[int, int, int] | None:
-    """Block extents (x, y, z) that all launch sites of the file agree on; None otherwise, or if one is empty."""
-    known = {site.block_value for site in model.launches_of(kernel)}
-    if len(known) != 1:
-        return None
-    x, y, z = known.pop()
-    return None if x is None or y is None or z is None or min(x, y, z) < 1 else (x, y, z)
+class Launches:
+    """All launches of one kernel in its file."""
 
+    def __init__(self, kernel: Kernel, model: SourceModel) -> None:
+        self.kernel = kernel
+        self.sites: tuple[LaunchSite, ...] = tuple(model.launches_of(kernel))
 
-def grid_blocks(kernel: Kernel, model: SourceModel) -> int | None:
-    """Blocks of the largest launch in the file; None where a site's grid does not follow from constants."""
-    counts = []
-    for site in model.launches_of(kernel):
-        extents = [value for value in site.grid_value if value is not None]
-        if len(extents) != 3:
+    @cached_property
+    def block(self) -> Extents | None:
+        """Block extents (x, y, z) that all sites agree on; None otherwise, or if one is empty."""
+        known = {site.block_value for site in self.sites}
+        if len(known) != 1:
             return None
-        counts.append(math.prod(extents))
-    return max(counts, default=None)
+        x, y, z = known.pop()
+        return None if x is None or y is None or z is None or min(x, y, z) < 1 else (x, y, z)
+
+    @cached_property
+    def grid(self) -> dict[str, int]:
+        """`gridDim` where the sites agree on it, by symbol name: {"gridDim.x": 132}."""
+        grids = {site.grid_value for site in self.sites}
+        found = grids.pop() if len(grids) == 1 else ()
+        return {f"gridDim.{axis}": n for axis, n in zip("xyz", found, strict=False) if n is not None}
+
+    @cached_property
+    def blocks(self) -> int | None:
+        """Blocks of the largest launch; None where a site's grid does not follow from constants."""
+        counts = [_product(site.grid_value) for site in self.sites]
+        known = [n for n in counts if n is not None]
+        return max(known, default=None) if len(known) == len(counts) else None
+
+    def threads(self, compiled: CompiledKernel | None = None) -> int | None:
+        """Threads per block to judge occupancy by: the largest launched, else what the launch bounds allow."""
+        sizes = [size for site in self.sites if (size := _product(site.block_value)) is not None]
+        if sizes:
+            return max(sizes)
+        bounds = self.kernel.launch_bounds
+        if bounds is not None and bounds.max_threads_value is not None:
+            return bounds.max_threads_value
+        return compiled.max_threads if compiled is not None else None
+
+    @cached_property
+    def dynamic_shared_bytes(self) -> int | None:
+        """Largest dynamic shared memory of the launches in bytes; None where a site's does not follow.
+
+        Without launch sites in the file it is 0 if the kernel declares no `extern __shared__` array.
+        """
+        if not self.sites:
+            return None if any(array.dynamic for array in self.kernel.arrays) else 0
+        amounts = [site.shared_value if site.shared else 0 for site in self.sites]
+        known = [amount for amount in amounts if amount is not None]
+        return max(known) if len(known) == len(amounts) else None
+
+    def occupancy(self, compiled: CompiledKernel, gpu: Gpu, registers: int | None = None) -> Occupancy | None:
+        """Theoretical occupancy as the file launches it; None where the launch is not known.
+
+        `registers` takes the place of those that the kernel was compiled with.
+        """
+        threads, dynamic = self.threads(compiled), self.dynamic_shared_bytes
+        if threads is None or dynamic is None or threads < 1:
+            return None
+        return occupancy(
+            gpu.limits,
+            block_threads=threads,
+            registers=compiled.resources.registers if registers is None else registers,
+            shared_bytes=compiled.resources.shared_bytes + dynamic,
+        )
+
+    def judged(self, evidence: KernelEvidence) -> Geometry | None:
+        """The largest launch, as measured where it was; None where constants do not give it for every site."""
+        seen = evidence.counters or evidence.timing
+        if seen is not None:
+            tier: Tier = "counters" if evidence.counters is not None else "timing"
+            site = self.sites[0] if self.sites else None
+            return Geometry(math.prod(seen.grid), math.prod(seen.block), tier, seen.origin, site)
+        found = [_of_site(site) for site in self.sites]
+        known = [shape for shape in found if shape is not None]
+        return max(known, key=lambda s: s.warps) if known and len(known) == len(found) else None
 
 
-def block_threads(kernel: Kernel, model: SourceModel, compiled: CompiledKernel | None = None) -> int | None:
-    """Threads per block to judge occupancy by: the largest launched, else what the launch bounds allow."""
-    sizes = [size for site in model.launches_of(kernel) if (size := block_size(site)) is not None]
-    if sizes:
-        return max(sizes)
-    bounds = kernel.launch_bounds
-    if bounds is not None and bounds.max_threads_value is not None:
-        return bounds.max_threads_value
-    return compiled.max_threads if compiled is not None else None
+def _of_site(site: LaunchSite) -> Geometry | None:
+    blocks, threads = _product(site.grid_value), _product(site.block_value)
+    return Geometry(blocks, threads, "source", "tree-sitter", site) if blocks and threads else None
 
 
-def dynamic_shared_bytes(kernel: Kernel, model: SourceModel) -> int | None:
-    """Largest dynamic shared memory of the file's launches in bytes; None where a site's does not follow.
-
-    Without launch sites in the file it is 0 if the kernel declares no `extern __shared__` array.
-    """
-    sites = model.launches_of(kernel)
-    if not sites:
-        return None if any(array.dynamic for array in kernel.arrays) else 0
-    amounts = [site.shared_value if site.shared else 0 for site in sites]
-    known = [amount for amount in amounts if amount is not None]
-    return max(known) if len(known) == len(amounts) else None
-
-
-def theoretical_occupancy(
-    kernel: Kernel, model: SourceModel, compiled: CompiledKernel, gpu: Gpu
-) -> Occupancy | None:
-    """Occupancy of a compiled kernel as the file launches it; None where the launch is not known."""
-    threads = block_threads(kernel, model, compiled)
-    dynamic = dynamic_shared_bytes(kernel, model)
-    if threads is None or dynamic is None or threads < 1:
-        return None
-    return occupancy(
-        gpu.limits,
-        block_threads=threads,
-        registers=compiled.resources.registers,
-        shared_bytes=compiled.resources.shared_bytes + dynamic,
-    )
+def _product(extents: tuple[int | None, int | None, int | None]) -> int | None:
+    """Of three extents; None where one does not follow from constants."""
+    known = [n for n in extents if n is not None]
+    return math.prod(known) if len(known) == 3 else None

@@ -28,7 +28,7 @@ class Page(msgspec.Struct, frozen=True):
 def pages() -> tuple[Page, ...]:
     """Every check's page, the messages of the build at the end."""
     made = [
-        Page(t.code, t.slug, t.title, tuple(t.tiers), markdown(f"{t.code}: {t.slug}", t.title, t.check))
+        Page(t.code, t.slug, t.title, tuple(t.tiers), markdown(f"{t.code}: {t.slug}", t.title, t))
         for t in all_tools()
     ]
     return (*made, *(_of_build(name, title, text) for name, title, text in build_messages.PAGES))
@@ -49,9 +49,9 @@ def find_page(name: str) -> Page:
     return next(page for page in pages() if name.lower() in (page.code.lower(), page.slug))
 
 
-def markdown(heading: str, title: str, function: object) -> str:
-    """A page from the docstring of the module that defines `function`."""
-    module = inspect.getmodule(function)
+def markdown(heading: str, title: str, thing: object) -> str:
+    """A page from the docstring of the module that defines `thing`."""
+    module = inspect.getmodule(thing)
     text = inspect.cleandoc((module and module.__doc__) or "")
     _, _, body = text.partition("\n")
     return f"# {heading}\n\n{title}.\n\n{body.strip()}\n"

@@ -26,7 +26,6 @@ from warplens_tools.collect.profile_cache import content_key, load_profile, name
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import SUFFIX, read_recording
 from warplens_tools.collect.report_gpu import report_gpu
-from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, WarplensError
 from warplens_tools.evidence import (
@@ -46,7 +45,7 @@ from warplens_tools.run.probe.library import probe_library
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.probe.visit import environment_of
 from warplens_tools.run.workload import Workload
-from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.sass.pipes import GLOBAL_ATOMICS, pipe_of
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain, tool_version
 

@@ -12,7 +12,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.evidence import Unknown
 from warplens_tools.finding import Finding
-from warplens_tools.launches import block_threads, theoretical_occupancy
+from warplens_tools.launches import Launches
 
 
 def file_report(
@@ -92,8 +92,8 @@ def _resources(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> Resour
     worst = analysis.evidence.worst
     if worst is None:
         return None
-    threads = block_threads(analysis.kernel, model, worst)
-    found = theoretical_occupancy(analysis.kernel, model, worst, gpu)
+    launches = Launches(analysis.kernel, model)
+    found = launches.occupancy(worst, gpu)
     r = worst.resources
     return ResourceReport(
         arch=worst.arch,
@@ -102,7 +102,7 @@ def _resources(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> Resour
         stack_bytes=r.stack_bytes,
         spill_store_bytes=r.spill_store_bytes,
         spill_load_bytes=r.spill_load_bytes,
-        block_threads=threads,
+        block_threads=launches.threads(worst),
         occupancy=None if found is None else found.occupancy,
         occupancy_limiter=None if found is None else "/".join(found.limiters),
         instantiation=worst.demangled,

@@ -9,10 +9,10 @@ import msgspec
 
 from warplens_tools.evidence import CounterEvidence, KernelEvidence, Observation, TimelineEvidence
 from warplens_tools.finding import Finding, Gain
+from warplens_tools.kernel import KernelView
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.testing import views
 from warplens_tools.text import Span
-from warplens_tools.view import KernelView
 
 REPORTS = Path(__file__).parents[2] / "data" / "reports"
 PROGRAM = (REPORTS / "saxpy_transpose.cu").read_text("utf-8")
@@ -29,7 +29,7 @@ def view_of(
     return msgspec.structs.replace(view, evidence=KernelEvidence(counters=counters, timeline=timeline))
 
 
-def said_of(view: KernelView, tool: MicroTool, line: int = 3) -> Finding:
+def said_of(view: KernelView, tool: type[MicroTool], line: int = 3) -> Finding:
     """A finding of the tool as the binary tier would have it."""
     seen = (Observation("binary", "nvcc 13.0", "a figure", 1.0),)
     return Finding(
@@ -38,6 +38,5 @@ def said_of(view: KernelView, tool: MicroTool, line: int = 3) -> Finding:
     )  # fmt: skip
 
 
-def judged(tool: MicroTool, view: KernelView) -> Finding | None:
-    assert tool.judge is not None
-    return tool.judge(view, said_of(view, tool))
+def judged(tool: type[MicroTool], view: KernelView) -> Finding | None:
+    return tool(view).verify(said_of(view, tool))

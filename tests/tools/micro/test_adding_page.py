@@ -20,7 +20,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> MicroTool:
+def tool(tmp_path_factory: pytest.TempPathFactory) -> type[MicroTool]:
     place = tmp_path_factory.mktemp("acme") / "acme_lens.py"
     place.write_text(blocks("python")[0], "utf-8")
     spec = importlib.util.spec_from_file_location("acme_lens", place)
@@ -28,19 +28,19 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> MicroTool:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = module.TOOL
-    assert isinstance(found, MicroTool)
+    found: type[MicroTool] = module.SquareByPower
+    assert issubclass(found, MicroTool)
     return found
 
 
-def test_it_finds_the_fault_of_the_page_on_its_line(tool: MicroTool) -> None:
+def test_it_finds_the_fault_of_the_page_on_its_line(tool: type[MicroTool]) -> None:
     (kernel,) = blocks("cuda")
     assert [(f.span.line, f.message) for f in findings(tool, kernel)] == [
         (5, "powf(v[i], 2.0f) computes a square by a power.")
     ]
 
 
-def test_it_passes_its_own_examination(tool: MicroTool) -> None:
+def test_it_passes_its_own_examination(tool: type[MicroTool]) -> None:
     written = re.findall(r'Sample\("(\w+)", "([^"]+)", finds=(\w+)\)', PAGE)
     assert len(written) == 2
 

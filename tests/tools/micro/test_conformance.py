@@ -34,32 +34,35 @@ PLUGIN = '''"""dot-product-by-hand
 """
 
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding
 from warplens_tools.micro.base import MicroTool
 
 
-def check(view):
-    for line in range(view.kernel.span.line, view.kernel.span.end_line + 1):
-        if "dot" in view.text.line_text(line):
-            yield Finding(
-                "ACME001", "dot-product-by-hand", view.kernel.qualified_name, view.line_span(line), "warning",
-                "low", "A dot product.", "Call the library.", (Observation("source", "acme 1.0", "dots", 1.0),),
-            )
+class Tool(MicroTool):
+    code = "ACME001"
+    slug = "dot-product-by-hand"
+    title = "A dot product by hand"
+    tiers = ("source",)
+    relevant = ("memory",)
 
-
-TOOL = MicroTool("ACME001", "dot-product-by-hand", "A dot product by hand", ("source",), ("memory",), check)
+    def check(self):
+        for line in range(self.view.kernel.span.line, self.view.kernel.span.end_line + 1):
+            if "dot" in self.view.text.line_text(line):
+                seen = (Observation("source", "acme 1.0", "dots", 1.0),)
+                yield self.finding(
+                    line, confidence="low", message="A dot product.", guidance="Call the library.", evidence=seen
+                )
 '''
 
 
 @pytest.mark.parametrize("tool", registry.TOOLS, ids=lambda t: t.slug)
 class TestBuiltIn(MicroToolConformance):
     @pytest.fixture(autouse=True)
-    def _choose(self, tool: MicroTool) -> None:
+    def _choose(self, tool: type[MicroTool]) -> None:
         type(self).tool = tool
 
 
 class TestSamples(MicroToolConformance):
-    tool = strided_field_access.TOOL
+    tool = strided_field_access.StridedFieldAccess
     samples = (
         Sample(
             "one field",
@@ -77,7 +80,7 @@ class TestSamples(MicroToolConformance):
 
 
 def test_a_bad_finding_is_told_what_is_wrong_with_it() -> None:
-    tool = strided_field_access.TOOL
+    tool = strided_field_access.StridedFieldAccess
     bad = Finding(
         "WL999", tool.slug, "k", Span(9, 1, 9, 4), "warning", "high", "no stop", "", (), Gain(0.5, 1.0, 0.2)
     )
@@ -91,7 +94,7 @@ def test_a_tool_of_another_distribution_joins_by_its_entry_point(
     info = tmp_path / "acme_lens-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-lens\nVersion: 1.0\n", "utf-8")
-    (info / "entry_points.txt").write_text("[warplens.micro]\ndots = acme_lens:TOOL\n", "utf-8")
+    (info / "entry_points.txt").write_text("[warplens.micro]\ndots = acme_lens:Tool\n", "utf-8")
     kernel = tmp_path / "dots.cu"
     kernel.write_text("__global__ void product(float *a)\n{\n    a[0] = dot(a, a);\n}\n", "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -18,11 +18,11 @@ from warplens_tools.evidence import (
     Resources,
     SourceLine,
 )
-from warplens_tools.micro.common.counted import counted, wasteful_line
+from warplens_tools.kernel import KernelView
+from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.registry import TOOLS
 from warplens_tools.sass.varying import gathering
-from warplens_tools.testing import views
-from warplens_tools.view import KernelView
+from warplens_tools.testing import silenced, views
 
 PROGRAM = """__global__ void gather(float *out, const float *in, const int *at, int n)
 {
@@ -69,18 +69,23 @@ def view_of(*sectors: float, ideal: float = 4.0, **metrics: float) -> KernelView
     return view
 
 
+def wasteful_line(view: KernelView, *, stores: bool | None = None) -> Wasteful | None:
+    assert view.counted is not None
+    return view.counted.wasteful_line(names.GLOBAL_SECTORS, "global", stores=stores)
+
+
 def test_an_address_out_of_loaded_data_gathers() -> None:
-    found = counted(view_of(4, 4, 32, 4))
+    found = view_of(4, 4, 32, 4).counted
     assert found is not None
     assert gathering(found.instructions) == {5}
 
 
 def test_the_line_that_wastes_most_is_found_and_gathers_are_left_alone() -> None:
-    found = wasteful_line(view_of(32, 4, 32, 4), names.GLOBAL_SECTORS, "global", stores=False)
+    found = wasteful_line(view_of(32, 4, 32, 4), stores=False)
     assert found is not None
     assert (found.line, found.ratio, found.each) == (4, 8.0, 32.0)
-    assert wasteful_line(view_of(4, 4, 32, 4), names.GLOBAL_SECTORS, "global", stores=False) is None
-    assert wasteful_line(view_of(4, 4, 4, 4), names.GLOBAL_SECTORS, "global") is None
+    assert wasteful_line(view_of(4, 4, 32, 4), stores=False) is None
+    assert wasteful_line(view_of(4, 4, 4, 4)) is None
 
 
 def test_counts_of_other_code_show_nothing() -> None:
@@ -89,13 +94,13 @@ def test_counts_of_other_code_show_nothing() -> None:
     assert counters is not None
     shorter = msgspec.structs.replace(counters, instructions=counters.instructions[:-1])
     other = msgspec.structs.replace(view.evidence, counters=shorter)
-    assert counted(msgspec.structs.replace(view, evidence=other)) is None
+    assert msgspec.structs.replace(view, evidence=other).counted is None
 
 
 @pytest.mark.parametrize(("dram", "told"), [(10.0, True), (95.0, False)])
 def test_what_no_tool_has_read_is_told_where_a_repair_is_worth_it(dram: float, told: bool) -> None:
     metrics = {names.DRAM_THROUGHPUT: dram, names.DRAM_READ: 384.0, names.DRAM_WRITE: 128.0}
     view = view_of(32, 4, 4, 4, **metrics)
-    silent = tuple(msgspec.structs.replace(tool, check=lambda _: ()) for tool in TOOLS)
+    silent = tuple(map(silenced, TOOLS))
     found = analyse_kernel(view.kernel, view.model, view.text, view.gpu, view.evidence, silent).findings
     assert [f.slug for f in found] == (["uncoalesced-global-read"] if told else [])

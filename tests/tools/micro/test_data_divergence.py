@@ -18,7 +18,7 @@ def test_lanes_awake_decide_what_data_left_open(awake: float, severity: str | No
     counters = CounterEvidence("ncu 2025.3", "tr", "", "9.0", (1, 1, 1), (32, 1, 1), metrics)
     view = view_of("tr", counters=counters)
     doubted = msgspec.structs.replace(
-        said_of(view, warp_divergence.TOOL), severity="information", confidence="low"
+        said_of(view, warp_divergence.WarpDivergence), severity="information", confidence="low"
     )
-    found = warp_divergence.judge(view, doubted)
+    found = warp_divergence.WarpDivergence(view).verify(doubted)
     assert (found.severity if found is not None else None) == severity

@@ -72,65 +72,73 @@ def transposed() -> CounterEvidence:
 
 def test_sectors_that_were_counted_confirm_an_uncoalesced_store(transposed: CounterEvidence) -> None:
     view = view_of("tr", counters=transposed)
-    (finding,) = uncoalesced_global_write.TOOL.run(view)
+    (finding,) = uncoalesced_global_write.UncoalescedGlobalWrite.run(view)
     assert finding.confidence == "high"
     assert finding.evidence[-1].tier == "counters"
     assert finding.evidence[-1].value == pytest.approx(4.5, rel=0.01)
-    assert not faults_of(finding, uncoalesced_global_write.TOOL, SourceText(PROGRAM))
+    assert not faults_of(finding, uncoalesced_global_write.UncoalescedGlobalWrite, SourceText(PROGRAM))
 
 
 def test_sectors_that_were_not_wasted_withdraw_it(transposed: CounterEvidence) -> None:
     line = transposed.lines[3]
     ideal = {"memory_l2_theoretical_sectors_global_ideal": line["memory_l2_theoretical_sectors_global"]}
     even = msgspec.structs.replace(transposed, lines={3: line | ideal})
-    assert uncoalesced_global_write.TOOL.run(view_of("tr", counters=even)) == []
+    assert uncoalesced_global_write.UncoalescedGlobalWrite.run(view_of("tr", counters=even)) == []
 
 
 def test_a_gain_lies_between_the_model_s_and_what_was_wasted_of_the_time(transposed: CounterEvidence) -> None:
     view = view_of("tr", counters=transposed)
-    finding = judged(uncoalesced_global_read.TOOL, view)
+    finding = judged(uncoalesced_global_read.UncoalescedGlobalRead, view)
     assert finding is not None
     assert finding.gain is not None
     waits = sum(transposed.stalls.get(reason, 0.0) for reason in room.GLOBAL_STALLS)
     spared = 1 / (1 - waits * (1 - 1 / 4.5))
     assert finding.gain.estimate == pytest.approx((3.0 * spared) ** 0.5, abs=0.01)
     assert finding.gain.high == pytest.approx(4.5, abs=0.01)
-    stored = judged(uncoalesced_global_write.TOOL, view)
+    stored = judged(uncoalesced_global_write.UncoalescedGlobalWrite, view)
     assert stored is not None
     assert stored.gain is not None
     assert stored.gain.estimate == 3.0, "partial sectors cost more than their number says"
 
 
 CONTRADICTED = (
-    register_spills.TOOL, local_memory_array.TOOL, l2_thrashing.TOOL, warp_divergence.TOOL, barrier_heavy.TOOL,
-    low_ilp.TOOL, excess_barriers.TOOL,
+    register_spills.RegisterSpills, local_memory_array.LocalMemoryArray, l2_thrashing.L2Thrashing,
+    warp_divergence.WarpDivergence, barrier_heavy.BarrierHeavy,
+    low_ilp.LowIlp, excess_barriers.ExcessBarriers,
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("tool", CONTRADICTED, ids=lambda t: t.slug)
-def test_the_recorded_transpose_contradicts(tool: MicroTool, transposed: CounterEvidence) -> None:
+def test_the_recorded_transpose_contradicts(tool: type[MicroTool], transposed: CounterEvidence) -> None:
     """No local memory, 89 % L2 hits, whole warps, no barrier, stalls on stores."""
     assert judged(tool, view_of("tr", counters=transposed)) is None
 
 
 def test_what_was_not_counted_changes_nothing(transposed: CounterEvidence) -> None:
     view = view_of("tr", counters=transposed)
-    assert judged(shared_bank_conflicts.TOOL, view) == said_of(view, shared_bank_conflicts.TOOL)
+    assert judged(shared_bank_conflicts.SharedBankConflicts, view) == said_of(
+        view, shared_bank_conflicts.SharedBankConflicts
+    )
     bare = msgspec.structs.replace(transposed, metrics={}, lines={}, stalls={}, instructions=())
     view = view_of("tr", counters=bare)
-    for tool in (register_spills, l2_thrashing, warp_divergence, barrier_heavy, uncoalesced_global_write):
-        assert judged(tool.TOOL, view) == said_of(view, tool.TOOL)
+    for tool in (
+        register_spills.RegisterSpills, l2_thrashing.L2Thrashing, warp_divergence.WarpDivergence,
+        barrier_heavy.BarrierHeavy, uncoalesced_global_write.UncoalescedGlobalWrite,
+    ):  # fmt: skip
+        assert judged(tool, view) == said_of(view, tool)
 
 
 def test_warps_that_wait_for_loads_confirm_that_too_little_is_in_flight(transposed: CounterEvidence) -> None:
     waiting = msgspec.structs.replace(transposed, stalls={"long_scoreboard": 0.8, "wait": 0.2})
-    finding = judged(occupancy_registers.TOOL, view_of("tr", counters=waiting))
+    finding = judged(occupancy_registers.OccupancyRegisters, view_of("tr", counters=waiting))
     assert finding is not None
     assert finding.evidence[-1].value == pytest.approx(11.7, abs=0.1)
     busy = msgspec.structs.replace(waiting, metrics={names.DRAM_THROUGHPUT: 91.0})
-    assert judged(occupancy_registers.TOOL, view_of("tr", counters=busy)) is None
+    assert judged(occupancy_registers.OccupancyRegisters, view_of("tr", counters=busy)) is None
     full = msgspec.structs.replace(transposed, stalls={"lg_throttle": 1.0})
-    assert judged(occupancy_registers.TOOL, view_of("tr", counters=full)) is None, "its queue is full"
+    assert judged(occupancy_registers.OccupancyRegisters, view_of("tr", counters=full)) is None, (
+        "its queue is full"
+    )
 
 
 def recorded_gpu(calibrated: float | None = None) -> Gpu:
@@ -144,7 +152,7 @@ def recorded_gpu(calibrated: float | None = None) -> Gpu:
 
 def roof_of(name: str, launch: int, gpu: Gpu) -> list[Finding]:
     view = view_of(name, counters=counter_evidence(RAW[launch]))
-    return at_the_roof.TOOL.run(msgspec.structs.replace(view, gpu=gpu))
+    return at_the_roof.AtTheRoof.run(msgspec.structs.replace(view, gpu=gpu))
 
 
 def test_a_kernel_at_a_calibrated_roof_has_nothing_left_to_gain() -> None:
@@ -153,7 +161,7 @@ def test_a_kernel_at_a_calibrated_roof_has_nothing_left_to_gain() -> None:
     assert "device memory" in finding.message
     assert finding.gain is not None
     assert finding.gain.estimate == 1.0
-    assert not faults_of(finding, at_the_roof.TOOL, SourceText(PROGRAM))
+    assert not faults_of(finding, at_the_roof.AtTheRoof, SourceText(PROGRAM))
 
 
 def test_the_roof_is_not_claimed_below_it_nor_for_wasted_traffic() -> None:
@@ -179,12 +187,12 @@ def kernel(start: float, end: float, correlation: int | None = None) -> Activity
 
 def test_a_timeline_tells_what_pageable_copies_cost() -> None:
     slow = timeline_of(copy(0, 400, "host to device", "pageable"), kernel(400, 500))
-    (finding,) = pageable_transfer.TOOL.run(view_of("halve", text=STREAM, timeline=slow))
+    (finding,) = pageable_transfer.PageableTransfer.run(view_of("halve", text=STREAM, timeline=slow))
     assert (finding.confidence, finding.evidence[-1].tier) == ("high", "timeline")
     assert finding.gain is not None
     assert finding.gain.estimate == pytest.approx(1 / (0.2 + 0.8 / 2), rel=0.01)
     both = timeline_of(copy(0, 400, "host to device", "pageable"), copy(400, 500, "host to device", "pinned"))
-    (finding,) = pageable_transfer.TOOL.run(view_of("halve", text=STREAM, timeline=both))
+    (finding,) = pageable_transfer.PageableTransfer.run(view_of("halve", text=STREAM, timeline=both))
     assert finding.gain is not None
     assert finding.gain.estimate == pytest.approx(1 / (0.2 + 0.8 / 4), rel=0.01), (
         "pinned copies ran 4 times as fast"
@@ -195,20 +203,20 @@ def test_pinned_or_short_copies_withdraw_it() -> None:
     pinned = timeline_of(copy(0, 400, "host to device", "pinned"), kernel(400, 500))
     short = timeline_of(copy(0, 10, "host to device", "pageable"), kernel(10, 500))
     for timeline in (pinned, short):
-        assert pageable_transfer.TOOL.run(view_of("halve", text=STREAM, timeline=timeline)) == []
+        assert pageable_transfer.PageableTransfer.run(view_of("halve", text=STREAM, timeline=timeline)) == []
 
 
 def test_copies_with_nothing_beside_them_confirm_that_they_are_serial() -> None:
     alone = timeline_of(
         copy(0, 100, "host to device", "pinned"), kernel(100, 150), copy(150, 250, "device to host", "pinned")
     )
-    (finding,) = serial_copies.TOOL.run(view_of("halve", text=STREAM, timeline=alone))
+    (finding,) = serial_copies.SerialCopies.run(view_of("halve", text=STREAM, timeline=alone))
     assert finding.gain is not None
     assert finding.gain.estimate == pytest.approx(2.5), "the longest engine needs 100 of 250"
     overlapped = timeline_of(
         copy(0, 100, "host to device", "pinned"), kernel(0, 101), copy(1, 100, "device to host", "pinned")
     )
-    assert serial_copies.TOOL.run(view_of("halve", text=STREAM, timeline=overlapped)) == []
+    assert serial_copies.SerialCopies.run(view_of("halve", text=STREAM, timeline=overlapped)) == []
 
 
 def test_idle_time_by_cause_confirms_launches_and_waits() -> None:
@@ -219,7 +227,7 @@ def test_idle_time_by_cause_confirms_launches_and_waits() -> None:
     )
     waited = timeline_of(kernel(0, 20, 1), kernel(60, 80, 2), calls=calls)
     view = view_of("halve", text=STREAM, timeline=waited)
-    finding = judged(host_sync_in_loop.TOOL, view)
+    finding = judged(host_sync_in_loop.HostSyncInLoop, view)
     assert finding is not None
     assert finding.gain == Gain(2.0, 1.0, 2.0)
-    assert judged(launch_overhead.TOOL, view) is None
+    assert judged(launch_overhead.LaunchOverhead, view) is None

@@ -29,12 +29,12 @@ def test_codes_and_slugs_are_unique() -> None:
 
 
 @pytest.mark.parametrize("tool", registry.TOOLS, ids=lambda t: t.slug)
-def test_a_tool_is_complete_and_its_page_is_in_its_docstring(tool: MicroTool) -> None:
+def test_a_tool_is_complete_and_its_page_is_in_its_docstring(tool: type[MicroTool]) -> None:
     assert re.fullmatch(r"WL\d{3}", tool.code)
     assert tool.tiers
     assert set(tool.tiers) <= set(TIERS)
     assert tool.relevant
-    page = inspect.getdoc(inspect.getmodule(tool.check)) or ""
+    page = inspect.getdoc(inspect.getmodule(tool)) or ""
     assert page.splitlines()[0] == tool.slug
     for part in (
         "**What.**",

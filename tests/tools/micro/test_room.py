@@ -57,41 +57,64 @@ def with_units(counters: CounterEvidence, **busy: float) -> CounterEvidence:
 
 def test_stalls_on_fixed_latencies_confirm_low_parallelism() -> None:
     waits = counted({"wait": 0.5, "short_scoreboard": 0.2, "long_scoreboard": 0.3}, ISSUE_ACTIVE=40.0)
-    finding = judged(low_ilp.TOOL, view_of("tr", counters=waits))
+    finding = judged(low_ilp.LowIlp, view_of("tr", counters=waits))
     assert finding is not None
     assert finding.gain == Gain(2.5, 1.0, 2.5), "the issue slots that are left"
     full = msgspec.structs.replace(waits, metrics={names.ISSUE_ACTIVE: 95.0})
-    assert judged(low_ilp.TOOL, view_of("tr", counters=full)) is None
+    assert judged(low_ilp.LowIlp, view_of("tr", counters=full)) is None
 
 
 #: Tool, what confirms it, its gain then (3 was expected), and what contradicts it.
 DECIDED: tuple[
-    tuple[MicroTool, dict[str, float], dict[str, float], float, dict[str, float], dict[str, float]], ...
+    tuple[type[MicroTool], dict[str, float], dict[str, float], float, dict[str, float], dict[str, float]], ...
 ] = (
-    (divergent_constant_access.TOOL, {}, {"constants": 92.0, "DRAM": 50.0}, 2.0, {}, {"constants": 2.0}),
-    (excess_barriers.TOOL, {"barrier": 0.5, "wait": 0.5}, {"issue": 62.5}, 1.6, {"wait": 1.0}, {}),
-    (barrier_heavy.TOOL, {"barrier": 0.4, "wait": 0.6}, {"issue": 90.0}, 1.67, {"wait": 1.0}, {}),
-    (integer_division.TOOL, {}, {"ALU": 80.0, "DRAM": 50.0}, 2.0, {"long_scoreboard": 1.0}, {"issue": 3.0}),
     (
-        non_fused_arithmetic.TOOL,
+        divergent_constant_access.DivergentConstantAccess,
+        {},
+        {"constants": 92.0, "DRAM": 50.0},
+        2.0,
+        {},
+        {"constants": 2.0},
+    ),
+    (excess_barriers.ExcessBarriers, {"barrier": 0.5, "wait": 0.5}, {"issue": 62.5}, 1.6, {"wait": 1.0}, {}),
+    (barrier_heavy.BarrierHeavy, {"barrier": 0.4, "wait": 0.6}, {"issue": 90.0}, 1.67, {"wait": 1.0}, {}),
+    (
+        integer_division.IntegerDivision,
+        {},
+        {"ALU": 80.0, "DRAM": 50.0},
+        2.0,
+        {"long_scoreboard": 1.0},
+        {"issue": 3.0},
+    ),
+    (
+        non_fused_arithmetic.NonFusedArithmetic,
         {"wait": 0.9, "drain": 0.1},
         {"L2": 40.0},
         2.5,
         {"drain": 1.0},
         {"issue": 3.0},
     ),
-    (tensor_cores_unused.TOOL, {}, {"FMA": 60.0}, 2.5, {"long_scoreboard": 1.0}, {"FMA": 2.0}),
-    (missing_cache_reuse.TOOL, {}, {"L1": 81.0, "FMA": 32.0}, 3.12, {"wait": 1.0}, {"L1": 3.0}),
-    (scalar_access.TOOL, {"long_scoreboard": 1.0}, {"DRAM": 50.0}, 2.0, {"wait": 1.0}, {"L1": 3.0}),
-    (aliasing_reload.TOOL, {"lg_throttle": 0.5, "wait": 0.5}, {"L1": 40.0}, 2.0, {"wait": 1.0}, {"L1": 3.0}),
-    (unoverlapped_copy.TOOL, {"long_scoreboard": 0.4, "wait": 0.6}, {}, 1.67, {"wait": 1.0}, {}),
-    (wgmma_serialized.TOOL, {}, {"tensor": 40.0}, 2.5, {}, {"tensor": 97.0}),
+    (tensor_cores_unused.TensorCoresUnused, {}, {"FMA": 60.0}, 2.5, {"long_scoreboard": 1.0}, {"FMA": 2.0}),
+    (missing_cache_reuse.MissingCacheReuse, {}, {"L1": 81.0, "FMA": 32.0}, 3.12, {"wait": 1.0}, {"L1": 3.0}),
+    (scalar_access.ScalarAccess, {"long_scoreboard": 1.0}, {"DRAM": 50.0}, 2.0, {"wait": 1.0}, {"L1": 3.0}),
+    (
+        aliasing_reload.AliasingReload,
+        {"lg_throttle": 0.5, "wait": 0.5},
+        {"L1": 40.0},
+        2.0,
+        {"wait": 1.0},
+        {"L1": 3.0},
+    ),
+    (unoverlapped_copy.UnoverlappedCopy, {"long_scoreboard": 0.4, "wait": 0.6}, {}, 1.67, {"wait": 1.0}, {}),
+    (wgmma_serialized.WgmmaSerialized, {}, {"tensor": 40.0}, 2.5, {}, {"tensor": 97.0}),
 )
 
 
 @pytest.mark.parametrize("case", DECIDED, ids=lambda c: c[0].slug)
 def test_the_units_and_stalls_of_a_cause_decide_it(
-    case: tuple[MicroTool, dict[str, float], dict[str, float], float, dict[str, float], dict[str, float]],
+    case: tuple[
+        type[MicroTool], dict[str, float], dict[str, float], float, dict[str, float], dict[str, float]
+    ],
 ) -> None:
     tool, stalls, busy, gain, other_stalls, other_busy = case
     finding = judged(tool, view_of("tr", counters=with_units(counted(stalls), **busy)))
@@ -105,38 +128,42 @@ def test_the_units_and_stalls_of_a_cause_decide_it(
 
 
 @pytest.mark.parametrize("tool", [c[0] for c in DECIDED], ids=lambda t: t.slug)
-def test_units_that_were_not_read_decide_nothing(tool: MicroTool) -> None:
+def test_units_that_were_not_read_decide_nothing(tool: type[MicroTool]) -> None:
     view = view_of("tr", counters=counted())
     assert judged(tool, view) == said_of(view, tool)
 
 
 def test_what_gains_next_to_nothing_is_no_warning() -> None:
     at_the_limit = with_units(counted({"long_scoreboard": 1.0}), DRAM=95.0)
-    finding = judged(scalar_access.TOOL, view_of("tr", counters=at_the_limit))
+    finding = judged(scalar_access.ScalarAccess, view_of("tr", counters=at_the_limit))
     assert finding is not None
     assert (finding.severity, finding.gain) == ("information", Gain(1.05, 1.0, 1.05))
 
 
 def test_the_busiest_slice_of_l2_decides_contention() -> None:
     crowded = with_units(counted(BUSIEST_ATOMICS=80.0, MEAN_ATOMICS=1.0), DRAM=1.0)
-    finding = judged(global_atomic_contention.TOOL, view_of("tr", counters=crowded))
+    finding = judged(global_atomic_contention.GlobalAtomicContention, view_of("tr", counters=crowded))
     assert finding is not None
     assert finding.gain == Gain(25.0, 1.0, 100.0), "device memory, at a quarter of its roof or at all of it"
     idle = counted(BUSIEST_ATOMICS=2.0, MEAN_ATOMICS=1.0)
-    assert judged(global_atomic_contention.TOOL, view_of("tr", counters=idle)) is None
+    assert judged(global_atomic_contention.GlobalAtomicContention, view_of("tr", counters=idle)) is None
 
 
 def test_the_path_of_shared_atomics_decides_contention() -> None:
     crowded = with_units(counted({"short_scoreboard": 0.7, "wait": 0.3}), L1=98.0, DRAM=15.0)
-    finding = judged(shared_atomic_contention.TOOL, view_of("tr", counters=crowded))
+    finding = judged(shared_atomic_contention.SharedAtomicContention, view_of("tr", counters=crowded))
     assert finding is not None
     assert finding.gain == Gain(3.0, 1.0, 6.67)
     waits = with_units(counted({"short_scoreboard": 0.5, "wait": 0.5}), L1=20.0)
-    finding = judged(shared_atomic_contention.TOOL, view_of("tr", counters=waits))
+    finding = judged(shared_atomic_contention.SharedAtomicContention, view_of("tr", counters=waits))
     assert finding is not None
     assert finding.gain == Gain(2.0, 1.0, 2.0)
     assert (
-        judged(shared_atomic_contention.TOOL, view_of("tr", counters=with_units(counted(), L1=2.0))) is None
+        judged(
+            shared_atomic_contention.SharedAtomicContention,
+            view_of("tr", counters=with_units(counted(), L1=2.0)),
+        )
+        is None
     )
 
 
@@ -144,26 +171,26 @@ def test_sms_without_work_decide_waves_and_small_grids() -> None:
     uneven = counted(
         SM_ACTIVE=50.0, SM_ACTIVE_MOST=100.0, ACHIEVED_OCCUPANCY=25.0, THEORETICAL_OCCUPANCY=25.0
     )
-    finding = judged(wave_quantization.TOOL, view_of("tr", counters=uneven))
+    finding = judged(wave_quantization.WaveQuantization, view_of("tr", counters=uneven))
     assert finding is not None
     assert finding.gain == Gain(2.0, 1.0, 2.0)
     even = counted(SM_ACTIVE=99.0, SM_ACTIVE_MOST=100.0, ACHIEVED_OCCUPANCY=98.0, THEORETICAL_OCCUPANCY=100.0)
-    assert judged(wave_quantization.TOOL, view_of("tr", counters=even)) is None
-    finding = judged(grid_too_small.TOOL, view_of("tr", counters=with_units(uneven, FMA=40.0)))
+    assert judged(wave_quantization.WaveQuantization, view_of("tr", counters=even)) is None
+    finding = judged(grid_too_small.GridTooSmall, view_of("tr", counters=with_units(uneven, FMA=40.0)))
     assert finding is not None
     assert finding.gain == Gain(2.5, 1.0, 2.5)
-    assert judged(grid_too_small.TOOL, view_of("tr", counters=even)) is None
+    assert judged(grid_too_small.GridTooSmall, view_of("tr", counters=even)) is None
 
 
 def test_local_memory_counts_by_its_share() -> None:
     line = InstructionCounters(0, "LDL R0, [R1]", None, {"inst_executed": 1.0, names.LOCAL_SECTORS: 1.0})
     other = InstructionCounters(16, "FADD R0, R1, R2", None, {"inst_executed": 1.0})
     spilled = msgspec.structs.replace(counted(), instructions=(line, other))
-    finding = judged(register_spills.TOOL, view_of("tr", counters=spilled))
+    finding = judged(register_spills.RegisterSpills, view_of("tr", counters=spilled))
     assert finding is not None
     assert finding.gain == Gain(3.0, 1.0, 9.0), "all sectors that moved were local"
     lines = {names.GLOBAL_SECTORS: 1000.0, "inst_executed": 1000.0}
     rare = msgspec.structs.replace(spilled, instructions=(line, msgspec.structs.replace(other, values=lines)))
-    finding = judged(register_spills.TOOL, view_of("tr", counters=rare))
+    finding = judged(register_spills.RegisterSpills, view_of("tr", counters=rare))
     assert finding is not None
     assert finding.severity == "information"

@@ -41,7 +41,9 @@ def patterns(
 ) -> list[AddressPattern]:
     """Patterns of a hand-written kernel."""
     return list(
-        address_patterns(CompiledKernel("k", "k", "k", arch, Resources(1), code(text)), block, LIMITS)
+        address_patterns(
+            CompiledKernel("k", "k", "k", arch, Resources(1), code(text)), analyse(code(text)), block, LIMITS
+        )
     )
 
 
@@ -221,5 +223,5 @@ def test_damaged_code_is_told_nothing_of_and_raises_nothing() -> None:
             del pieces[generator.randrange(len(pieces))]
             kernel = CompiledKernel(name, name, name, "sm_90", Resources(1), tuple(pieces))
             for block in (None, (32, 8, 1), (7, 7, 7)):
-                for pattern in address_patterns(kernel, block, LIMITS):
+                for pattern in address_patterns(kernel, analyse(kernel.instructions), block, LIMITS):
                     assert pattern.why or pattern.sectors or pattern.conflict

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warplens_tools.evidence import Instruction
-from warplens_tools.sass.attribution import weights
 from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.listing import weights
 
 
 def program(*lines: str | tuple[str, int] | tuple[str, int | None, str]) -> list[Instruction]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warplens_tools.sass import lanes
-from warplens_tools.sass.lanes import Atom, Atoms, Held, Opaque, Value
+from warplens_tools.sass.lanes import Atom, Atoms, LaneValue, Unknown, Value
 
 LANES = 4
 MASK = lanes.MODULUS - 1
@@ -31,7 +31,7 @@ worlds = st.tuples(
 def values(draw: st.DrawFn) -> Value:
     """A constant part per lane and a few shared terms."""
     constant = draw(coefficients)
-    found: Held = lanes.per_lane([constant] * LANES if isinstance(constant, int) else constant)
+    found: LaneValue = lanes.per_lane([constant] * LANES if isinstance(constant, int) else constant)
     for name in draw(st.sets(st.sampled_from(NAMES))):
         assert isinstance(found, Value)
         found = lanes.add(found, Value((((name,), draw(st.integers(1, 2**10)) % lanes.MODULUS),)))
@@ -58,9 +58,9 @@ def evaluated(value: Value, numbers: dict[str, int]) -> list[int]:
     return [n & MASK for n in total]
 
 
-def holds(result: Held, truth: Sequence[int], numbers: dict[str, int], made: dict[str, int]) -> bool:
+def holds(result: LaneValue, truth: Sequence[int], numbers: dict[str, int], made: dict[str, int]) -> bool:
     """Whether the result is the truth for one value of the atom that was made for it, of its multiple."""
-    if isinstance(result, Opaque):
+    if isinstance(result, Unknown):
         return True
     own = evaluated(result, {**numbers, FRESH: 0})
     apart = {(t - n) & MASK for t, n in zip(truth, own, strict=True)}
@@ -86,7 +86,7 @@ def test_sums_and_products_are_exact(
 ) -> None:
     _, numbers = known(world)
     left, right = evaluated(a, numbers), evaluated(b, numbers)
-    operations: list[tuple[Held, Callable[[int, int], int]]] = [
+    operations: list[tuple[LaneValue, Callable[[int, int], int]]] = [
         (lanes.add(a, b), operator.add),
         (lanes.multiply(a, b), operator.mul),
         (lanes.subtract(a, b), operator.sub),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """State that a candidate reads and its baseline does not, by the PTX that nvcc makes of both."""
 
 from __future__ import annotations

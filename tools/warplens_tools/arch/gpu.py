@@ -7,6 +7,10 @@ from typing import Literal
 
 import msgspec
 
+#: What L2 gives of the rate of the SMs' ports, where it was not calibrated: an H200 gave 8.6 TB/s of the 16.7 TB/s
+#: of its ports (docs/benchmarks/calibrate.json); the A100 whitepaper states 5120 bytes per clock for 108 of 64.
+L2_OF_PORTS = 0.5
+
 
 class Limits(msgspec.Struct, frozen=True):
     """What an architecture allows. Sizes in bytes; counts per streaming multiprocessor (SM) unless named."""
@@ -31,6 +35,8 @@ class Limits(msgspec.Struct, frozen=True):
     shared_bank_bytes: int
     sector_bytes: int
     cache_line_bytes: int
+    #: Schedulers, each of which issues one warp instruction per clock.
+    schedulers: int
 
 
 class Rates(msgspec.Struct, frozen=True):
@@ -111,6 +117,23 @@ class Gpu(msgspec.Struct, frozen=True):
     present: bool = False
     uuid: str = ""
     driver: str = ""
+
+    @property
+    def schedulers(self) -> int:
+        """Warp schedulers of the whole card."""
+        return self.limits.schedulers * self.multiprocessors
+
+    @property
+    def dram_bytes_per_clock(self) -> float:
+        """One SM's share of the DRAM roof, in bytes per SM clock."""
+        return self.ceilings["dram"].value / self.clock_hz / self.multiprocessors
+
+    @property
+    def l2_bytes_per_clock(self) -> float:
+        """One SM's share of the L2 roof, in bytes per SM clock; of a derived roof what L2s reach of it."""
+        roof = self.ceilings["l2"]
+        reached = roof.value if roof.kind == "calibrated" else roof.value * L2_OF_PORTS
+        return reached / self.clock_hz / self.multiprocessors
 
     def ridge(self, compute: str = "fp32", memory: str = "dram") -> float | None:
         """Operations per byte where the memory roof meets the compute roof; None if either is unknown."""

@@ -18,7 +18,7 @@ import msgspec
 from warplens_tools.collect.profiled import ProfiledLaunch, counter_evidence, representative
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.evidence import CompiledKernel, CounterEvidence, InstructionCounters, Unknown
-from warplens_tools.sass.attribution import kernel_line
+from warplens_tools.sass.attribution import LineTable
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.demangle import demangle, strip_signature
 
@@ -110,10 +110,11 @@ def _lines(
         return {}, []
     twin = next((c for c in compiled if same_code(c, launch.instructions)), None)
     if twin is not None:
+        table = LineTable(kernel, model.path)
         by_offset = {i.address - twin.instructions[0].address: i for i in twin.instructions}
         return _summed(
             launch.instructions,
-            lambda x: kernel_line(by_offset[x.offset], model.path, kernel) if x.offset in by_offset else None,
+            lambda x: table.kernel_line(by_offset[x.offset]) if x.offset in by_offset else None,
         ), []
     if not any(x.place for x in launch.instructions):
         why = (

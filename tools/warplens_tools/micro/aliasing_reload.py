@@ -50,23 +50,15 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.cost.gain import bound_ratio, make_gain, removal_gain
-from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.reloads import accumulations, reloads
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.launches import block_extents
-from warplens_tools.memory.traffic import dram_floor, l2_bytes_per_clock
+from warplens_tools.machine.gain import bound_ratio, make_gain, removal_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.rewrite.restrict_const import REWRITE
-from warplens_tools.sass.attribution import kernel_line, weights
-from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import access_bytes
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.view import KernelView
 
 
 class Repeat(msgspec.Struct, frozen=True):
@@ -78,39 +70,93 @@ class Repeat(msgspec.Struct, frozen=True):
     opcode: Literal["LDG", "STG"]
 
 
-def repeats(view: KernelView) -> list[Repeat]:
-    """Loads that stay in their loop, and elements that are updated in memory."""
-    tree = parse_tree(view.text)
-    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
-    found = [Repeat(r.load, r.stores, "LDG") for r in reloads(tree, view.kernel, block)]
-    return found + [Repeat(r.store, r.loads, "STG") for r in accumulations(tree, view.kernel, block)]
+class AliasingReload(MicroTool):
+    """A loop reloads what __restrict__ would let it keep."""
 
+    code = "WL111"
+    slug = "aliasing-reload"
+    title = "A loop reloads what __restrict__ would let it keep"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+    judges = (judge_by_room(own=(*L1, *L2), stalls=GLOBAL_STALLS, kept=(*DRAM, *ARITHMETIC)),)
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the repeated access in the deepest loop."""
-    found = repeats(view)
-    compiled = view.evidence.worst
-    confirmed = compiled is not None and bool(compiled.instructions)
-    if confirmed:
-        found = [r for r in found if _indices(view, r)]
-    if not found:
-        return
-    worst = max(found, key=lambda r: len(r.access.loops))
-    text = view.text.slice(worst.access.span)
-    others = list(dict.fromkeys(view.text.slice(o.span) for o in worst.others))
-    names = [r.access.name for r in found] + [o.name for o in worst.others]
-    yield TOOL.finding(
-        view,
-        span=worst.access.span,
-        severity="warning" if confirmed else "information",
-        confidence="high" if confirmed else "low",
-        message=_message(worst, text, others),
-        guidance=f"Declare {_list(names)} __restrict__ if they never overlap, or {_local(worst, text)}.",
-        evidence=_observations(view, found),
-        gain=_gain(view, found),
-        fixes=REWRITE.fixes(view.text, view.model, view.kernel),
-        related=(RelatedSpan(worst.others[0].span, _related(worst)),),
-    )
+    def repeats(self) -> list[Repeat]:
+        """Loads that stay in their loop, and elements that are updated in memory."""
+        tree = self.view.tree
+        block = self.view.dim3
+        found = [Repeat(r.load, r.stores, "LDG") for r in reloads(tree, self.view.kernel, block)]
+        return found + [Repeat(r.store, r.loads, "STG") for r in accumulations(tree, self.view.kernel, block)]
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the repeated access in the deepest loop."""
+        found = self.repeats()
+        confirmed = bool(self.sass)
+        if confirmed:
+            found = [r for r in found if self._indices(r)]
+        if not found:
+            return
+        worst = max(found, key=lambda r: len(r.access.loops))
+        text = self.view.said(worst.access.span)
+        others = list(dict.fromkeys(self.view.said(o.span) for o in worst.others))
+        names = [r.access.name for r in found] + [o.name for o in worst.others]
+        yield self.finding(
+            worst.access.span,
+            severity="warning" if confirmed else "information",
+            confidence="high" if confirmed else "low",
+            message=_message(worst, text, others),
+            guidance=f"Declare {_list(names)} __restrict__ if they never overlap, or {_local(worst, text)}.",
+            evidence=self._observations(found),
+            gain=self._gain(found),
+            fixes=self.fixes_of(REWRITE),
+            related=(RelatedSpan(worst.others[0].span, _related(worst)),),
+        )
+
+    def _indices(self, repeat: Repeat) -> list[int]:
+        """Instructions of its kind on its line that stand in a loop of the compiled code."""
+        return self.sass.in_loops_on(repeat.access.span.line, lambda x: x.opcode == repeat.opcode)
+
+    def _observations(self, found: Sequence[Repeat]) -> tuple[Observation, ...]:
+        seen = []
+        for opcode, what in (("LDG", "loads"), ("STG", "stores")):
+            alike = [r for r in found if r.opcode == opcode]
+            if not alike:
+                continue
+            names = ", ".join(dict.fromkeys(self.view.said(r.access.span) for r in alike))
+            seen.append(self.view.observe(f"{what} that do not change in their loop", names, tier="source"))
+            if self.sass:
+                count = len({i for r in alike for i in self._indices(r)})
+                metric = f"{opcode} instructions in loops on these lines"
+                seen.append(self.view.observe(metric, float(count)))
+        return tuple(seen)
+
+    def _gain(self, found: Sequence[Repeat]) -> Gain | None:
+        """The repeated instructions gone, and the bytes that the stores among them send to L2."""
+        if not self.sass:
+            return None
+        removed = self._removed_loads([r for r in found if r.opcode == "LDG"])
+        stores = {i for r in found if r.opcode == "STG" for i in self._indices(r)}
+        gone = stores.union(removed)
+        floor = self.view.traffic.cycles()
+        gain = removal_gain(self.sass, gone, floor)
+        if gain is None or not stores:
+            return gain
+        # Stores are written through: what the loop stores, L2 takes.
+        code, warp = self.sass.instructions, self.gpu.limits.warp_size
+        sent = sum(self.sass.weights[i] * access_bytes(code[i]) for i in stores) * warp
+        before = self.sass.cycles | floor
+        before["l2"] = before.get("l2", 0.0) + sent / self.gpu.l2_bytes_per_clock
+        ratio = bound_ratio(before, self.sass.cycles_at(self.sass.without(gone)) | floor)
+        return make_gain(ratio, 1.0, max(ratio, gain.high))
+
+    def _removed_loads(self, found: Sequence[Repeat]) -> list[int]:
+        """As many loads of each line as its text repeats; which of them does not matter to the bound."""
+        removed: list[int] = []
+        for line in {r.access.span.line for r in found}:
+            alike = [r for r in found if r.access.span.line == line]
+            here = self._indices(alike[0])
+            at_line = sum(1 for a in self.view.accesses if a.reads and a.span.line == line)
+            removed += here[: max(1, len(here) * len(alike) // max(at_line, len(alike)))]
+        return removed
 
 
 def _message(worst: Repeat, text: str, others: Sequence[str]) -> str:
@@ -135,84 +181,6 @@ def _related(worst: Repeat) -> str:
     return f"this {'store' if worst.opcode == 'LDG' else 'load'} may alias it"
 
 
-def _indices(view: KernelView, repeat: Repeat) -> list[int]:
-    """Instructions of its kind on its line that stand in a loop of the compiled code."""
-    compiled = view.evidence.worst
-    if compiled is None:
-        return []
-    flow = analyse(compiled.instructions)
-    return [
-        i
-        for i, x in enumerate(compiled.instructions)
-        if x.opcode == repeat.opcode
-        and flow.depths[i]
-        and kernel_line(x, view.model.path, view.kernel) == repeat.access.span.line
-    ]
-
-
-def _observations(view: KernelView, found: Sequence[Repeat]) -> tuple[Observation, ...]:
-    seen = []
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    for opcode, what in (("LDG", "loads"), ("STG", "stores")):
-        alike = [r for r in found if r.opcode == opcode]
-        if not alike:
-            continue
-        names = ", ".join(dict.fromkeys(view.text.slice(r.access.span) for r in alike))
-        seen.append(Observation("source", "tree-sitter", f"{what} that do not change in their loop", names))
-        if compiled is not None and binary is not None and compiled.instructions:
-            count = len({i for r in alike for i in _indices(view, r)})
-            metric = f"{opcode} instructions in loops on these lines"
-            seen.append(Observation("binary", binary.origin, metric, float(count)))
-    return tuple(seen)
-
-
-def _gain(view: KernelView, found: Sequence[Repeat]) -> Gain | None:
-    """The repeated instructions gone, and the bytes that the stores among them send to L2."""
-    compiled = view.evidence.worst
-    if compiled is None or not compiled.instructions:
-        return None
-    removed = _removed_loads(view, [r for r in found if r.opcode == "LDG"])
-    stores = {i for r in found if r.opcode == "STG" for i in _indices(view, r)}
-    gone = stores.union(removed)
-    weight = weights(analyse(compiled.instructions))
-    floor = dram_floor(compiled, weight, view)
-    gain = removal_gain(compiled.instructions, weight, gone, view.gpu, floor)
-    if gain is None or not stores:
-        return gain
-    sent = sum(weight[i] * access_bytes(compiled.instructions[i]) for i in stores) * view.gpu.limits.warp_size
-    kept = [0.0 if i in gone else w for i, w in enumerate(weight)]
-    after = pipe_cycles(compiled.instructions, kept, view.gpu) | dict(floor)
-    # Stores are written through: what the loop stores, L2 takes.
-    before = pipe_cycles(compiled.instructions, weight, view.gpu) | dict(floor)
-    before["l2"] = before.get("l2", 0.0) + sent / l2_bytes_per_clock(view.gpu)
-    ratio = bound_ratio(before, after)
-    return make_gain(ratio, 1.0, max(ratio, gain.high))
-
-
-def _removed_loads(view: KernelView, found: Sequence[Repeat]) -> list[int]:
-    """As many loads of each line as its text repeats; which of them does not matter to the bound."""
-    removed: list[int] = []
-    for line in {r.access.span.line for r in found}:
-        alike = [r for r in found if r.access.span.line == line]
-        here = _indices(view, alike[0])
-        at_line = sum(
-            1 for a in accesses(parse_tree(view.text), view.kernel) if a.reads and a.span.line == line
-        )
-        removed += here[: max(1, len(here) * len(alike) // max(at_line, len(alike)))]
-    return removed
-
-
 def _list(names: Sequence[str]) -> str:
     unique = list(dict.fromkeys(names))
     return unique[0] if len(unique) == 1 else f"{', '.join(unique[:-1])} and {unique[-1]}"
-
-
-TOOL = MicroTool(
-    code="WL111",
-    slug="aliasing-reload",
-    title="A loop reloads what __restrict__ would let it keep",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency", "compute"),
-    check=check,
-    judge=judge_by_room(own=(*L1, *L2), stalls=GLOBAL_STALLS, kept=(*DRAM, *ARITHMETIC)),
-)

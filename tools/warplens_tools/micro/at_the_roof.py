@@ -35,14 +35,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import CounterEvidence, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.memory.reuse import sweeps
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import kernel_total
 from warplens_tools.roofline.model import LEVELS, Reach, amounts_of, roofline_of
-from warplens_tools.view import KernelView
 
 #: Share of a roof at which there is nothing left to gain: of one measured on the card, and of a datasheet's.
 AT_CALIBRATED, AT_DATASHEET = 0.90, 0.85
@@ -56,51 +54,59 @@ _NAMES = {
 }
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel at most, on its name."""
-    counters = view.evidence.counters
-    reach = nearest_roof(view, counters) if counters is not None else None
-    if counters is None or reach is None:
-        return
-    enough = AT_CALIBRATED if reach.kind == "calibrated" else AT_DATASHEET
-    waste = wasted_sectors(counters)
-    if reach.share < enough or (waste is not None and waste > WASTE):
-        return
-    if reach.roof == "dram" and sweeps(view):
-        return  # What is brought again and again is not needed as often.
-    left = make_gain(1.0, 1.0, max(reach.headroom or 1.0, 1.0))
-    moved = reach.roof in LEVELS
-    roof = _NAMES.get(reach.roof, f"{reach.roof} arithmetic")
-    yield TOOL.finding(
-        view,
-        span=view.kernel.name_span,
-        severity="information",
-        confidence="high" if reach.kind == "calibrated" else "medium",
-        message=(
-            f"{view.kernel.name} runs at {reach.share:.0%} of the {reach.kind} roof of {roof} "
-            f"({_rate(reach.achieved, reach.unit)} of {_rate(reach.ceiling, reach.unit)}): there is next to nothing "
-            "left to gain at this amount of work."
-        ),
-        guidance=(
-            "Leave it as it is, or move fewer bytes: fuse it with the kernel that makes or uses its data, or store "
-            "narrower types."
-            if moved
-            else "Leave it as it is, or compute less: another algorithm, or a narrower type on a faster pipe."
-        ),
-        evidence=_observations(counters, reach, enough, waste),
-        gain=left,
-    )
+class AtTheRoof(MicroTool):
+    """Nothing left to gain."""
 
+    code = "WL501"
+    slug = "at-the-roof"
+    title = "Nothing left to gain"
+    tiers = ("counters",)
+    relevant = ("memory", "compute")
 
-def nearest_roof(view: KernelView, counters: CounterEvidence) -> Reach | None:
-    """The roof the launch came nearest to; None where the counters are another card's, or do not tell."""
-    amounts = amounts_of(counters)
-    if amounts is None or counters.gpu_name not in ("", view.gpu.name):
-        return None
-    reaches = [
-        r for r in roofline_of(amounts, view.gpu).reaches if r.roof != "shared" or r.kind == "calibrated"
-    ]
-    return reaches[0] if reaches else None
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel at most, on its name."""
+        counters = self.view.evidence.counters
+        reach = self.nearest_roof(counters) if counters is not None else None
+        if counters is None or reach is None:
+            return
+        enough = AT_CALIBRATED if reach.kind == "calibrated" else AT_DATASHEET
+        waste = wasted_sectors(counters)
+        if reach.share < enough or (waste is not None and waste > WASTE):
+            return
+        if reach.roof == "dram" and self.view.reuse.sweeps:
+            return  # What is brought again and again is not needed as often.
+        left = make_gain(1.0, 1.0, max(reach.headroom or 1.0, 1.0))
+        moved = reach.roof in LEVELS
+        roof = _NAMES.get(reach.roof, f"{reach.roof} arithmetic")
+        yield self.finding(
+            self.view.kernel.name_span,
+            severity="information",
+            confidence="high" if reach.kind == "calibrated" else "medium",
+            message=(
+                f"{self.view.kernel.name} runs at {reach.share:.0%} of the {reach.kind} roof of {roof} "
+                f"({_rate(reach.achieved, reach.unit)} of {_rate(reach.ceiling, reach.unit)}): there is next "
+                "to nothing "
+                "left to gain at this amount of work."
+            ),
+            guidance=(
+                "Leave it as it is, or move fewer bytes: fuse it with the kernel that makes or uses its data, or store "
+                "narrower types."
+                if moved
+                else "Leave it as it is, or compute less: another algorithm, or a narrower type on a faster pipe."
+            ),
+            evidence=_observations(counters, reach, enough, waste),
+            gain=left,
+        )
+
+    def nearest_roof(self, counters: CounterEvidence) -> Reach | None:
+        """The roof the launch came nearest to; None where the counters are another card's, or do not tell."""
+        amounts = amounts_of(counters)
+        if amounts is None or counters.gpu_name not in ("", self.gpu.name):
+            return None
+        reaches = [
+            r for r in roofline_of(amounts, self.gpu).reaches if r.roof != "shared" or r.kind == "calibrated"
+        ]
+        return reaches[0] if reaches else None
 
 
 def wasted_sectors(counters: CounterEvidence) -> float | None:
@@ -129,13 +135,3 @@ def _observations(
             Observation("counters", counters.origin, "sectors for nothing", round(waste, 3), "", WASTE)
         )
     return tuple(seen)
-
-
-TOOL = MicroTool(
-    code="WL501",
-    slug="at-the-roof",
-    title="Nothing left to gain",
-    tiers=("counters",),
-    relevant=("memory", "compute"),
-    check=check,
-)

@@ -44,30 +44,24 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.stalls import Residency, residency
 from warplens_tools.cuda.facts.barriers import excess_barriers
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.machine.counted import SAMPLED
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import SAMPLED, counted
-from warplens_tools.micro.common.place import hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room, stalled
-from warplens_tools.sass.attribution import weights
-from warplens_tools.sass.flow import Flow, analyse
 from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
+from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import is_load, space_of
-from warplens_tools.sass.throughput import ISSUE_PER_CLOCK, pipe_cycles
-from warplens_tools.view import KernelView
+from warplens_tools.sass.throughput import ISSUE_PER_CLOCK
 
 #: Instructions from barrier to barrier up to which a step is short, and steps from which they are worth a word.
 SHORT, FEWEST = 40, 4
-#: Gain in the bounded model from which it is reported.
-REPORTED = 1.2
 #: Clocks and warp instructions of a shuffle step that takes a short step's place: exchange and combine.
 SHUFFLE_CLOCKS, SHUFFLE_INSTRUCTIONS = SHARED_CLOCKS + 4.0, 2.0
+#: Share of the stalls from which counters alone name barriers: half.
+SPOT_STALLS = 0.5
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -79,145 +73,125 @@ class Step(msgspec.Struct, frozen=True):
     times: float
 
 
-#: Share of the stalls from which counters alone name barriers: half.
-SPOT_STALLS = 0.5
+class BarrierHeavy(MicroTool):
+    """Barriers with hardly any work between them."""
 
+    code = "WL208"
+    slug = "barrier-heavy"
+    title = "Barriers with hardly any work between them"
+    tiers = ("binary",)
+    relevant = ("latency", "compute", "memory")
+    #: Gain in the bounded model from which it is reported.
+    worth = 1.2
+    judges = (judge_by_room(stalls=("barrier",), kept=(*DRAM, *L2, *ARITHMETIC)),)
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the barrier of the steps."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not compiled.instructions:
-        return
-    held = residency(view, compiled)
-    if held is None or held.block_warps < 2 or excess_barriers(parse_tree(view.text), view.kernel):
-        return
-    flow = analyse(compiled.instructions)
-    steps = short_steps(compiled, flow, held)
-    if sum(s.times for s in steps) < FEWEST:
-        return
-    gain = _gain(view, compiled, flow, steps, held)
-    if gain.estimate < REPORTED:
-        return
-    most = sum(len(s.indices) for s in steps) / len(steps)
-    place = hottest_place(view, compiled, flow, [s.barrier for s in steps])
-    yield TOOL.finding(
-        view,
-        span=view.line_span(place.line),
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"The {held.block_warps} warps of a block meet at this barrier after every {most:.0f} instructions: they "
-            "wait longer than they work."
-        ),
-        guidance=(
-            "Do the steps inside a warp with shuffles (__shfl_down_sync, __shfl_up_sync, or cooperative groups' "
-            "reduce and scan), which need no barrier and no shared memory, and meet once to combine the warps' results."
-        ),
-        evidence=(
-            Observation("binary", binary.origin, "instructions between barriers", round(most, 1), "", float(SHORT)),
-            Observation("binary", binary.origin, "such steps", float(round(sum(s.times for s in steps))), "",
-                        float(FEWEST)),
-        ),
-        gain=gain,
-        related=place.related,
-        index_query="warp shuffle reduction",
-    )  # fmt: skip
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the barrier of the steps."""
+        if not self.sass:
+            return
+        held = self.view.waiting.residency
+        if held is None or held.block_warps < 2 or excess_barriers(self.view.tree, self.view.kernel):
+            return
+        steps = self.short_steps(held)
+        if sum(s.times for s in steps) < FEWEST:
+            return
+        gain = self._gain(steps, held)
+        if gain.estimate < self.worth:
+            return
+        most = sum(len(s.indices) for s in steps) / len(steps)
+        place = self.hottest_place([s.barrier for s in steps])
+        yield self.finding(place.line,
+            confidence="medium",
+            message=(
+                f"The {held.block_warps} warps of a block meet at this barrier after every {most:.0f} "
+                "instructions: they "
+                "wait longer than they work."
+            ),
+            guidance=(
+                "Do the steps inside a warp with shuffles (__shfl_down_sync, __shfl_up_sync, or cooperative groups' "
+                "reduce and scan), which need no barrier and no shared memory, and meet once to combine the "
+                "warps' results."
+            ),
+            evidence=(
+                self.view.observe("instructions between barriers", round(most, 1), "", float(SHORT)),
+                self.view.observe("such steps", float(round(sum(s.times for s in steps))), "",
+                            float(FEWEST)),
+            ),
+            gain=gain,
+            related=place.related,
+            index_query="warp shuffle reduction",
+        )  # fmt: skip
 
+    def _gain(self, steps: list[Step], held: Residency) -> Gain:
+        """The rest at the pace of its busiest pipe and the steps as they are, over the rest and shuffles."""
+        weight = list(self.sass.weights)
+        costs = self.gpu.costs
+        # What stays however the steps are done: loads, and starting the blocks.
+        starts = costs.block_start * self.gpu.multiprocessors * held.blocks
+        moved = max(self.view.traffic.cycles().values()) * held.warps
+        loads = self.sass.where(lambda x: space_of(x) == "global" and is_load(x))
+        looped = any(self.sass.flow.depths[i] for i in loads)
+        floor = max(moved, starts, 0.0 if looped else costs.memory_wait + costs.block_life)
+        now = later = 0.0
+        for step in steps:
+            inside = [self.sass.instructions[i] for i in step.indices]
+            alone = waits(inside, self.gpu, SHARED_CLOCKS).clocks + BARRIER_CLOCKS
+            busy = max(self.sass.cycles_of(dict.fromkeys(step.indices, 1.0)).values())
+            now += step.times * max(held.warps * busy, held.block_warps * busy + alone)
+            exchange = SHUFFLE_INSTRUCTIONS / ISSUE_PER_CLOCK
+            later += step.times * max(held.warps * exchange, held.block_warps * exchange + SHUFFLE_CLOCKS)
+            for i in (*step.indices, step.barrier):
+                weight[i] = 0.0
+        rest = max(self.sass.cycles_at(weight).values()) * held.warps
+        ratio = max(rest + now, floor) / max(rest + later, floor)
+        return make_gain(ratio, 1.0, max(ratio, (rest + now) / max(rest, floor, 1.0)))
 
-def short_steps(compiled: CompiledKernel, flow: Flow, held: Residency) -> list[Step]:
-    """Stretches from barrier to barrier with little work in them, all of it in shared memory.
+    def short_steps(self, held: Residency) -> list[Step]:
+        """Stretches from barrier to barrier with little work in them, all of it in shared memory.
 
-    A loop of such steps is taken for one that halves or doubles its distance: it counts log2(threads) times.
-    """
-    code = compiled.instructions
-    rounds = math.log2(max(held.block_warps * 32, 2))
-    weight = weights(flow)
-    found = []
-    for barrier in (i for i, x in enumerate(code) if x.opcode == "BAR"):
-        loop = flow.innermost(barrier)
-        members = flow.instructions_of(loop) if loop is not None else list(range(len(code)))
-        at = members.index(barrier)
-        before = next((k for k in range(at - 1, -1, -1) if code[members[k]].opcode == "BAR"), None)
-        if before is None and loop is None:
-            continue
-        since = members[before + 1 : at] if before is not None else members[:at]
-        if before is None:
-            last = max(k for k in range(len(members)) if code[members[k]].opcode == "BAR")
-            since = members[last + 1 :] + since
-        if len(since) > SHORT or not _is_light(compiled, since):
-            continue
-        # The weight of a loop of steps is replaced by its rounds.
-        times = weight[barrier] / 32.0 * rounds if loop is not None else 1.0
-        found.append(Step(barrier, tuple(since), times))
-    return found
+        A loop of such steps is taken for one that halves or doubles its distance: it counts log2(threads) times.
+        """
+        code, flow = self.sass.instructions, self.sass.flow
+        rounds = math.log2(max(held.block_warps * 32, 2))
+        found = []
+        for barrier in self.sass.where(lambda x: x.opcode == "BAR"):
+            loop = flow.innermost(barrier)
+            members = flow.instructions_of(loop) if loop is not None else list(range(len(code)))
+            at = members.index(barrier)
+            before = next((k for k in range(at - 1, -1, -1) if code[members[k]].opcode == "BAR"), None)
+            if before is None and loop is None:
+                continue
+            since = members[before + 1 : at] if before is not None else members[:at]
+            if before is None:
+                last = max(k for k in range(len(members)) if code[members[k]].opcode == "BAR")
+                since = members[last + 1 :] + since
+            if len(since) > SHORT or not self._is_light(since):
+                continue
+            # The weight of a loop of steps is replaced by its rounds.
+            times = self.sass.weights[barrier] / TRIPS_PER_LEVEL * rounds if loop is not None else 1.0
+            found.append(Step(barrier, tuple(since), times))
+        return found
 
+    def _is_light(self, indices: list[int]) -> bool:
+        spaces = {space_of(self.sass.instructions[i]) for i in indices}
+        return "shared" in spaces and not spaces & {"global", "generic", "local"}
 
-def _is_light(compiled: CompiledKernel, indices: list[int]) -> bool:
-    spaces = {space_of(compiled.instructions[i]) for i in indices}
-    return "shared" in spaces and not spaces & {"global", "generic", "local"}
-
-
-def _gain(view: KernelView, compiled: CompiledKernel, flow: Flow, steps: list[Step], held: Residency) -> Gain:
-    """The rest at the pace of its busiest pipe and the steps as they are, over the rest and shuffles."""
-    weight = list(weights(flow))
-    costs = view.gpu.costs
-    # What stays however the steps are done: loads, and starting the blocks.
-    starts = costs.block_start * view.gpu.multiprocessors * held.blocks
-    floor = max(dram_floor(compiled, weight, view).values()) * held.warps
-    floor = max(
-        floor,
-        starts,
-        0.0 if any(flow.depths[i] for i in _loads(compiled)) else costs.memory_wait + costs.block_life,
-    )
-    now = later = 0.0
-    for step in steps:
-        inside = [compiled.instructions[i] for i in step.indices]
-        alone = waits(inside, view.gpu, SHARED_CLOCKS).clocks + BARRIER_CLOCKS
-        busy = max(pipe_cycles(inside, [1.0] * len(inside), view.gpu).values())
-        now += step.times * max(held.warps * busy, held.block_warps * busy + alone)
-        exchange = SHUFFLE_INSTRUCTIONS / ISSUE_PER_CLOCK
-        later += step.times * max(held.warps * exchange, held.block_warps * exchange + SHUFFLE_CLOCKS)
-        for i in (*step.indices, step.barrier):
-            weight[i] = 0.0
-    rest = max(pipe_cycles(compiled.instructions, weight, view.gpu).values()) * held.warps
-    ratio = max(rest + now, floor) / max(rest + later, floor)
-    return make_gain(ratio, 1.0, max(ratio, (rest + now) / max(rest, floor, 1.0)))
-
-
-def _loads(compiled: CompiledKernel) -> list[int]:
-    return [i for i, x in enumerate(compiled.instructions) if space_of(x) == "global" and is_load(x)]
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """Warps that were seen to wait at barriers more than for all else."""
-    found = counted(view)
-    waits = None if found is None else stalled(found.counters, ("barrier",))
-    if found is None or waits is None or waits < SPOT_STALLS:
-        return
-    line = found.line_of(found.where(lambda x: x.opcode == "BAR"), f"{SAMPLED}barrier")
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="high",
-        message=f"Warps wait at barriers in {waits:.0%} of their stalls, most of them at this one.",
-        guidance=(
-            "Synchronise less often: do more work between barriers, exchange values within a warp by shuffles, and "
-            "give the warps of a block equal work before they meet; smaller blocks wait for fewer."
-        ),
-        evidence=(found.seen("stalls at barriers", waits, SPOT_STALLS),),
-        gain=make_gain(1.0 / (1.0 - waits / 2.0), 1.0, 1.0 / max(1.0 - waits, 0.05)),
-        index_query="warp shuffle reduction",
-    )
-
-
-TOOL = MicroTool(
-    code="WL208",
-    slug="barrier-heavy",
-    title="Barriers with hardly any work between them",
-    tiers=("binary",),
-    relevant=("latency", "compute", "memory"),
-    check=check,
-    spot=spot,
-    judge=judge_by_room(stalls=("barrier",), kept=(*DRAM, *L2, *ARITHMETIC)),
-)
+    def check_counters(self) -> Iterator[Finding]:
+        """Warps that were seen to wait at barriers more than for all else."""
+        found = self.view.counted
+        waits = None if found is None else stalled(found.counters, ("barrier",))
+        if found is None or waits is None or waits < SPOT_STALLS:
+            return
+        line = found.line_of(found.where(lambda x: x.opcode == "BAR"), f"{SAMPLED}barrier")
+        yield self.finding(
+            line,
+            confidence="high",
+            message=f"Warps wait at barriers in {waits:.0%} of their stalls, most of them at this one.",
+            guidance=(
+                "Synchronise less often: do more work between barriers, exchange values within a warp by shuffles, and "
+                "give the warps of a block equal work before they meet; smaller blocks wait for fewer."
+            ),
+            evidence=(found.seen("stalls at barriers", waits, SPOT_STALLS),),
+            gain=make_gain(1.0 / (1.0 - waits / 2.0), 1.0, 1.0 / max(1.0 - waits, 0.05)),
+            index_query="warp shuffle reduction",
+        )

@@ -9,54 +9,94 @@ deterministically.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import ClassVar, Self
 
 import msgspec
 
 from warplens_tools.evidence import KernelEvidence, Observation, Tier
-from warplens_tools.finding import (
-    BottleneckClass,
-    Confidence,
-    Finding,
-    Fix,
-    Gain,
-    RelatedSpan,
-    Severity,
-)
+from warplens_tools.finding import BottleneckClass, Confidence, Finding, Fix, Gain, RelatedSpan, Severity
+from warplens_tools.kernel import KernelView
+from warplens_tools.machine.gain import bound_ratio
+from warplens_tools.rewrite.base import Rewrite, Target
+from warplens_tools.sass.listing import heaviest
 from warplens_tools.text import Span
-from warplens_tools.view import KernelView
 
-Check = Callable[[KernelView], Iterable[Finding]]
-#: What a higher tier says of a finding: the finding confirmed or refined, or None where it is contradicted.
-Judge = Callable[[KernelView, Finding], Finding | None]
+#: What was measured says of a finding: the finding confirmed or refined, as it is where the measurement does not tell,
+#: or None where it is contradicted.
+Judge = Callable[[KernelEvidence, Finding], Finding | None]
 
 #: Gain from which what counters alone show is told: no code was read that says why.
 SPOTTED = 1.2
 
 
-class MicroTool(msgspec.Struct, frozen=True):
-    """One micro-profiling tool. `check` yields nothing where the evidence it needs is absent."""
+class Place(msgspec.Struct, frozen=True):
+    """A line of the file and, where it is a device function's, the line of the kernel that calls it."""
 
-    code: str
-    slug: str
-    title: str
+    line: int | None
+    related: tuple[RelatedSpan, ...] = ()
+
+
+class MicroTool:
+    """One cause of lost time. A class is the tool; an instance of it looks at one kernel."""
+
+    code: ClassVar[str]
+    slug: ClassVar[str]
+    title: ClassVar[str]
     #: Tiers of which at least one must be present for it to say anything.
-    tiers: Sequence[Tier]
+    tiers: ClassVar[Sequence[Tier]]
     #: Classes of bottleneck it is relevant to; "mixed" and "unknown" kernels get every tool.
-    relevant: Sequence[BottleneckClass]
-    check: Check
-    #: Asked about each finding where the kernel was measured; it returns the finding as it is where the
-    #: measurement does not tell.
-    judge: Judge | None = None
-    #: What counters alone show of the cause. Asked where no tool has a warning of the kernel, and judged as well.
-    spot: Check | None = None
+    relevant: ClassVar[Sequence[BottleneckClass]]
+    #: Speedup in the bounded model from which it is told, or is more than information.
+    worth: ClassVar[float] = 1.1
+    #: As `worth`, where accesses whose addresses the source does not tell might hide the cause: told as information.
+    doubtful: ClassVar[float] = 1.5
+    #: Asked in turn about each finding where the kernel was measured, each about what the one before it left.
+    judges: ClassVar[Sequence[Judge]] = ()
+
+    def __init__(self, view: KernelView) -> None:
+        self.view, self.sass, self.gpu = view, view.sass, view.gpu
+
+    def check(self) -> Iterable[Finding]:
+        """The findings; none where the evidence it needs is absent."""
+        raise NotImplementedError
+
+    def check_counters(self) -> Iterable[Finding]:
+        """What counters alone show of the cause. Asked where no tool has a warning of the kernel, and verified as
+        well."""
+        return ()
+
+    def verify(self, finding: Finding) -> Finding | None:
+        """What was measured says of a finding; see `Judge`."""
+        left: Finding | None = finding
+        for judge in self.judges:
+            left = judge(self.view.evidence, left) if left is not None else None
+        return left
+
+    @classmethod
+    def run(cls, view: KernelView) -> list[Finding]:
+        """The findings of `check` that what was measured does not contradict."""
+        tool = cls(view)
+        return tool._verified(tool.check())
+
+    @classmethod
+    def run_counters(cls, view: KernelView) -> list[Finding]:
+        """The warnings of `check_counters` that are worth one."""
+        tool = cls(view)
+        found = tool._verified(tool.check_counters())
+        return [f for f in found if f.severity == "warning" and f.gain and f.gain.estimate >= SPOTTED]
+
+    def _verified(self, found: Iterable[Finding]) -> list[Finding]:
+        seen = self.view.evidence
+        if seen.timing is None and seen.counters is None and seen.timeline is None:
+            return list(found)
+        return [kept for finding in found if (kept := self.verify(finding)) is not None]
 
     def finding(
         self,
-        view: KernelView,
-        span: Span,
+        where: Span | int | None,
         *,
-        severity: Severity,
+        severity: Severity = "warning",
         confidence: Confidence,
         message: str,
         guidance: str,
@@ -66,27 +106,48 @@ class MicroTool(msgspec.Struct, frozen=True):
         related: tuple[RelatedSpan, ...] = (),
         index_query: str = "",
     ) -> Finding:
-        """A finding signed by this tool on the view's kernel; its parts are those of `Finding`."""
+        """A finding signed by this tool on its kernel; its parts are those of `Finding`.
+
+        `where` is a place of the file, a line of it, or None for the kernel's name.
+        """
+        span = where if isinstance(where, Span) else self.view.line_span(where)
         return Finding(
-            self.code, self.slug, view.kernel.qualified_name, span, severity, confidence, message, guidance,
+            self.code, self.slug, self.view.kernel.qualified_name, span, severity, confidence, message, guidance,
             evidence, gain, fixes, related, index_query,
         )  # fmt: skip
 
-    def run(self, view: KernelView) -> list[Finding]:
-        """The findings of `check` that what was measured does not contradict."""
-        return self._judged(view, self.check(view))
+    def fixes_of(self, rewrite: Rewrite, *names: str, lines: tuple[int, ...] = ()) -> tuple[Fix, ...]:
+        """What a rewrite would edit here, aimed at these names and lines if given; empty if it refuses."""
+        return rewrite.fixes(self.view.text, self.view.model, self.view.kernel, Target(names, lines))
 
-    def run_spot(self, view: KernelView) -> list[Finding]:
-        """The warnings of `spot` that are worth one."""
-        found = self._judged(view, self.spot(view)) if self.spot is not None else []
-        return [f for f in found if f.severity == "warning" and f.gain and f.gain.estimate >= SPOTTED]
+    def instances(self) -> list[Self]:
+        """This tool at each instantiation of the kernel by itself."""
+        return [type(self)(self.view.instance(compiled)) for compiled in self.view.evidence.compiled]
 
-    def _judged(self, view: KernelView, found: Iterable[Finding]) -> list[Finding]:
-        if self.judge is None or not is_measured(view.evidence):
-            return list(found)
-        return [told for finding in found if (told := self.judge(view, finding)) is not None]
+    def ratio_above_memory(
+        self, before: Mapping[str, float], after: Mapping[str, float], *, cached: bool = False
+    ) -> tuple[float, bool]:
+        """Bounded time with the pipes' clocks `before` over that with `after`, beside what memory takes; and whether it
+        is `worth` a word for sure.
 
+        Accesses that may repeat count as ones that do not, unless they are known to be `cached`. Where that leaves no
+        room, they count as served by a cache, and it is not sure.
+        """
+        served = self.view.traffic.cycles()
+        floor = served if cached else self.view.traffic.pessimistic_cycles
+        ratio = bound_ratio({**before, **floor}, {**after, **floor})
+        if ratio >= self.worth:
+            return ratio, True
+        return bound_ratio({**before, **served}, {**after, **served}), False
 
-def is_measured(evidence: KernelEvidence) -> bool:
-    """Whether anything was observed while the kernel ran."""
-    return not (evidence.timing is None and evidence.counters is None and evidence.timeline is None)
+    def hottest_place(self, indices: Collection[int]) -> Place:
+        """Where the instructions with the largest weight among `indices` are written: in the kernel itself, or in a
+        device function of its file that it calls."""
+        line = heaviest(self.sass.weights_by_line(indices, self.sass.written))
+        if line is None or self.view.kernel.span.contains_line(line):
+            return Place(line)
+        caller = self.sass.hottest_line([i for i in indices if self.sass.written[i] == line])
+        if caller is None:
+            return Place(line)
+        called = RelatedSpan(self.view.line_span(caller), f"{self.view.kernel.name} calls it here")
+        return Place(line, (called,))

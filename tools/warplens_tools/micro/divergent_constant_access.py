@@ -39,139 +39,120 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.contention import (
-    constant_clocks,
-    divergent_constants,
-    hidden_constants,
-    serial_gain,
-)
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import counted
 from warplens_tools.micro.common.room import ARITHMETIC, CONSTANTS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.roofline.measured import NEAR_ROOF
-from warplens_tools.sass.attribution import hottest_line
-from warplens_tools.sass.flow import analyse
-from warplens_tools.view import KernelView
 
 #: Words per request from which the lanes take turns.
 DIVERGENT = 2.0
-#: Expected gain below which a finding would only distract.
-WORTH = 1.1
 #: Passes that shared memory takes for as many even draws: the mean load of the fullest of 32 banks is 3.5.
 _SHARED_PASSES = 3.5
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the read with the most words in the deepest loop."""
-    found = [c for c in divergent_constants(view) if c.words >= DIVERGENT]
-    compiled = view.evidence.worst
-    confirmed = compiled is not None and bool(compiled.instructions)
-    if compiled is not None and confirmed:
-        found = [c for c in found if constant_clocks(view, compiled, [c])]
-    if not found:
-        yield from _hidden(view)
-        return
-    worst = found[0]
-    gain = serial_gain(view, "constants", min(1.0, _SHARED_PASSES / worst.words))
-    if gain is not None and gain.estimate < WORTH:
-        return
-    text, name = view.text.slice(worst.access.span), worst.access.name
-    about = "" if worst.exact else "about "
-    declared = worst.access.declared
-    yield TOOL.finding(
-        view,
-        span=worst.access.span,
-        severity="warning" if confirmed else "information",
-        confidence="high" if worst.exact and confirmed else "medium",
-        message=(
-            f"The lanes of a warp read {about}{round(worst.words)} different words of __constant__ {name} at "
-            f"{text}: the constant cache serves one of them a pass."
-        ),
-        guidance=(
-            f"Make {name} a __device__ array (or a kernel argument) and copy it to shared memory at the start of the "
-            "block, or read it through the L1 as const __restrict__."
-        ),
-        evidence=_observations(view, worst.words, exact=worst.exact),
-        gain=gain,
-        related=(RelatedSpan(declared.span, f"{name} is declared here"),) if declared is not None else (),
-    )
+class DivergentConstantAccess(MicroTool):
+    """A __constant__ table is indexed differently by each lane."""
 
+    code = "WL112"
+    slug = "divergent-constant-access"
+    title = "A __constant__ table is indexed differently by each lane"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+    judges = (judge_by_room(own=CONSTANTS, kept=(*DRAM, *L1, *L2, *ARITHMETIC, *ISSUE)),)
 
-def _hidden(view: KernelView) -> Iterator[Finding]:
-    """Those that only SASS shows."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not compiled.instructions:
-        return
-    loads = hidden_constants(view, compiled)
-    gain = serial_gain(view, "constants", _SHARED_PASSES / view.gpu.limits.warp_size) if loads else None
-    if gain is None or gain.estimate < WORTH:
-        return
-    line = hottest_line(compiled, analyse(compiled.instructions), loads, view.model.path, view.kernel)
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"The lanes of a warp index a __constant__ table differently, {len(loads)} loads on this line's way: the "
-            "constant cache serves one word a pass."
-        ),
-        guidance=(
-            "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start of "
-            "the block, or read it through the L1 as const __restrict__."
-        ),
-        evidence=(
-            Observation(
-                "binary", binary.origin, "constant loads indexed by lane", float(len(loads)), "", 0.0
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the read with the most words in the deepest loop."""
+        found = [c for c in self.view.contention.constants.divergent if c.words >= DIVERGENT]
+        compiled = self.view.evidence.worst
+        confirmed = compiled is not None and bool(self.sass.instructions)
+        if compiled is not None and confirmed:
+            found = [c for c in found if self.view.contention.constants.clocks_of([c])]
+        if not found:
+            yield from self._hidden()
+            return
+        worst = found[0]
+        gain = self.view.contention.gain("constants", min(1.0, _SHARED_PASSES / worst.words))
+        if gain is not None and gain.estimate < self.worth:
+            return
+        text, name = self.view.said(worst.access.span), worst.access.name
+        about = "" if worst.exact else "about "
+        declared = worst.access.declared
+        yield self.finding(
+            worst.access.span,
+            severity="warning" if confirmed else "information",
+            confidence="high" if worst.exact and confirmed else "medium",
+            message=(
+                f"The lanes of a warp read {about}{round(worst.words)} different words of __constant__ {name} at "
+                f"{text}: the constant cache serves one of them a pass."
             ),
-        ),
-        gain=gain,
-    )
+            guidance=(
+                f"Make {name} a __device__ array (or a kernel argument) and copy it to shared memory at the "
+                "start of the "
+                "block, or read it through the L1 as const __restrict__."
+            ),
+            evidence=self._observations(worst.words, exact=worst.exact),
+            gain=gain,
+            related=(RelatedSpan(declared.span, f"{name} is declared here"),) if declared is not None else (),
+        )
 
+    def _hidden(self) -> Iterator[Finding]:
+        """Those that only SASS shows."""
+        if not self.sass:
+            return
+        loads = self.view.contention.constants.hidden
+        gain = (
+            self.view.contention.gain("constants", _SHARED_PASSES / self.gpu.limits.warp_size)
+            if loads
+            else None
+        )
+        if gain is None or gain.estimate < self.worth:
+            return
+        line = self.sass.hottest_line(loads)
+        yield self.finding(
+            line,
+            confidence="medium",
+            message=(
+                f"The lanes of a warp index a __constant__ table differently, {len(loads)} loads on this "
+                "line's way: the "
+                "constant cache serves one word a pass."
+            ),
+            guidance=(
+                "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start of "
+                "the block, or read it through the L1 as const __restrict__."
+            ),
+            evidence=(self.view.observe("constant loads indexed by lane", float(len(loads)), "", 0.0),),
+            gain=gain,
+        )
 
-def _observations(view: KernelView, words: float, *, exact: bool) -> tuple[Observation, ...]:
-    why = "the constant cache serves one word a pass"
-    metric = "words per request" if exact else "words per request, if the indices are spread evenly"
-    seen = [Observation("source", "tree-sitter", metric, round(words, 1), "", 1.0, why)]
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is not None and binary is not None and compiled.instructions:
-        count = sum(x.opcode == "LDC" for x in compiled.instructions)
-        seen.append(Observation("binary", binary.origin, "indexed constant loads (LDC)", float(count)))
-    return tuple(seen)
+    def _observations(self, words: float, *, exact: bool) -> tuple[Observation, ...]:
+        why = "the constant cache serves one word a pass"
+        metric = "words per request" if exact else "words per request, if the indices are spread evenly"
+        seen = [self.view.observe(metric, round(words, 1), "", 1.0, why, tier="source")]
+        compiled, binary = self.view.evidence.worst, self.view.evidence.binary
+        if compiled is not None and binary is not None and self.sass.instructions:
+            count = sum(x.opcode == "LDC" for x in self.sass.instructions)
+            seen.append(self.view.observe("indexed constant loads (LDC)", float(count)))
+        return tuple(seen)
 
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """A constant cache that was seen busy most of the time: a warp's words come one after the other."""
-    found = counted(view)
-    busy = None if found is None else names.value(found.counters, names.CONSTANT_CACHE)
-    if found is None or busy is None or busy < 100.0 * NEAR_ROOF:
-        return
-    line = found.line_of(found.where(lambda x: x.opcode == "LDC"), names.PER_INSTRUCTION[1])
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="high",
-        message="The lanes of a warp read different words of a __constant__ table here: the cache serves one a pass.",
-        guidance=(
-            "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start of "
-            "the block, or read it through the L1 as const __restrict__."
-        ),
-        evidence=(found.seen("constant cache busy", busy / 100.0, NEAR_ROOF),),
-        gain=make_gain(view.gpu.limits.warp_size / _SHARED_PASSES, 1.0, view.gpu.limits.warp_size),
-    )
-
-
-TOOL = MicroTool(
-    code="WL112",
-    slug="divergent-constant-access",
-    title="A __constant__ table is indexed differently by each lane",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency", "compute"),
-    check=check,
-    spot=spot,
-    judge=judge_by_room(own=CONSTANTS, kept=(*DRAM, *L1, *L2, *ARITHMETIC, *ISSUE)),
-)
+    def check_counters(self) -> Iterator[Finding]:
+        """A constant cache that was seen busy most of the time: a warp's words come one after the other."""
+        found = self.view.counted
+        busy = None if found is None else names.value(found.counters, names.CONSTANT_CACHE)
+        if found is None or busy is None or busy < 100.0 * NEAR_ROOF:
+            return
+        line = found.line_of(found.where(lambda x: x.opcode == "LDC"), names.PER_INSTRUCTION[1])
+        yield self.finding(
+            line,
+            confidence="high",
+            message=(
+                "The lanes of a warp read different words of a __constant__ table here: the cache serves one a pass."
+            ),
+            guidance=(
+                "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start "
+                "of the block, or read it through the L1 as const __restrict__."
+            ),
+            evidence=(found.seen("constant cache busy", busy / 100.0, NEAR_ROOF),),
+            gain=make_gain(self.gpu.limits.warp_size / _SHARED_PASSES, 1.0, self.gpu.limits.warp_size),
+        )

@@ -39,19 +39,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.cuda.facts.barriers import ExcessBarrier, excess_barriers
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.launches import block_extents, block_threads
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import EVERY, judge_by_room
-from warplens_tools.sass.attribution import kernel_line, weights
-from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.view import KernelView
 
 #: Clocks a block waits at a barrier even if its warps arrive together. Microbenchmarks of sm_70 to sm_90
 #: measure 15 to 30.
@@ -60,28 +53,81 @@ BARRIER_CLOCKS = 20.0
 _PRIVATE = ("thread", "warp")
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the barrier in the deepest loop."""
-    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
-    found = excess_barriers(parse_tree(view.text), view.kernel, block)
-    if not found:
-        return
-    worst = max(found, key=lambda b: (_executions(view, [b]), b.kind == "reads"))
-    yield TOOL.finding(
-        view,
-        span=worst.span,
-        severity="information" if worst.kind in _PRIVATE and worst.other == worst.span else "warning",
-        confidence="high",
-        message=_message(worst),
-        guidance=_guidance(worst),
-        evidence=_observations(view, found),
-        gain=_gain(view, worst),
-        related=(
-            RelatedSpan(worst.other, "the barrier before it" if worst.kind == "adjacent" else "the loop"),
+class ExcessBarriers(MicroTool):
+    """A barrier orders nothing."""
+
+    code = "WL209"
+    slug = "excess-barriers"
+    title = "A barrier orders nothing"
+    tiers = ("source", "binary")
+    relevant = ("latency", "compute", "memory")
+    judges = (judge_by_room(stalls=("barrier",), kept=EVERY),)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the barrier in the deepest loop."""
+        block = self.view.dim3
+        found = excess_barriers(self.view.tree, self.view.kernel, block)
+        if not found:
+            return
+        worst = max(found, key=lambda b: (self._executions([b]), b.kind == "reads"))
+        yield self.finding(
+            worst.span,
+            severity="information" if worst.kind in _PRIVATE and worst.other == worst.span else "warning",
+            confidence="high",
+            message=_message(worst),
+            guidance=_guidance(worst),
+            evidence=self._observations(found),
+            gain=self._gain(worst),
+            related=(
+                RelatedSpan(worst.other, "the barrier before it" if worst.kind == "adjacent" else "the loop"),
+            )
+            if worst.other != worst.span
+            else (),
         )
-        if worst.other != worst.span
-        else (),
-    )
+
+    def _bars(self, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> list[int]:
+        compiled = self.view.evidence.worst
+        if compiled is None:
+            return []
+        lines = {b.span.line for b in found}
+        return [
+            i
+            for i, x in enumerate(self.sass.instructions)
+            if x.opcode == "BAR" and self.sass.table.kernel_line(x) in lines
+        ]
+
+    def _executions(self, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> float:
+        """Weighted executions of the barriers; 0 where SASS is not at hand."""
+        if not self.sass:
+            return 0.0
+        weight = self.sass.weights
+        return sum(weight[i] for i in self._bars(found))
+
+    def _observations(self, found: tuple[ExcessBarrier, ...]) -> tuple[Observation, ...]:
+        seen = [self.view.observe("barriers that order nothing", float(len(found)), "", 0.0, tier="source")]
+        if self.view.evidence.binary is not None and self.view.evidence.compiled:
+            bars = float(len(self._bars(found)))
+            seen.append(self.view.observe("BAR instructions on these lines", bars))
+        return tuple(seen)
+
+    def _gain(self, worst: ExcessBarrier) -> Gain | None:
+        """Each barrier adds its wait, hidden in part by the SM's other blocks, to the work of the code around it.
+
+        A loop that the compiler unrolled weighs no more than straight code, so only its own lines are compared.
+        """
+        if not self.sass:
+            return None
+        weight = list(self.sass.weights)
+        if worst.kind == "reads":
+            near = range(worst.other.line, worst.other.end_line + 1)
+            weight = self.sass.without([i for i, line in enumerate(self.sass.lines) if line not in near])
+        threads = self.view.threads or 256
+        warps = -(-threads // self.gpu.limits.warp_size)
+        busy = max(self.sass.cycles_at(weight).values()) * warps
+        waits = sum(weight[i] for i in self._bars([worst])) * BARRIER_CLOCKS
+        waits /= max(1.0, self.gpu.limits.max_threads / threads / 2)
+        ratio = 1.0 + waits / busy if busy else 1.0
+        return make_gain(ratio, 1.0, 1.0 + 2.0 * (ratio - 1.0))
 
 
 def _message(worst: ExcessBarrier) -> str:
@@ -108,67 +154,3 @@ def _guidance(worst: ExcessBarrier) -> str:
     return (
         "Take it out of the loop: one barrier before the first read and one before the next write are enough."
     )
-
-
-def _bars(view: KernelView, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> list[int]:
-    compiled = view.evidence.worst
-    if compiled is None:
-        return []
-    lines = {b.span.line for b in found}
-    return [
-        i
-        for i, x in enumerate(compiled.instructions)
-        if x.opcode == "BAR" and kernel_line(x, view.model.path, view.kernel) in lines
-    ]
-
-
-def _executions(view: KernelView, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> float:
-    """Weighted executions of the barriers; 0 where SASS is not at hand."""
-    compiled = view.evidence.worst
-    if compiled is None or not compiled.instructions:
-        return 0.0
-    weight = weights(analyse(compiled.instructions))
-    return sum(weight[i] for i in _bars(view, found))
-
-
-def _observations(view: KernelView, found: tuple[ExcessBarrier, ...]) -> tuple[Observation, ...]:
-    seen = [Observation("source", "tree-sitter", "barriers that order nothing", float(len(found)), "", 0.0)]
-    if view.evidence.binary is not None and view.evidence.compiled:
-        bars = float(len(_bars(view, found)))
-        seen.append(
-            Observation("binary", view.evidence.binary.origin, "BAR instructions on these lines", bars)
-        )
-    return tuple(seen)
-
-
-def _gain(view: KernelView, worst: ExcessBarrier) -> Gain | None:
-    """Each barrier adds its wait, hidden in part by the SM's other blocks, to the work of the code around it.
-
-    A loop that the compiler unrolled weighs no more than straight code, so only its own lines are compared.
-    """
-    compiled = view.evidence.worst
-    if compiled is None or not compiled.instructions:
-        return None
-    weight = weights(analyse(compiled.instructions))
-    if worst.kind == "reads":
-        lines = [kernel_line(x, view.model.path, view.kernel) for x in compiled.instructions]
-        near = range(worst.other.line, worst.other.end_line + 1)
-        weight = [w if line in near else 0.0 for w, line in zip(weight, lines, strict=True)]
-    threads = block_threads(view.kernel, view.model, compiled) or 256
-    warps = -(-threads // view.gpu.limits.warp_size)
-    busy = max(pipe_cycles(compiled.instructions, weight, view.gpu).values()) * warps
-    waits = sum(weight[i] for i in _bars(view, [worst])) * BARRIER_CLOCKS
-    waits /= max(1.0, view.gpu.limits.max_threads / threads / 2)
-    ratio = 1.0 + waits / busy if busy else 1.0
-    return make_gain(ratio, 1.0, 1.0 + 2.0 * (ratio - 1.0))
-
-
-TOOL = MicroTool(
-    code="WL209",
-    slug="excess-barriers",
-    title="A barrier orders nothing",
-    tiers=("source", "binary"),
-    relevant=("latency", "compute", "memory"),
-    check=check,
-    judge=judge_by_room(stalls=("barrier",), kept=EVERY),
-)

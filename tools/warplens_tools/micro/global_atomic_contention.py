@@ -40,59 +40,110 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.contention import Meeting, is_aggregated, meetings, serial_gain
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.hidden_atomics import GLOBAL_ATOMICS
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
-from warplens_tools.memory.coalescing import warp_accesses
+from warplens_tools.machine.atomics import AtomicConflict
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import counted
 from warplens_tools.micro.common.serial import judge_global_atomics
 from warplens_tools.roofline.measured import SLICE_BUSY, SLICE_LEAD
-from warplens_tools.view import KernelView
+from warplens_tools.sass.pipes import GLOBAL_ATOMICS
 
 #: Resident threads per address from which their atomics queue up behind each other.
 CROWDED = 64
-#: Expected gain below which a finding would only distract.
-WORTH = 1.1
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the costliest atomic."""
-    threads = view.gpu.limits.max_threads * view.gpu.multiprocessors
-    found = [m for m in meetings(view, "global") if m.places is None or threads / m.places >= CROWDED]
-    found = [m for m in found if m.places is not None or m.lanes > 1.0]
-    if not found:
-        return
-    gain = serial_gain(view, "global atomics")
-    if gain is not None and gain.estimate < WORTH:
-        return
-    worst = found[0]
-    sure = worst.atomic.index is not None
-    rare = _is_rare(view, worst)
-    if rare and worst.places is None:
-        return
-    yield TOOL.finding(
-        view,
-        span=worst.atomic.span,
-        severity="information" if gain is None or rare else "warning",
-        confidence="low" if rare else "medium" if gain is None or not sure else "high",
-        message=f"{_who(worst)}: its atomics are done one after the other.",
-        guidance=_guidance(worst),
-        evidence=_observations(view, worst),
-        gain=gain,
-        index_query="block reduce warp shuffle" if worst.places == 1 else "",
-    )
+class GlobalAtomicContention(MicroTool):
+    """Many threads do atomics on few global addresses."""
+
+    code = "WL114"
+    slug = "global-atomic-contention"
+    title = "Many threads do atomics on few global addresses"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+    judges = (judge_global_atomics,)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the costliest atomic."""
+        threads = self.gpu.limits.max_threads * self.gpu.multiprocessors
+        found = [
+            m
+            for m in self.view.contention.atomics.in_global
+            if m.places is None or threads / m.places >= CROWDED
+        ]
+        found = [m for m in found if m.places is not None or m.lanes > 1.0]
+        if not found:
+            return
+        gain = self.view.contention.gain("global atomics")
+        if gain is not None and gain.estimate < self.worth:
+            return
+        worst = found[0]
+        sure = worst.atomic.index is not None
+        rare = self._is_rare(worst)
+        if rare and worst.places is None:
+            return
+        yield self.finding(
+            worst.atomic.span,
+            severity="information" if gain is None or rare else "warning",
+            confidence="low" if rare else "medium" if gain is None or not sure else "high",
+            message=f"{_who(worst)}: its atomics are done one after the other.",
+            guidance=_guidance(worst),
+            evidence=self._observations(worst),
+            gain=gain,
+            index_query="block reduce warp shuffle" if worst.places == 1 else "",
+        )
+
+    def _is_rare(self, worst: AtomicConflict) -> bool:
+        """Whether loads stand in a deeper loop than the atomic: how much it weighs hangs on a trip count."""
+        deepest = max((len(w.access.loops) for w in self.view.warp_accesses), default=0)
+        return len(worst.atomic.loops) < deepest
+
+    def _observations(self, worst: AtomicConflict) -> tuple[Observation, ...]:
+        threads = float(self.gpu.limits.max_threads * self.gpu.multiprocessors)
+        places = worst.places or 1
+        crowd = threads / places if worst.places else float(self.gpu.limits.warp_size)
+        seen = [
+            self.view.observe("threads per address", round(crowd), "", CROWDED,
+                f"resident threads of {self.gpu.name} over the addresses that the index can name", tier="source")
+        ]  # fmt: skip
+        binary = self.view.evidence.binary
+        if (
+            binary is not None
+            and self.view.evidence.worst is not None
+            and self.view.evidence.worst.instructions
+        ):
+            how = (
+                "added up in the warp first"
+                if self.view.contention.atomics.is_aggregated(worst.atomic.span)
+                else "one per lane"
+            )
+            seen.append(self.view.observe("atomics of a warp", how))
+        return tuple(seen)
+
+    def check_counters(self) -> Iterator[Finding]:
+        """One L2 slice that was seen to do the atomics while the others idle: they meet at few addresses."""
+        found = self.view.counted
+        slices = None if found is None else names.busiest_slice(found.counters)
+        if found is None or slices is None or slices[0] < max(SLICE_BUSY, SLICE_LEAD * slices[1]):
+            return
+        atomics = found.where(lambda x: x.opcode in GLOBAL_ATOMICS)
+        line = found.line_of(atomics, names.PER_INSTRUCTION[1])
+        yield self.finding(
+            line,
+            confidence="high",
+            message="The atomics of this line meet at few addresses: one slice of L2 does them one after the other.",
+            guidance=(
+                "Add up within the warp by shuffles or within the block in shared memory first, and do one atomic a "
+                "block for each address."
+            ),
+            evidence=(
+                found.seen("mean busy share of the slices' atomic units", slices[1], SLICE_LEAD * slices[1]),
+            ),
+            gain=make_gain(1.0, 1.0, 1.0),
+        )
 
 
-def _is_rare(view: KernelView, worst: Meeting) -> bool:
-    """Whether loads stand in a deeper loop than the atomic: how much it weighs hangs on a trip count."""
-    deepest = max((len(w.access.loops) for w in warp_accesses(view)), default=0)
-    return len(worst.atomic.loops) < deepest
-
-
-def _who(worst: Meeting) -> str:
+def _who(worst: AtomicConflict) -> str:
     name = worst.atomic.name
     if worst.places is None:
         return f"All threads of a block add to one place of {name}"
@@ -101,7 +152,7 @@ def _who(worst: Meeting) -> str:
     return f"All threads of the grid meet at {worst.places} places of {name}"
 
 
-def _guidance(worst: Meeting) -> str:
+def _guidance(worst: AtomicConflict) -> str:
     name = worst.atomic.name
     if worst.places is None or worst.places == 1:
         return (
@@ -112,57 +163,3 @@ def _guidance(worst: Meeting) -> str:
         f"Let each block count into its own copy of {name} in shared memory (one copy a warp where the data is "
         "skewed), and add the copies to global memory once at the end."
     )
-
-
-def _observations(view: KernelView, worst: Meeting) -> tuple[Observation, ...]:
-    threads = float(view.gpu.limits.max_threads * view.gpu.multiprocessors)
-    places = worst.places or 1
-    crowd = threads / places if worst.places else float(view.gpu.limits.warp_size)
-    seen = [
-        Observation(
-            "source", "tree-sitter", "threads per address", round(crowd), "", CROWDED,
-            f"resident threads of {view.gpu.name} over the addresses that the index can name",
-        )
-    ]  # fmt: skip
-    binary = view.evidence.binary
-    if binary is not None and view.evidence.worst is not None and view.evidence.worst.instructions:
-        how = "added up in the warp first" if is_aggregated(view, worst.atomic.span) else "one per lane"
-        seen.append(Observation("binary", binary.origin, "atomics of a warp", how))
-    return tuple(seen)
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """One L2 slice that was seen to do the atomics while the others idle: they meet at few addresses."""
-    found = counted(view)
-    slices = None if found is None else names.busiest_slice(found.counters)
-    if found is None or slices is None or slices[0] < max(SLICE_BUSY, SLICE_LEAD * slices[1]):
-        return
-    atomics = found.where(lambda x: x.opcode in GLOBAL_ATOMICS)
-    line = found.line_of(atomics, names.PER_INSTRUCTION[1])
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="high",
-        message="The atomics of this line meet at few addresses: one slice of L2 does them one after the other.",
-        guidance=(
-            "Add up within the warp by shuffles or within the block in shared memory first, and do one atomic a "
-            "block for each address."
-        ),
-        evidence=(
-            found.seen("mean busy share of the slices' atomic units", slices[1], SLICE_LEAD * slices[1]),
-        ),
-        gain=make_gain(1.0, 1.0, 1.0),
-    )
-
-
-TOOL = MicroTool(
-    code="WL114",
-    slug="global-atomic-contention",
-    title="Many threads do atomics on few global addresses",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency", "compute"),
-    check=check,
-    spot=spot,
-    judge=judge_global_atomics,
-)

@@ -33,97 +33,79 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.geometry import (
-    SCHEDULERS,
-    Geometry,
-    geometry,
-    idle_ratio,
-    is_thread_bound,
-    runs_long,
-    shape_observations,
-)
-from warplens_tools.cost.stalls import innermost_passes, residency
-from warplens_tools.evidence import CompiledKernel
 from warplens_tools.finding import Finding, Gain
+from warplens_tools.launches import Geometry
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_small_grid
-from warplens_tools.view import KernelView
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on its largest launch."""
-    shape = geometry(view)
-    sms = view.gpu.multiprocessors
-    if shape is None or (shape.blocks >= sms and shape.warps > SCHEDULERS * sms):
-        return
-    if not runs_long(view) or _is_second_stage(view, shape):
-        return
-    site = shape.site
-    measured = shape.tier != "source"
-    own = shape.blocks >= sms and is_thread_bound(view)
-    yield TOOL.finding(
-        view,
-        span=site.grid_span if site is not None else view.kernel.name_span,
-        severity="warning",
-        confidence="low" if own else "high" if measured or view.evidence.compiled else "medium",
-        message=_message(view, shape),
-        guidance=(
-            "Each thread has its own elements already: let several threads share the work of one and combine their "
-            "parts, or give each thread independent chains of work."
-            if own
-            else "Launch a block for every part of the work: derive the grid from the number of elements, or give "
-            "each block a smaller part and combine the parts afterwards."
-        ),
-        evidence=shape_observations(view, shape),
-        gain=_gain(view, shape),
-    )
+class GridTooSmall(MicroTool):
+    """The grid leaves SMs or schedulers without work."""
 
+    code = "WL204"
+    slug = "grid-too-small"
+    title = "The grid leaves SMs or schedulers without work"
+    tiers = ("source", "binary", "timing", "counters")
+    relevant = ("latency", "memory", "compute")
+    judges = (judge_small_grid,)
 
-def _message(view: KernelView, shape: Geometry) -> str:
-    sms = view.gpu.multiprocessors
-    launch = f"{view.kernel.name} is launched with {shape.blocks} blocks of {shape.threads} threads"
-    if shape.blocks < sms:
-        return f"{launch}: {sms - shape.blocks} of the {sms} SMs of {view.gpu.name} have nothing to do."
-    return f"{launch}: {shape.warps} warps for {SCHEDULERS * sms} schedulers leave none to switch to."
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on its largest launch."""
+        shape = self.view.shape
+        sms = self.gpu.multiprocessors
+        if shape is None or (shape.blocks >= sms and shape.warps > self.gpu.schedulers):
+            return
+        if not self.view.runs_long or self._is_second_stage(shape):
+            return
+        site = shape.site
+        measured = shape.tier != "source"
+        own = shape.blocks >= sms and self.view.is_thread_bound
+        yield self.finding(
+            site.grid_span if site is not None else self.view.kernel.name_span,
+            confidence="low" if own else "high" if measured or self.view.evidence.compiled else "medium",
+            message=self._message(shape),
+            guidance=(
+                "Each thread has its own elements already: let several threads share the work of one and combine their "
+                "parts, or give each thread independent chains of work."
+                if own
+                else "Launch a block for every part of the work: derive the grid from the number of elements, or give "
+                "each block a smaller part and combine the parts afterwards."
+            ),
+            evidence=shape.observations(self.gpu),
+            gain=self._gain(shape),
+        )
 
+    def _message(self, shape: Geometry) -> str:
+        sms = self.gpu.multiprocessors
+        launch = f"{self.view.kernel.name} is launched with {shape.blocks} blocks of {shape.threads} threads"
+        if shape.blocks < sms:
+            return f"{launch}: {sms - shape.blocks} of the {sms} SMs of {self.gpu.name} have nothing to do."
+        return f"{launch}: {shape.warps} warps for {self.gpu.schedulers} schedulers leave none to switch to."
 
-def _is_second_stage(view: KernelView, shape: Geometry) -> bool:
-    """One block that is told the grid of another launch combines that launch's partial results."""
-    if shape.blocks != 1 or shape.site is None:
-        return False
-    grids = {s.grid.strip() for s in view.model.launches if s.kernel_name != shape.site.kernel_name}
-    return bool(grids & {argument.strip() for argument in shape.site.arguments})
+    def _is_second_stage(self, shape: Geometry) -> bool:
+        """One block that is told the grid of another launch combines that launch's partial results."""
+        if shape.blocks != 1 or shape.site is None:
+            return False
+        grids = {s.grid.strip() for s in self.view.model.launches if s.kernel_name != shape.site.kernel_name}
+        return bool(grids & {argument.strip() for argument in shape.site.arguments})
 
+    def _gain(self, shape: Geometry) -> Gain | None:
+        if not self.sass:
+            return None
+        most = max(4.0 * self.gpu.schedulers / max(shape.warps, 1), 1.0)
+        return make_gain(
+            min(self.view.waiting.idle_ratio(shape), self._waiting_ratio(shape), most), 1.0, most
+        )
 
-def _gain(view: KernelView, shape: Geometry) -> Gain | None:
-    compiled = view.evidence.worst
-    if compiled is None or not compiled.instructions:
-        return None
-    most = max(4.0 * SCHEDULERS * view.gpu.multiprocessors / max(shape.warps, 1), 1.0)
-    return make_gain(
-        min(idle_ratio(view, compiled, shape), _waiting_ratio(view, compiled, shape), most), 1.0, most
-    )
+    def _waiting_ratio(self, shape: Geometry) -> float:
+        """Where every SM has work: what one warp needs for a pass of its loops, over what the pipes need for all
+        there are.
 
-
-def _waiting_ratio(view: KernelView, compiled: CompiledKernel, shape: Geometry) -> float:
-    """Where every SM has work: what one warp needs for a pass of its loops, over what the pipes need for all there are.
-
-    With more warps to switch to, the pipes' time remains. Infinite where the loops are not known, or SMs are idle.
-    """
-    held = residency(view, compiled)
-    passes = [p for p in innermost_passes(view, compiled) if p.depth and p.busy]
-    if held is None or not passes or shape.blocks < view.gpu.multiprocessors:
-        return float("inf")
-    return max(p.alone / (held.warps * p.busy) for p in passes)
-
-
-TOOL = MicroTool(
-    code="WL204",
-    slug="grid-too-small",
-    title="The grid leaves SMs or schedulers without work",
-    tiers=("source", "binary", "timing", "counters"),
-    relevant=("latency", "memory", "compute"),
-    check=check,
-    judge=judge_small_grid,
-)
+        With more warps to switch to, the pipes' time remains. Infinite where the loops are not known, or SMs are idle.
+        """
+        held = self.view.waiting.residency
+        passes = [p for p in self.view.waiting.innermost_passes if p.depth and p.busy]
+        if held is None or not passes or shape.blocks < self.gpu.multiprocessors:
+            return float("inf")
+        return max(p.alone / (held.warps * p.busy) for p in passes)

@@ -38,53 +38,76 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.launch_cost import LAUNCH_NS, WAIT_NS, Repeated, duration_origin, repeated_launch
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.launch_cost import LAUNCH_NS, WAIT_NS, Repeated
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_idle
-from warplens_tools.view import KernelView
-
-#: Time of an iteration with the wait over that without from which it is reported.
-REPORTED = 1.1
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the wait."""
-    repeated = repeated_launch(view)
-    if repeated is None:
-        return
-    waits = repeated.waits
-    if not waits:
-        return
-    ratio = 1.0
-    if repeated.duration_ns is not None:
-        ratio = wait_ratio(repeated)
-        if ratio < REPORTED:
+class HostSyncInLoop(MicroTool):
+    """The host waits for the device in every iteration."""
+
+    code = "WL402"
+    slug = "host-sync-in-loop"
+    title = "The host waits for the device in every iteration"
+    tiers = ("source", "binary", "timing", "timeline")
+    relevant = ("launch", "latency", "memory", "compute")
+    judges = (judge_by_idle("synchronisation"),)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the wait."""
+        repeated = self.view.launching.repeated
+        if repeated is None:
             return
-    wait = waits[0]
-    known = repeated.duration_ns is not None
-    copies = wait.name == "cudaMemcpy"
-    yield TOOL.finding(
-        view,
-        span=wait.span,
-        severity="warning" if known else "information",
-        confidence=("medium" if copies or repeated.loop.launches > 1 else "high") if known else "low",
-        message=(
-            f"{wait.name} makes the host wait in every iteration of the loop that launches {view.kernel.name}: "
-            "the device idles until the next launch reaches it."
-        ),
-        guidance=(
-            "Read the result back every tenth or hundredth iteration, or decide on the device (a flag in mapped "
-            "memory, a conditional graph node)."
-            if copies
-            else "Remove it: launches to one stream run in order. Wait once, after the loop, before the host reads."
-        ),
-        evidence=_observations(view, repeated, len(waits)),
-        gain=make_gain(ratio, 1.0, ratio) if known else None,
-        related=(RelatedSpan(repeated.loop.span, "the loop"),),
-    )
+        waits = repeated.waits
+        if not waits:
+            return
+        ratio = 1.0
+        if repeated.duration_ns is not None:
+            ratio = wait_ratio(repeated)
+            if ratio < self.worth:
+                return
+        wait = waits[0]
+        known = repeated.duration_ns is not None
+        copies = wait.name == "cudaMemcpy"
+        yield self.finding(
+            wait.span,
+            severity="warning" if known else "information",
+            confidence=("medium" if copies or repeated.loop.launches > 1 else "high") if known else "low",
+            message=(
+                f"{wait.name} makes the host wait in every iteration of the loop that launches "
+                f"{self.view.kernel.name}: "
+                "the device idles until the next launch reaches it."
+            ),
+            guidance=(
+                "Read the result back every tenth or hundredth iteration, or decide on the device (a flag in mapped "
+                "memory, a conditional graph node)."
+                if copies
+                else "Remove it: launches to one stream run in order. Wait once, after the loop, before the host reads."
+            ),
+            evidence=self._observations(repeated, len(waits)),
+            gain=make_gain(ratio, 1.0, ratio) if known else None,
+            related=(RelatedSpan(repeated.loop.span, "the loop"),),
+        )
+
+    def _observations(self, repeated: Repeated, count: int) -> tuple[Observation, ...]:
+        seen = [self.view.observe("waits per iteration", float(count), "", 0.0, tier="source")]
+        if repeated.duration_ns is not None:
+            tier, origin = self.view.launching.duration_origin
+            seen.append(
+                Observation(
+                    tier,
+                    origin,
+                    "duration of one launch",
+                    round(repeated.duration_ns),
+                    "ns",
+                    WAIT_NS,
+                    "idle time of the device per wait",
+                )
+            )
+        return tuple(seen)
 
 
 def wait_ratio(repeated: Repeated) -> float:
@@ -93,32 +116,3 @@ def wait_ratio(repeated: Repeated) -> float:
     kernels = max(repeated.loop.launches, 1)
     busy = kernels * max(repeated.duration_ns, LAUNCH_NS)
     return (kernels * repeated.duration_ns + WAIT_NS) / busy
-
-
-def _observations(view: KernelView, repeated: Repeated, count: int) -> tuple[Observation, ...]:
-    seen = [Observation("source", "tree-sitter", "waits per iteration", float(count), "", 0.0)]
-    if repeated.duration_ns is not None:
-        tier, origin = duration_origin(view)
-        seen.append(
-            Observation(
-                tier,
-                origin,
-                "duration of one launch",
-                round(repeated.duration_ns),
-                "ns",
-                WAIT_NS,
-                "idle time of the device per wait",
-            )
-        )
-    return tuple(seen)
-
-
-TOOL = MicroTool(
-    code="WL402",
-    slug="host-sync-in-loop",
-    title="The host waits for the device in every iteration",
-    tiers=("source", "binary", "timing", "timeline"),
-    relevant=("launch", "latency", "memory", "compute"),
-    check=check,
-    judge=judge_by_idle("synchronisation"),
-)

@@ -42,30 +42,22 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
 from warplens_tools.cuda.facts.divisions import (
     Division,
     called_divisions,
     helper_divisions,
     runtime_divisions,
 )
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.evidence import CompiledKernel, Instruction, Observation
+from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.machine.counted import LEADING
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import LEADING, counted, executed_share
 from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
-from warplens_tools.sass.attribution import kernel_line, weights, written_line
-from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.routines import body_of
-from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.text import Span
-from warplens_tools.view import KernelView
 
-#: Speedup in the bounded model from which divisions are reported.
-REPORTED = 1.1
 #: Executions of the routine for 64 bits per division that has a short path of 32 bits beside it: it is entered where a
 #: high word is not zero, which nothing but the values decides. Without the short path every division enters it.
 LONG_SHARE = 0.5
@@ -83,52 +75,145 @@ class Site(msgspec.Struct, frozen=True):
     calls: tuple[int, ...]
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the line whose divisions weigh most."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not compiled.instructions:
-        return
-    sites = division_sites(view, compiled)
-    if not sites:
-        return
-    flow = analyse(compiled.instructions)
-    ratio, sure = _ratio(view, compiled, sites)
-    if ratio < (REPORTED if sure else DOUBTFUL):
-        return
-    weight = weights(flow)
-    worst = max(sites, key=lambda s: sum(weight[i] for i in (*s.indices, *s.calls)))
-    found = _written(view, worst)
-    here = found[0].span if len(found) == 1 else view.line_span(found[0].line if found else worst.line)
-    divisors = ", ".join(dict.fromkeys(d.divisor for d in found)) or "a value"
-    count = len({i for s in sites for i in s.indices}) + len(_routine(compiled, sites))
-    yield TOOL.finding(
-        view,
-        span=here,
-        severity="warning" if sure else "information",
-        confidence="low" if not sure else "high" if any(flow.depths[i] for i in worst.indices) else "medium",
-        message=(
-            f"Dividing by {divisors}, known only at run time, takes {count} instructions of {view.kernel.name}"
-            f"{', a routine for 64 bits among them,' if worst.calls else ''} where a constant divisor would take "
-            "about a quarter."
-        ),
-        guidance=(
-            f"Make {divisors} a template parameter or a power of two (mask and shift), carry quotient and "
-            "remainder along the loop by addition, or precompute a multiplier "
-            + (
-                "and take the high half of a product, as __umul64hi gives it (Barrett reduction); where both operands "
-                "fit 32 bits, divide 32-bit integers."
-                if worst.calls
-                else "as CUTLASS' FastDivmod does."
+class IntegerDivision(MicroTool):
+    """Integers are divided by a value known only at run time."""
+
+    code = "WL303"
+    slug = "integer-division"
+    title = "Integers are divided by a value known only at run time"
+    tiers = ("binary",)
+    relevant = ("compute", "latency", "memory")
+    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the line whose divisions weigh most."""
+        if not self.sass:
+            return
+        sites = self.division_sites()
+        if not sites:
+            return
+        ratio, sure = self._ratio(sites)
+        if ratio < (self.worth if sure else self.doubtful):
+            return
+        worst = max(sites, key=lambda s: self.sass.weigh((*s.indices, *s.calls)))
+        found = self._written(worst)
+        here = (
+            found[0].span if len(found) == 1 else self.view.line_span(found[0].line if found else worst.line)
+        )
+        divisors = ", ".join(dict.fromkeys(d.divisor for d in found)) or "a value"
+        count = len({i for s in sites for i in s.indices}) + len(self._routine(sites))
+        yield self.finding(
+            here,
+            severity="warning" if sure else "information",
+            confidence="low"
+            if not sure
+            else "high"
+            if any(self.sass.flow.depths[i] for i in worst.indices)
+            else "medium",
+            message=(
+                f"Dividing by {divisors}, known only at run time, takes {count} instructions of {self.view.kernel.name}"
+                f"{', a routine for 64 bits among them,' if worst.calls else ''} where a constant divisor would take "
+                "about a quarter."
+            ),
+            guidance=(
+                f"Make {divisors} a template parameter or a power of two (mask and shift), carry quotient and "
+                "remainder along the loop by addition, or precompute a multiplier "
+                + (
+                    "and take the high half of a product, as __umul64hi gives it (Barrett reduction); where "
+                    "both operands "
+                    "fit 32 bits, divide 32-bit integers."
+                    if worst.calls
+                    else "as CUTLASS' FastDivmod does."
+                )
+            ),
+            evidence=(
+                self.view.observe("divisions by a run-time value", float(len(found)), tier="source"),
+                self.view.observe("integer instructions of the divisions", float(count)),
+            ),
+            gain=make_gain(ratio, 1.0, ratio / CONSTANT_SHARE),
+            related=self._callers(worst, here),
+            index_query="FastDivmod precomputed integer division",
+        )
+
+    def division_sites(self) -> list[Site]:
+        """The lines on which the compiler divides integers by a value, with the instructions on them."""
+        code, lines = self.sass.instructions, self.sass.written
+        body = _entry_end(code)
+        calls = self.sass.where(lambda x: x.opcode == "CALL" and _divides(code, x.target))
+        marked = {lines[i] for i in calls} | {lines[i] for i in range(body) if is_reciprocal(code[i])}
+        own = self.sass.where(lambda x: pipe_of(x) in ("int", "alu", "sfu") and "WIDE" not in x.modifiers)
+        return [
+            Site(
+                line,
+                tuple(i for i in own if i < body and lines[i] == line),
+                tuple(i for i in calls if lines[i] == line),
             )
-        ),
-        evidence=(
-            Observation("source", "tree-sitter", "divisions by a run-time value", float(len(found))),
-            Observation("binary", binary.origin, "integer instructions of the divisions", float(count)),
-        ),
-        gain=make_gain(ratio, 1.0, ratio / CONSTANT_SHARE),
-        related=_callers(view, compiled, worst, here),
-        index_query="FastDivmod precomputed integer division",
-    )
+            for line in sorted(n for n in marked if n is not None)
+        ]
+
+    def _ratio(self, sites: Sequence[Site]) -> tuple[float, bool]:
+        """Bounded time as it is over that with divisions by constants, and whether memory surely leaves room for it."""
+        weight = list(self.sass.weights)
+        gone = {i for s in sites for i in s.indices}
+        for call, share in ((i, self._long_share(s)) for s in sites for i in s.calls):
+            body = body_of(self.sass.instructions, self.sass.instructions[call].target)
+            gone.update(body)
+            for i in body:
+                weight[i] += share * weight[call]
+        after = [w * (CONSTANT_SHARE if i in gone else 1.0) for i, w in enumerate(weight)]
+        return self.ratio_above_memory(self.sass.cycles_at(weight), self.sass.cycles_at(after))
+
+    def _routine(self, sites: Sequence[Site]) -> list[int]:
+        """Indices of the routines that the sites call."""
+        code = self.sass.instructions
+        targets = {code[i].target for s in sites for i in s.calls}
+        return sorted({i for target in targets for i in body_of(code, target)})
+
+    def _long_share(self, site: Site) -> float:
+        short = any(is_reciprocal(self.sass.instructions[i]) for i in site.indices)
+        return LONG_SHARE if short else 1.0
+
+    def _written(self, site: Site) -> tuple[Division, ...]:
+        """The divisions in the text of a site: on its line, or in the functions which that line calls."""
+        tree = self.view.tree
+        every = (*runtime_divisions(tree, self.view.kernel), *helper_divisions(tree))
+        here = tuple(d for d in every if d.line == site.line)
+        return here or called_divisions(tree, self.view.text.line_text(site.line))
+
+    def _callers(self, site: Site, here: Span) -> tuple[RelatedSpan, ...]:
+        if self.view.kernel.span.contains_line(here.line):
+            return ()
+        lines = (self.sass.lines[i] for i in (*site.calls, *site.indices))
+        line = next((n for n in lines if n is not None), None)
+        if line is None:
+            return ()
+        return (RelatedSpan(self.view.line_span(line), f"{self.view.kernel.name} divides here"),)
+
+    def check_counters(self) -> Iterator[Finding]:
+        """Lines of run-time divisions that were counted to execute a large part of all instructions."""
+        found = self.view.counted
+        if found is None or self.sass.instructions != found.instructions:
+            return
+        sites = self.division_sites()
+        indices = [*{i for s in sites for i in s.indices}, *self._routine(sites)]
+        share = found.executed_share(indices)
+        if share < LEADING:
+            return
+        executed = names.PER_INSTRUCTION[0]
+        saved = 1.0 / (1.0 - share * (1.0 - CONSTANT_SHARE))
+        yield self.finding(
+            max(sites, key=lambda s: found.total(executed, (*s.indices, *s.calls))).line,
+            confidence="high",
+            message=f"Dividing by a value known only at run time takes {share:.0%} of the executed instructions.",
+            guidance=(
+                "Make the divisor a template parameter or a power of two (mask and shift), carry quotient "
+                "and remainder "
+                "along the loop by addition, or precompute a multiplier as CUTLASS' FastDivmod does."
+            ),
+            evidence=(found.seen("part of the executed instructions", share, LEADING),),
+            gain=make_gain(saved, 1.0, 1.0 / max(1.0 - share, 0.05)),
+            index_query="FastDivmod precomputed integer division",
+        )
 
 
 def is_reciprocal(instruction: Instruction) -> bool:
@@ -136,118 +221,11 @@ def is_reciprocal(instruction: Instruction) -> bool:
     return instruction.opcode == "I2F" and "RP" in instruction.modifiers
 
 
-def division_sites(view: KernelView, compiled: CompiledKernel) -> list[Site]:
-    """The lines on which the compiler divides integers by a value, with the instructions on them."""
-    code, path = compiled.instructions, view.model.path
-    lines = [written_line(x, path) for x in code]
-    body = _entry_end(compiled)
-    calls = [i for i, x in enumerate(code) if x.opcode == "CALL" and _divides(compiled, x.target)]
-    marked = {lines[i] for i in calls} | {lines[i] for i in range(body) if is_reciprocal(code[i])}
-    return [
-        Site(
-            line,
-            tuple(
-                i for i in range(body)
-                if lines[i] == line and pipe_of(code[i]) in ("int", "alu", "sfu") and "WIDE" not in code[i].modifiers
-            ),
-            tuple(i for i in calls if lines[i] == line),
-        )
-        for line in sorted(n for n in marked if n is not None)
-    ]  # fmt: skip
-
-
-def _entry_end(compiled: CompiledKernel) -> int:
+def _entry_end(code: Sequence[Instruction]) -> int:
     """Index of the first instruction of the routines that stand behind the kernel's own code."""
-    targets = [x.target for x in compiled.instructions if x.opcode == "CALL" and x.target is not None]
-    first = min(targets, default=None)
-    code = compiled.instructions
+    first = min((x.target for x in code if x.opcode == "CALL" and x.target is not None), default=None)
     return next((i for i, x in enumerate(code) if first is not None and x.address >= first), len(code))
 
 
-def _divides(compiled: CompiledKernel, target: int | None) -> bool:
-    return any(is_reciprocal(compiled.instructions[i]) for i in body_of(compiled.instructions, target))
-
-
-def _routine(compiled: CompiledKernel, sites: Sequence[Site]) -> list[int]:
-    targets = {compiled.instructions[i].target for s in sites for i in s.calls}
-    return sorted({i for target in targets for i in body_of(compiled.instructions, target)})
-
-
-def _ratio(view: KernelView, compiled: CompiledKernel, sites: Sequence[Site]) -> tuple[float, bool]:
-    """Bounded time as it is over that with divisions by constants, and whether memory surely leaves room for it."""
-    flow = analyse(compiled.instructions)
-    weight = weights(flow)
-    gone = {i for s in sites for i in s.indices}
-    for call, share in ((i, _long_share(compiled, s)) for s in sites for i in s.calls):
-        body = body_of(compiled.instructions, compiled.instructions[call].target)
-        gone.update(body)
-        for i in body:
-            weight[i] += share * weight[call]
-    after = [w * (CONSTANT_SHARE if i in gone else 1.0) for i, w in enumerate(weight)]
-    before, later = (pipe_cycles(compiled.instructions, w, view.gpu) for w in (weight, after))
-    floor = cautious_floor(view, compiled, weights(flow))
-    ratio = bound_ratio(before | floor, later | floor)
-    if ratio >= REPORTED:
-        return ratio, True
-    floor = hopeful_floor(view, compiled, weights(flow))
-    return bound_ratio(before | floor, later | floor), False
-
-
-def _long_share(compiled: CompiledKernel, site: Site) -> float:
-    return LONG_SHARE if any(is_reciprocal(compiled.instructions[i]) for i in site.indices) else 1.0
-
-
-def _written(view: KernelView, site: Site) -> tuple[Division, ...]:
-    """The divisions in the text of a site: on its line, or in the functions which that line calls."""
-    tree = parse_tree(view.text)
-    every = (*runtime_divisions(tree, view.kernel), *helper_divisions(tree))
-    here = tuple(d for d in every if d.line == site.line)
-    return here or called_divisions(tree, view.text.line_text(site.line))
-
-
-def _callers(view: KernelView, compiled: CompiledKernel, site: Site, here: Span) -> tuple[RelatedSpan, ...]:
-    if view.kernel.span.contains_line(here.line):
-        return ()
-    code = [compiled.instructions[i] for i in (*site.calls, *site.indices)]
-    line = next((n for x in code if (n := kernel_line(x, view.model.path, view.kernel)) is not None), None)
-    return () if line is None else (RelatedSpan(view.line_span(line), f"{view.kernel.name} divides here"),)
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """Lines of run-time divisions that were counted to execute a large part of all instructions."""
-    found, compiled = counted(view), view.evidence.worst
-    if found is None or compiled is None or compiled.instructions != found.instructions:
-        return
-    sites = division_sites(view, compiled)
-    indices = [*{i for s in sites for i in s.indices}, *_routine(compiled, sites)]
-    share = executed_share(found, indices)
-    if share < LEADING:
-        return
-    executed = names.PER_INSTRUCTION[0]
-    saved = 1.0 / (1.0 - share * (1.0 - CONSTANT_SHARE))
-    yield TOOL.finding(
-        view,
-        span=view.line_span(max(sites, key=lambda s: found.total(executed, (*s.indices, *s.calls))).line),
-        severity="warning",
-        confidence="high",
-        message=f"Dividing by a value known only at run time takes {share:.0%} of the executed instructions.",
-        guidance=(
-            "Make the divisor a template parameter or a power of two (mask and shift), carry quotient and remainder "
-            "along the loop by addition, or precompute a multiplier as CUTLASS' FastDivmod does."
-        ),
-        evidence=(found.seen("part of the executed instructions", share, LEADING),),
-        gain=make_gain(saved, 1.0, 1.0 / max(1.0 - share, 0.05)),
-        index_query="FastDivmod precomputed integer division",
-    )
-
-
-TOOL = MicroTool(
-    code="WL303",
-    slug="integer-division",
-    title="Integers are divided by a value known only at run time",
-    tiers=("binary",),
-    relevant=("compute", "latency", "memory"),
-    check=check,
-    spot=spot,
-    judge=judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
-)
+def _divides(code: Sequence[Instruction], target: int | None) -> bool:
+    return any(is_reciprocal(code[i]) for i in body_of(code, target))

@@ -40,18 +40,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cost.waiting import standing_floor
-from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.memory.reuse import Sweep, sweeps
+from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.reuse import Sweep
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
+from warplens_tools.micro.common.measured import judge_by_metric
 from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, ISSUE, L1, L2, judge_by_room
-from warplens_tools.sass.attribution import weights
-from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.view import KernelView
 
 #: L2 hit rate, per cent, from which the sweeps came from the cache after all.
 L2_HITS = 80.0
@@ -63,65 +57,57 @@ _SWEPT = ("dram", "l2", "l1 lines", "lsu", "waiting")
 _FROM_AFAR = ("dram", "l2")
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the first access of the largest sweep."""
-    found = sweeps(view)
-    if not found:
-        return
-    worst = max(found, key=lambda s: s.bytes)
-    together = [s for s in found if s.outer.offset == worst.outer.offset]
-    arrays = {s.access.name: s.bytes for s in together}
-    gain = _gain(view, together)
-    total, names = sum(arrays.values()), " and ".join(arrays)
-    times = f"{worst.trips} times" if worst.trips is not None else "in every iteration"
-    line = worst.outer.span.line
-    yield TOOL.finding(
-        view,
-        span=together[0].access.span,
-        severity="warning" if gain is not None else "information",
-        confidence="medium",
-        message=(
-            f"The loop of line {line} goes through {total / 1e6:.0f} MB of {names} {times}: more than the "
-            f"{view.gpu.l2_bytes / 2**20:.0f} MiB of L2, so each sweep comes from device memory."
-        ),
-        guidance=(
-            f"Make the loop of line {line} the inner one, with the element in registers, or sweep over blocks of "
-            "elements that fit the L2 and finish all iterations on one block before the next."
-        ),
-        evidence=(
-            Observation(
-                "source", "tree-sitter", "bytes of one sweep", float(total), "byte", float(view.gpu.l2_bytes),
-                f"L2 of {view.gpu.name}",
-            ),
-        ),
-        gain=gain,
-        related=(RelatedSpan(worst.outer.span, "this loop repeats the sweep"),),
-    )  # fmt: skip
+class L2Thrashing(MicroTool):
+    """Sweeps over more than the L2 holds are repeated."""
 
-
-def _gain(view: KernelView, found: Sequence[Sweep]) -> Gain | None:
-    """Device memory for each sweep, over device memory once and the kernel's other needs."""
-    compiled = view.evidence.worst
-    if compiled is None or not compiled.instructions:
-        return None
-    weight = weights(analyse(compiled.instructions))
-    pipes = pipe_cycles(compiled.instructions, weight, view.gpu)
-    before = pipes | standing_floor(view, compiled, weight)
-    once = min((s.trips for s in found if s.trips), default=2)
-    spared = _FROM_AFAR if any(s.parts for s in found) else _SWEPT
-    after = before | {name: before[name] / once for name in spared if name in before}
-    return make_gain(bound_ratio(before, after), 1.0, float(once))
-
-
-TOOL = MicroTool(
-    code="WL113",
-    slug="l2-thrashing",
-    title="Sweeps over more than the L2 holds are repeated",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency"),
-    check=check,
-    judge=judge_by_all(
+    code = "WL113"
+    slug = "l2-thrashing"
+    title = "Sweeps over more than the L2 holds are repeated"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency")
+    judges = (
         judge_by_metric(names.L2_HIT_RATE, most=L2_HITS),
         judge_by_room(own=(*DRAM, *L2), stalls=GLOBAL_STALLS, kept=(*L1, *ARITHMETIC, *ISSUE)),
-    ),
-)
+    )
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the first access of the largest sweep."""
+        found = self.view.reuse.sweeps
+        if not found:
+            return
+        worst = max(found, key=lambda s: s.bytes)
+        together = [s for s in found if s.outer.offset == worst.outer.offset]
+        arrays = {s.access.name: s.bytes for s in together}
+        gain = self._gain(together)
+        total, names = sum(arrays.values()), " and ".join(arrays)
+        times = f"{worst.trips} times" if worst.trips is not None else "in every iteration"
+        line = worst.outer.span.line
+        yield self.finding(together[0].access.span,
+            severity="warning" if gain is not None else "information",
+            confidence="medium",
+            message=(
+                f"The loop of line {line} goes through {total / 1e6:.0f} MB of {names} {times}: more than the "
+                f"{self.gpu.l2_bytes / 2**20:.0f} MiB of L2, so each sweep comes from device memory."
+            ),
+            guidance=(
+                f"Make the loop of line {line} the inner one, with the element in registers, or sweep over blocks of "
+                "elements that fit the L2 and finish all iterations on one block before the next."
+            ),
+            evidence=(
+                self.view.observe("bytes of one sweep", float(total), "byte", float(self.gpu.l2_bytes),
+                    f"L2 of {self.gpu.name}", tier="source"),
+            ),
+            gain=gain,
+            related=(RelatedSpan(worst.outer.span, "this loop repeats the sweep"),),
+        )  # fmt: skip
+
+    def _gain(self, found: Sequence[Sweep]) -> Gain | None:
+        """Device memory for each sweep, over device memory once and the kernel's other needs."""
+        if not self.sass:
+            return None
+        pipes = self.sass.cycles
+        before = pipes | self.view.waiting.latency_bound()
+        once = min((s.trips for s in found if s.trips), default=2)
+        spared = _FROM_AFAR if any(s.parts for s in found) else _SWEPT
+        after = before | {name: before[name] / once for name in spared if name in before}
+        return make_gain(bound_ratio(before, after), 1.0, float(once))

@@ -34,60 +34,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.launch_cost import LAUNCH_NS, LEAST_NS, duration_origin, repeated_launch
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.launch_cost import LAUNCH_NS, LEAST_NS
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_idle
-from warplens_tools.view import KernelView
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on its launch."""
-    repeated = repeated_launch(view)
-    if repeated is None or repeated.duration_ns is None or repeated.duration_ns >= LAUNCH_NS:
-        return
-    if repeated.waits or repeated.loop.launches > 1:
-        return
-    ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
-    site = view.model.launches_of(view.kernel)[0]
-    tier, origin = duration_origin(view)
-    yield TOOL.finding(
-        view,
-        span=site.span,
-        severity="warning",
-        confidence="medium" if tier == "binary" else "high",
-        message=(
-            f"Each launch of {view.kernel.name} in this loop works for about {repeated.duration_ns / 1e3:.1f} us, "
-            f"less than the {LAUNCH_NS / 1e3:.1f} us that launching it costs."
-        ),
-        guidance=(
-            "Do several iterations per launch (the loop inside the kernel, with grid-wide synchronisation if blocks "
-            "depend on each other), or capture the iterations in a CUDA graph and launch that."
-        ),
-        evidence=(
-            Observation(
-                tier,
-                origin,
-                "duration of one launch",
-                round(repeated.duration_ns),
-                "ns",
-                LAUNCH_NS,
-                "cost of a launch on the host",
+class LaunchOverhead(MicroTool):
+    """A loop launches a kernel shorter than its launch."""
+
+    code = "WL401"
+    slug = "launch-overhead"
+    title = "A loop launches a kernel shorter than its launch"
+    tiers = ("binary", "timing")
+    relevant = ("launch", "latency", "memory", "compute")
+    judges = (judge_by_idle("launch"),)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on its launch."""
+        repeated = self.view.launching.repeated
+        if repeated is None or repeated.duration_ns is None or repeated.duration_ns >= LAUNCH_NS:
+            return
+        if repeated.waits or repeated.loop.launches > 1:
+            return
+        ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
+        site = self.view.sites[0]
+        tier, origin = self.view.launching.duration_origin
+        yield self.finding(
+            site.span,
+            confidence="medium" if tier == "binary" else "high",
+            message=(
+                f"Each launch of {self.view.kernel.name} in this loop works for about "
+                f"{repeated.duration_ns / 1e3:.1f} us, "
+                f"less than the {LAUNCH_NS / 1e3:.1f} us that launching it costs."
             ),
-        ),
-        gain=make_gain(ratio, 1.0, 2.0 * ratio),
-        related=(RelatedSpan(repeated.loop.span, "the loop"),),
-    )
-
-
-TOOL = MicroTool(
-    code="WL401",
-    slug="launch-overhead",
-    title="A loop launches a kernel shorter than its launch",
-    tiers=("binary", "timing"),
-    relevant=("launch", "latency", "memory", "compute"),
-    check=check,
-    judge=judge_by_idle("launch"),
-)
+            guidance=(
+                "Do several iterations per launch (the loop inside the kernel, with grid-wide "
+                "synchronisation if blocks "
+                "depend on each other), or capture the iterations in a CUDA graph and launch that."
+            ),
+            evidence=(
+                Observation(
+                    tier,
+                    origin,
+                    "duration of one launch",
+                    round(repeated.duration_ns),
+                    "ns",
+                    LAUNCH_NS,
+                    "cost of a launch on the host",
+                ),
+            ),
+            gain=make_gain(ratio, 1.0, 2.0 * ratio),
+            related=(RelatedSpan(repeated.loop.span, "the loop"),),
+        )

@@ -40,82 +40,70 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
-from warplens_tools.cost.local_memory import local_gain
 from warplens_tools.cuda.model import ArrayDeclaration
-from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.machine.local_memory import local_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_local
 from warplens_tools.micro.register_spills import spill_indices
-from warplens_tools.sass.attribution import hottest_line, weights
-from warplens_tools.sass.flow import analyse
-from warplens_tools.view import KernelView
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding for the instantiation with the most dynamic local accesses, on their hottest line."""
-    binary = view.evidence.binary
-    compiled = max(view.evidence.compiled, key=lambda k: len(dynamic_indices(k)), default=None)
-    if compiled is None or binary is None:
-        return
-    dynamic = dynamic_indices(compiled)
-    if not dynamic:
-        return
-    flow = analyse(compiled.instructions)
-    weight = weights(flow)
-    line = hottest_line(compiled, flow, dynamic, view.model.path, view.kernel)
-    arrays = _arrays(view, line)
-    names = " and ".join(a.name for a in arrays) or "a local array"
-    in_loop = any(flow.depths[i] for i in dynamic)
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="high",
-        message=(
-            f"{names} {'live' if len(arrays) > 1 else 'lives'} in local memory: indexed by a run-time value, "
-            f"{len(dynamic)} local loads and stores per thread{' in a loop' if in_loop else ''}."
-        ),
-        guidance=(
-            f"Make every index of {names} a compile-time constant (a fully unrolled loop that selects by comparison "
-            "instead of by index), or move the array to shared memory with one column per thread."
-        ),
-        evidence=(
-            Observation(
-                "binary", binary.origin, "local loads and stores at run-time addresses", float(len(dynamic)),
-                "instructions", 0.0, "an array in registers has none",
+class LocalMemoryArray(MicroTool):
+    """A local array is indexed by a run-time value."""
+
+    code = "WL110"
+    slug = "local-memory-array"
+    title = "A local array is indexed by a run-time value"
+    tiers = ("binary",)
+    relevant = ("memory", "latency", "compute")
+    judges = (judge_by_local,)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding for the instantiation with the most dynamic local accesses, on their hottest line."""
+        most = max(self.instances(), key=lambda tool: len(tool.dynamic_indices), default=None)
+        if most is not None and most.dynamic_indices:
+            yield most._found(most.dynamic_indices)
+
+    @cached_property
+    def dynamic_indices(self) -> list[int]:
+        """Indices of local accesses that are neither spills nor the math library's: an array without registers."""
+        compiled = self.view.compiled
+        spills = {*spill_indices(compiled), *self.sass.flow.rare} if compiled is not None else set()
+        return [i for i in self.sass.where(lambda x: x.opcode in {"LDL", "STL"}) if i not in spills]
+
+    def _found(self, dynamic: list[int]) -> Finding:
+        line = self.sass.hottest_line(dynamic)
+        arrays = self._arrays(line)
+        names = " and ".join(a.name for a in arrays) or "a local array"
+        in_loop = any(self.sass.flow.depths[i] for i in dynamic)
+        stack = self.view.compiled.resources.stack_bytes if self.view.compiled is not None else 0
+        return self.finding(line,
+            confidence="high",
+            message=(
+                f"{names} {'live' if len(arrays) > 1 else 'lives'} in local memory: indexed by a run-time value, "
+                f"{len(dynamic)} local loads and stores per thread{' in a loop' if in_loop else ''}."
             ),
-            Observation(
-                "binary", binary.origin, "stack frame", float(compiled.resources.stack_bytes), "byte/thread"
+            guidance=(
+                f"Make every index of {names} a compile-time constant (a fully unrolled loop that selects by "
+                "comparison "
+                "instead of by index), or move the array to shared memory with one column per thread."
             ),
-        ),
-        gain=local_gain(view, compiled, weight, dynamic, dram_floor(compiled, weight, view)),
-        related=tuple(RelatedSpan(a.span, f"{a.name} is declared here") for a in arrays),
-    )  # fmt: skip
+            evidence=(
+                self.view.observe("local loads and stores at run-time addresses", float(len(dynamic)),
+                    "instructions", 0.0, "an array in registers has none",
+                ),
+                self.view.observe("stack frame", float(stack), "byte/thread"
+                ),
+            ),
+            gain=local_gain(self.view, dynamic, self.view.traffic.cycles()),
+            related=tuple(RelatedSpan(a.span, f"{a.name} is declared here") for a in arrays),
+        )  # fmt: skip
 
-
-def dynamic_indices(compiled: CompiledKernel) -> list[int]:
-    """Indices of local accesses that are neither spills nor the math library's: an array without registers."""
-    spills = {*spill_indices(compiled), *analyse(compiled.instructions).rare}
-    return [i for i, x in enumerate(compiled.instructions) if x.opcode in {"LDL", "STL"} and i not in spills]
-
-
-def _arrays(view: KernelView, line: int | None) -> list[ArrayDeclaration]:
-    """The kernel's local arrays that the line mentions; all of them where the line mentions none."""
-    local = [a for a in view.kernel.arrays if a.space == "local"]
-    text = "" if line is None else view.text.line_text(line)
-    named = [a for a in local if re.search(rf"\b{re.escape(a.name)}\b", text)]
-    return named or (local if len(local) == 1 else [])
-
-
-TOOL = MicroTool(
-    code="WL110",
-    slug="local-memory-array",
-    title="A local array is indexed by a run-time value",
-    tiers=("binary",),
-    relevant=("memory", "latency", "compute"),
-    check=check,
-    judge=judge_by_local,
-)
+    def _arrays(self, line: int | None) -> list[ArrayDeclaration]:
+        """The kernel's local arrays that the line mentions; all of them where the line mentions none."""
+        local = [a for a in self.view.kernel.arrays if a.space == "local"]
+        text = "" if line is None else self.view.text.line_text(line)
+        named = [a for a in local if re.search(rf"\b{re.escape(a.name)}\b", text)]
+        return named or (local if len(local) == 1 else [])

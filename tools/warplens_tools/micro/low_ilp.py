@@ -41,31 +41,24 @@ import math
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.geometry import SCHEDULERS, geometry, is_thread_bound
-from warplens_tools.cost.stalls import LoopPass, Residency, innermost_passes, residency
-from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.machine.counted import SAMPLED
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.waiting import LoopPass, Residency
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import SAMPLED, counted
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
     CONFIRMED,
     DRAM,
     L1,
     L2,
-    bounded,
+    cap_gain,
     observed,
     stalled,
 )
-from warplens_tools.sass.attribution import hottest_line, weights
-from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.view import KernelView
+from warplens_tools.sass.latency import SCHEDULERS
 
-#: Gain in the bounded model from which it is reported: latencies are known to a fifth or so.
-REPORTED = 1.3
 #: Independent chains that a rewrite makes of one, at most.
 CHAINS = 4.0
 #: Issue slots in use from which a tenth at most is left to gain, per cent; stalls that low parallelism shows in.
@@ -76,127 +69,122 @@ SPOT_ISSUE, SPOT_STALLS = 60.0, 0.5
 FIXED_STALLS = ("wait", "short_scoreboard", "dispatch_stall")
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the line whose results are waited for longest."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not compiled.instructions or _is_underfilled(view):
-        return
-    held = residency(view, compiled)
-    if held is None:
-        return
-    passes = [p for p in innermost_passes(view, compiled) if p.dependency]
-    rated = [(_gain(view, compiled, p, held), p) for p in passes]
-    gain, worst = max(rated, key=lambda r: r[0].estimate, default=(None, None))
-    if gain is None or worst is None or gain.estimate < REPORTED:
-        return
-    line = _blamed_line(view, compiled, worst)
-    wait = _alone(worst)
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        # A warp alone on its scheduler is hidden by none, however the latencies were rounded.
-        confidence="high" if held.warps <= SCHEDULERS else "medium",
-        message=(
-            f"Each step of this loop waits for the one before: a warp takes {wait:.0f} clocks for a pass that keeps "
-            f"the pipes busy for {held.warps * worst.busy:.0f}, with all {held.warps} warps an SM holds here."
-        ),
-        guidance=(
-            "Give each thread two to four independent chains: split the sum or product into as many partial results "
-            "and combine them after the loop, or let a thread work on several elements at once. More resident warps "
-            "help as well, where registers and shared memory allow."
-        ),
-        evidence=(
-            Observation("binary", binary.origin, "clocks of one warp per pass", round(wait, 1), "clock",
-                        round(held.warps * worst.busy, 1), "busiest pipe, all resident warps"),
-            Observation("binary", binary.origin, "resident warps per SM", float(held.warps)),
-        ),
-        gain=gain,
-    )  # fmt: skip
+class LowIlp(MicroTool):
+    """Too few independent instructions for the warps there are."""
 
+    code = "WL206"
+    slug = "low-ilp"
+    title = "Too few independent instructions for the warps there are"
+    tiers = ("binary",)
+    relevant = ("latency", "compute", "memory")
+    #: Gain in the bounded model from which it is reported: latencies are known to a fifth or so.
+    worth = 1.3
 
-def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """Issue slots that are used, or other stalls, contradict it; stalls on fixed latencies confirm it."""
-    counters = view.evidence.counters
-    issued = None if counters is None else names.value(counters, names.ISSUE_ACTIVE)
-    waits = None if counters is None else stalled(counters, FIXED_STALLS)
-    if counters is None or issued is None or waits is None:
-        return finding
-    if issued >= ISSUE_BUSY:
-        return None
-    slots = Observation("counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", ISSUE_BUSY)
-    seen = observed(counters, "stalls on fixed latencies", waits, CONFIRMED)
-    most = 100.0 / max(issued, 5.0)
-    return bounded(counters, finding, seen, (*ARITHMETIC, *DRAM, *L1, *L2), most=most, shown=(slots,))
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the line whose results are waited for longest."""
+        if not self.sass or self._is_underfilled():
+            return
+        held = self.view.waiting.residency
+        if held is None:
+            return
+        passes = [p for p in self.view.waiting.innermost_passes if p.dependency]
+        rated = [(self._gain(p, held), p) for p in passes]
+        gain, worst = max(rated, key=lambda r: r[0].estimate, default=(None, None))
+        if gain is None or worst is None or gain.estimate < self.worth:
+            return
+        line = self._blamed_line(worst)
+        wait = _alone(worst)
+        yield self.finding(line,
+            # A warp alone on its scheduler is hidden by none, however the latencies were rounded.
+            confidence="high" if held.warps <= SCHEDULERS else "medium",
+            message=(
+                f"Each step of this loop waits for the one before: a warp takes {wait:.0f} clocks for a pass "
+                "that keeps "
+                f"the pipes busy for {held.warps * worst.busy:.0f}, with all {held.warps} warps an SM holds here."
+            ),
+            guidance=(
+                "Give each thread two to four independent chains: split the sum or product into as many "
+                "partial results "
+                "and combine them after the loop, or let a thread work on several elements at once. More "
+                "resident warps "
+                "help as well, where registers and shared memory allow."
+            ),
+            evidence=(
+                self.view.observe("clocks of one warp per pass", round(wait, 1), "clock",
+                            round(held.warps * worst.busy, 1), "busiest pipe, all resident warps"),
+                self.view.observe("resident warps per SM", float(held.warps)),
+            ),
+            gain=gain,
+        )  # fmt: skip
 
+    def verify(self, finding: Finding) -> Finding | None:
+        """Issue slots that are used, or other stalls, contradict it; stalls on fixed latencies confirm it."""
+        counters = self.view.evidence.counters
+        issued = None if counters is None else names.value(counters, names.ISSUE_ACTIVE)
+        waits = None if counters is None else stalled(counters, FIXED_STALLS)
+        if counters is None or issued is None or waits is None:
+            return finding
+        if issued >= ISSUE_BUSY:
+            return None
+        slots = Observation(
+            "counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", ISSUE_BUSY
+        )
+        seen = observed(counters, "stalls on fixed latencies", waits, CONFIRMED)
+        most = 100.0 / max(issued, 5.0)
+        return cap_gain(counters, finding, seen, (*ARITHMETIC, *DRAM, *L1, *L2), most=most, shown=(slots,))
 
-def _is_underfilled(view: KernelView) -> bool:
-    """Whether a larger launch is the nearer remedy, as grid-too-small says: SMs without a block, or schedulers without
-    a warp to switch to in a kernel that spreads its elements over any grid."""
-    shape, sms = geometry(view), view.gpu.multiprocessors
-    if shape is None:
-        return False
-    return shape.blocks < sms or (shape.warps <= SCHEDULERS * sms and not is_thread_bound(view))
+    def _is_underfilled(self) -> bool:
+        """Whether a larger launch is the nearer remedy, as grid-too-small says: SMs without a block, or schedulers
+        without a warp to switch to in a kernel that spreads its elements over any grid."""
+        shape, sms = self.view.shape, self.gpu.multiprocessors
+        if shape is None:
+            return False
+        return shape.blocks < sms or (shape.warps <= self.gpu.schedulers and not self.view.is_thread_bound)
+
+    def _gain(self, loop: LoopPass, held: Residency) -> Gain:
+        """All code at the busiest pipe's pace and this loop at its chain's, over all at that pace or the "
+        "DRAM roof's."""
+        weight = self.sass.weights
+        here = weight[loop.indices[0]] if loop.indices else 1.0
+        busy = max(self.sass.cycles.values()) * held.warps
+        memory = max(self.view.traffic.cycles().values()) * held.warps
+        chained = here * max(_alone(loop) - held.warps * loop.busy, 0.0)
+        fewer = here * max(_alone(loop) / CHAINS - held.warps * loop.busy, 0.0)
+        now = max(busy + chained, memory)
+        return make_gain(now / max(busy + fewer, memory), 1.0, now / max(busy, memory))
+
+    def _blamed_line(self, loop: LoopPass) -> int | None:
+        most = max(loop.blamed)
+        blamed = [i for i, b in zip(loop.indices, loop.blamed, strict=True) if b >= 0.5 * most]
+        return self.sass.hottest_line(blamed)
+
+    def check_counters(self) -> Iterator[Finding]:
+        """Warps that were seen to wait for their own last instruction while most issue slots stayed empty."""
+        found = self.view.counted
+        issued = None if found is None else names.value(found.counters, names.ISSUE_ACTIVE)
+        waits = None if found is None else stalled(found.counters, ("wait",))
+        if found is None or issued is None or waits is None or self._is_underfilled():
+            return
+        if issued >= SPOT_ISSUE or waits < SPOT_STALLS:
+            return
+        line = found.line_of(range(len(found.lines)), f"{SAMPLED}wait")
+        most = 100.0 / max(issued, 5.0)
+        yield self.finding(
+            line,
+            confidence="medium",
+            message=(
+                f"Warps wait for their own last result in {waits:.0%} of the stalls, and {issued:.0f} % of the slots "
+                "issue."
+            ),
+            guidance=(
+                "Give each thread two to four independent chains: split the sum or product into as many "
+                "partial results "
+                "and combine them after the loop, or let a thread work on several elements at once."
+            ),
+            evidence=(found.seen("stalls on fixed latencies", waits, SPOT_STALLS),),
+            gain=make_gain(math.sqrt(most), 1.0, most),
+        )
 
 
 def _alone(loop: LoopPass) -> float:
     return loop.alone - loop.memory - loop.barrier
-
-
-def _gain(view: KernelView, compiled: CompiledKernel, loop: LoopPass, held: Residency) -> Gain:
-    """All code at the busiest pipe's pace and this loop at its chain's, over all at that pace or the DRAM roof's."""
-    weight = weights(analyse(compiled.instructions))
-    here = weight[loop.indices[0]] if loop.indices else 1.0
-    busy = max(pipe_cycles(compiled.instructions, weight, view.gpu).values()) * held.warps
-    memory = max(dram_floor(compiled, weight, view).values()) * held.warps
-    chained = here * max(_alone(loop) - held.warps * loop.busy, 0.0)
-    fewer = here * max(_alone(loop) / CHAINS - held.warps * loop.busy, 0.0)
-    now = max(busy + chained, memory)
-    return make_gain(now / max(busy + fewer, memory), 1.0, now / max(busy, memory))
-
-
-def _blamed_line(view: KernelView, compiled: CompiledKernel, loop: LoopPass) -> int | None:
-    most = max(loop.blamed)
-    blamed = [i for i, b in zip(loop.indices, loop.blamed, strict=True) if b >= 0.5 * most]
-    return hottest_line(compiled, analyse(compiled.instructions), blamed, view.model.path, view.kernel)
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """Warps that were seen to wait for their own last instruction while most issue slots stayed empty."""
-    found = counted(view)
-    issued = None if found is None else names.value(found.counters, names.ISSUE_ACTIVE)
-    waits = None if found is None else stalled(found.counters, ("wait",))
-    if found is None or issued is None or waits is None or _is_underfilled(view):
-        return
-    if issued >= SPOT_ISSUE or waits < SPOT_STALLS:
-        return
-    line = found.line_of(range(len(found.lines)), f"{SAMPLED}wait")
-    most = 100.0 / max(issued, 5.0)
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"Warps wait for their own last result in {waits:.0%} of the stalls, and {issued:.0f} % of the slots "
-            "issue."
-        ),
-        guidance=(
-            "Give each thread two to four independent chains: split the sum or product into as many partial results "
-            "and combine them after the loop, or let a thread work on several elements at once."
-        ),
-        evidence=(found.seen("stalls on fixed latencies", waits, SPOT_STALLS),),
-        gain=make_gain(math.sqrt(most), 1.0, most),
-    )
-
-
-TOOL = MicroTool(
-    code="WL206",
-    slug="low-ilp",
-    title="Too few independent instructions for the warps there are",
-    tiers=("binary",),
-    relevant=("latency", "compute", "memory"),
-    check=check,
-    spot=spot,
-    judge=judge,
-)

@@ -37,97 +37,106 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warplens_tools.cost.gain import make_gain
 from warplens_tools.cuda.facts.accesses import ArrayAccess
-from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.memory.coalescing import WarpAccess, warp_accesses
-from warplens_tools.memory.rows import rows
-from warplens_tools.micro.base import MicroTool
+from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.rows import rows
 from warplens_tools.micro.common.measured import judge_by_sectors
-from warplens_tools.micro.common.overfetch import (
-    REPORTED,
-    global_indices_on,
-    is_compiled,
-    observations,
-    sector_gain,
-)
-from warplens_tools.sass.attribution import TRIPS_PER_LEVEL
-from warplens_tools.view import KernelView
+from warplens_tools.micro.common.sectors import OVERFETCHED, SectorTool
+from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 
 _EXCESS = 1.25
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the first misaligned access of the deepest loop."""
-    every = [w for w in warp_accesses(view) if is_compiled(view, w)]
-    found = [w for w in every if _is_misaligned(w) and not _has_aligned_sibling(w, every)]
-    if not found or 2 * _sectors(found) <= _sectors(every):
-        yield from _of_rows(view, every)
-        return
-    worst = max(found, key=lambda w: (len(w.access.loops), w.overfetch))
-    text, name = view.text.slice(worst.access.span), worst.access.name
-    gain = _gain(view, found)
-    yield TOOL.finding(
-        view,
-        span=worst.access.span,
-        severity="warning" if gain is not None else "information",
-        confidence="medium",
-        message=(
-            f"{text} does not begin where a sector begins: each request takes {worst.sectors} sectors instead of "
-            f"{worst.least}."
-        ),
-        guidance=(
-            f"Pad the rows of {name} to a multiple of 32 elements (cudaMallocPitch), or shift its start so that the "
-            "first element a warp reads stands on a 128-byte boundary."
-        ),
-        evidence=observations(view, worst),
-        gain=gain,
-    )
+class MisalignedAccess(SectorTool):
+    """Rows do not begin where a sector begins."""
 
+    code = "WL105"
+    slug = "misaligned-access"
+    title = "Rows do not begin where a sector begins"
+    judges = (judge_by_sectors,)
 
-def _of_rows(view: KernelView, every: Sequence[WarpAccess]) -> Iterator[Finding]:
-    """Rows that data chooses, where they are most of what the kernel moves."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    found = [r for r in rows(view) if r.length >= view.gpu.limits.sector_bytes and r.overfetch >= _EXCESS]
-    if not found or compiled is None or binary is None:
-        return
-    worst = max(found, key=lambda r: (len(r.access.loops), r.overfetch))
-    own = _weight(worst.access) * worst.count
-    others = _sectors([w for w in every if w.access.span != worst.access.span])
-    loads = global_indices_on(view, compiled, worst.access.span.line)
-    if own * worst.sectors <= others or not loads or view.bottleneck.bound == "compute":
-        return
-    text, name = view.text.slice(worst.access.span), worst.access.name
-    ratio = (own * worst.sectors + others) / (own * worst.least + others)
-    padded = worst.pitch % view.gpu.limits.sector_bytes == 0
-    yield TOOL.finding(
-        view,
-        span=worst.access.span,
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"{text} reads rows of {worst.length} bytes that do not begin where a sector begins: each takes "
-            f"{worst.sectors:.3g} sectors instead of {worst.least}, whichever rows the data asks for."
-        ),
-        guidance=(
-            f"Put the first row of {name} on a 128-byte boundary: pad what stands before it."
-            if padded
-            else f"Pad the rows of {name} to a multiple of 32 bytes, and begin the first on such a boundary."
-        ),
-        evidence=(
-            Observation(
-                "source", "tree-sitter", "sectors per row", round(worst.sectors, 2), "", float(worst.least)
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the first misaligned access of the deepest loop."""
+        every = [w for w in self.view.warp_accesses if self.is_compiled(w)]
+        found = [w for w in every if _is_misaligned(w) and not _has_aligned_sibling(w, every)]
+        if not found or 2 * _sectors(found) <= _sectors(every):
+            yield from self._of_rows(every)
+            return
+        worst = max(found, key=lambda w: (len(w.access.loops), w.overfetch))
+        text, name = self.view.said(worst.access.span), worst.access.name
+        gain = self._gain(found)
+        yield self.finding(
+            worst.access.span,
+            severity="warning" if gain is not None else "information",
+            confidence="medium",
+            message=(
+                f"{text} does not begin where a sector begins: each request takes {worst.sectors} sectors instead of "
+                f"{worst.ideal_sectors}."
             ),
-            Observation("binary", binary.origin, "global accesses on the line", float(len(loads))),
-        ),
-        gain=make_gain(ratio, 1.0, worst.overfetch),
-    )
+            guidance=(
+                f"Pad the rows of {name} to a multiple of 32 elements (cudaMallocPitch), or shift its start "
+                "so that the "
+                "first element a warp reads stands on a 128-byte boundary."
+            ),
+            evidence=self.sectors_seen(worst),
+            gain=gain,
+        )
+
+    def _of_rows(self, every: Sequence[WarpAccess]) -> Iterator[Finding]:
+        """Rows that data chooses, where they are most of what the kernel moves."""
+        found = [
+            r for r in rows(self.view) if r.length >= self.gpu.limits.sector_bytes and r.overfetch >= _EXCESS
+        ]
+        if not found or not self.sass:
+            return
+        worst = max(found, key=lambda r: (len(r.access.loops), r.overfetch))
+        own = _weight(worst.access) * worst.count
+        others = _sectors([w for w in every if w.access.span != worst.access.span])
+        loads = self.sass.global_on(worst.access.span.line)
+        if own * worst.sectors <= others or not loads or self.view.bottleneck.bound == "compute":
+            return
+        text, name = self.view.said(worst.access.span), worst.access.name
+        ratio = (own * worst.sectors + others) / (own * worst.ideal_sectors + others)
+        padded = worst.pitch % self.gpu.limits.sector_bytes == 0
+        yield self.finding(
+            worst.access.span,
+            confidence="medium",
+            message=(
+                f"{text} reads rows of {worst.length} bytes that do not begin where a sector begins: each takes "
+                f"{worst.sectors:.3g} sectors instead of {worst.ideal_sectors}, whichever rows the data asks for."
+            ),
+            guidance=(
+                f"Put the first row of {name} on a 128-byte boundary: pad what stands before it."
+                if padded
+                else f"Pad the rows of {name} to a multiple of 32 bytes, and begin the first on such a boundary."
+            ),
+            evidence=(
+                self.view.observe(
+                    "sectors per row", round(worst.sectors, 2), "", float(worst.ideal_sectors), tier="source"
+                ),
+                self.view.observe("global accesses on the line", float(len(loads))),
+            ),
+            gain=make_gain(ratio, 1.0, worst.overfetch),
+        )
+
+    def _gain(self, found: Sequence[WarpAccess]) -> Gain | None:
+        """At most the excess of sectors; little of it where the L1 still holds what a neighbour fetched."""
+        bound = self.sector_gain(found)
+        if bound is None:
+            return None
+        return make_gain(bound.estimate, 1.0, max(w.overfetch for w in found))
 
 
 def _is_misaligned(warp: WarpAccess) -> bool:
     long = warp.wanted >= 32 and warp.stride is not None and abs(warp.stride) == warp.wanted / 32
-    return long and not warp.aligned and _EXCESS <= warp.overfetch <= REPORTED and warp.sectors > warp.least
+    return (
+        long
+        and not warp.aligned
+        and _EXCESS <= warp.overfetch <= OVERFETCHED
+        and warp.sectors > warp.ideal_sectors
+    )
 
 
 def _has_aligned_sibling(warp: WarpAccess, every: Sequence[WarpAccess]) -> bool:
@@ -140,22 +149,3 @@ def _sectors(found: Sequence[WarpAccess]) -> float:
 
 def _weight(access: ArrayAccess) -> float:
     return TRIPS_PER_LEVEL ** len(access.loops)
-
-
-def _gain(view: KernelView, found: Sequence[WarpAccess]) -> Gain | None:
-    """At most the excess of sectors; little of it where the L1 still holds what a neighbour fetched."""
-    bound = sector_gain(view, found)
-    if bound is None:
-        return None
-    return make_gain(bound.estimate, 1.0, max(w.overfetch for w in found))
-
-
-TOOL = MicroTool(
-    code="WL105",
-    slug="misaligned-access",
-    title="Rows do not begin where a sector begins",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency"),
-    check=check,
-    judge=judge_by_sectors,
-)

@@ -46,14 +46,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cuda.facts.accesses import accesses
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.memory.hidden_reuse import hidden_rereads
-from warplens_tools.memory.reuse import Reread, rereads
-from warplens_tools.memory.traffic import dram_floor, global_traffic
+from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.reuse import Reread
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
@@ -61,17 +57,12 @@ from warplens_tools.micro.common.room import (
     GLOBAL_STALLS,
     L1,
     L2,
-    bounded,
     busiest,
+    cap_gain,
     share_of,
 )
 from warplens_tools.roofline.measured import NEAR_ROOF
-from warplens_tools.sass.attribution import hottest_line, kernel_line, weights
-from warplens_tools.sass.feeders import feeders
-from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import is_load, space_of
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.view import KernelView
 
 #: Hit rate of a cache, per cent, from which what is read again seldom comes from DRAM.
 MOSTLY_HITS = 50.0
@@ -81,177 +72,162 @@ REUSED = 8
 KEPT = 0.25
 #: Values that one instruction then brings from shared memory: 16 bytes of floats.
 WIDE = 4.0
-#: Expected gain from which it is said: a change of structure is not for a few per cent.
-WORTH = 1.25
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the deepest loads that are read most often."""
-    found = [r for r in rereads(view) if r.times >= REUSED]
-    compiled = view.evidence.worst
-    if compiled is None or not compiled.instructions:
-        return
-    if not found:
-        yield from _hidden(view, compiled)
-        return
-    if _only_broadcasts(view, compiled, found):
-        return
-    depth = max(len(r.access.loops) for r in found)
-    found = [r for r in found if len(r.access.loops) == depth]
-    gain = _gain(view, compiled, found)
-    if gain is None or gain.estimate < WORTH:
-        return
-    worst = found[0]
-    names = list(dict.fromkeys(r.access.name for r in found))
-    loop = worst.access.loops[-1]
-    yield TOOL.finding(
-        view,
-        span=worst.access.span,
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"{worst.times} threads of a block read each element of {' and '.join(names)} from global memory in "
-            f"the loop of line {loop.span.line}: loads, not arithmetic, take its time."
-        ),
-        guidance=(
-            f"Bring tiles of {' and '.join(names)} into shared memory once per block, and let each thread compute "
-            "several outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
-        ),
-        evidence=_observations(view, worst),
-        gain=gain,
-        index_query="sgemm shared memory tile register blocking",
-    )
+class MissingCacheReuse(MicroTool):
+    """Threads of a block read the same global elements again and again."""
 
+    code = "WL107"
+    slug = "missing-cache-reuse"
+    title = "Threads of a block read the same global elements again and again"
+    tiers = ("binary",)
+    relevant = ("memory", "latency", "compute")
+    #: Expected gain from which it is said: a change of structure is not for a few per cent.
+    worth = 1.25
 
-def _only_broadcasts(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -> bool:
-    """Whether all lanes read one element, a sector a request, beside accesses whose traffic is not known: a tile may
-    then save nothing of what takes the time."""
-    weight = weights(analyse(compiled.instructions))
-    uniform = all(r.access.index is not None and r.access.index.uniform for r in found)
-    return uniform and not global_traffic(compiled, weight, view).known
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the deepest loads that are read most often."""
+        found = [r for r in self.view.reuse.rereads if r.times >= REUSED]
+        if not self.sass:
+            return
+        if not found:
+            yield from self._hidden()
+            return
+        if self._only_broadcasts(found):
+            return
+        depth = max(len(r.access.loops) for r in found)
+        found = [r for r in found if len(r.access.loops) == depth]
+        gain = self._gain(found)
+        if gain is None or gain.estimate < self.worth:
+            return
+        worst = found[0]
+        names = list(dict.fromkeys(r.access.name for r in found))
+        loop = worst.access.loops[-1]
+        yield self.finding(
+            worst.access.span,
+            confidence="medium",
+            message=(
+                f"{worst.times} threads of a block read each element of {' and '.join(names)} from global memory in "
+                f"the loop of line {loop.span.line}: loads, not arithmetic, take its time."
+            ),
+            guidance=(
+                f"Bring tiles of {' and '.join(names)} into shared memory once per block, and let each thread compute "
+                "several outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
+            ),
+            evidence=self._observations(worst),
+            gain=gain,
+            index_query="sgemm shared memory tile register blocking",
+        )
 
+    def _only_broadcasts(self, found: Sequence[Reread]) -> bool:
+        """Whether all lanes read one element, a sector a request, beside accesses whose traffic is not known: a tile
+        may then save nothing of what takes the time."""
+        uniform = all(r.access.index is not None and r.access.index.uniform for r in found)
+        return uniform and not self.view.traffic.moved().known
 
-def _hidden(view: KernelView, compiled: CompiledKernel) -> Iterator[Finding]:
-    """Loads of the deepest loop whose addresses leave out the lane, or the warp, and that only SASS shows."""
-    binary = view.evidence.binary
-    weight = weights(analyse(compiled.instructions))
-    fewer = [
-        w * KEPT if space_of(x) == "global" and is_load(x) else w
-        for x, w in zip(compiled.instructions, weight, strict=True)
-    ]
-    # Following addresses takes longer than all else here: only where loads are the roof.
-    most = _bounds(view, compiled, weight, fewer)
-    if binary is None or most is None or most.estimate < WORTH:
-        return
-    reused = hidden_rereads(view, compiled)
-    if min(reused.values(), default=0) < REUSED:
-        return
-    kept = [w * KEPT if i in reused else w for i, w in enumerate(weight)]
-    gain = _bounds(view, compiled, weight, kept)
-    if gain is None or gain.estimate < WORTH:
-        return
-    times = min(reused.values())
-    line = hottest_line(compiled, analyse(compiled.instructions), list(reused), view.model.path, view.kernel)
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"{times} threads of a block and more load each element that this line's loop reads from global memory: "
-            "loads, not arithmetic, take its time."
-        ),
-        guidance=(
-            "Bring tiles of what the loop reads into shared memory once per block, and let each thread compute several "
-            "outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
-        ),
-        evidence=(
-            Observation("binary", binary.origin, "threads of a block per element", float(times), "", REUSED),
-            Observation("binary", binary.origin, "such loads in the deepest loop", float(len(reused))),
-        ),
-        gain=gain,
-        index_query="sgemm shared memory tile register blocking",
-    )
+    def _hidden(self) -> Iterator[Finding]:
+        """Loads of the deepest loop whose addresses leave out the lane, or the warp, and that only SASS shows."""
+        binary = self.view.evidence.binary
+        weight = self.sass.weights
+        fewer = [
+            w * KEPT if space_of(x) == "global" and is_load(x) else w
+            for x, w in zip(self.sass.instructions, weight, strict=True)
+        ]
+        # Following addresses takes longer than all else here: only where loads are the roof.
+        most = self._bounds(weight, fewer)
+        if binary is None or most is None or most.estimate < self.worth:
+            return
+        reused = self.view.reuse.hidden_rereads
+        if min(reused.values(), default=0) < REUSED:
+            return
+        kept = [w * KEPT if i in reused else w for i, w in enumerate(weight)]
+        gain = self._bounds(weight, kept)
+        if gain is None or gain.estimate < self.worth:
+            return
+        times = min(reused.values())
+        line = self.sass.hottest_line(list(reused))
+        yield self.finding(
+            line,
+            confidence="medium",
+            message=(
+                f"{times} threads of a block and more load each element that this line's loop reads from "
+                "global memory: "
+                "loads, not arithmetic, take its time."
+            ),
+            guidance=(
+                "Bring tiles of what the loop reads into shared memory once per block, and let each thread "
+                "compute several "
+                "outputs (4 x 4) from registers, so that a loaded value serves several multiply-adds."
+            ),
+            evidence=(
+                self.view.observe("threads of a block per element", float(times), "", REUSED),
+                self.view.observe("such loads in the deepest loop", float(len(reused))),
+            ),
+            gain=gain,
+            index_query="sgemm shared memory tile register blocking",
+        )
 
+    def _gain(self, found: Sequence[Reread]) -> Gain | None:
+        """Bounds with the loads as they are, over bounds with a quarter of them; None where loads are no roof."""
+        weight = self.sass.weights
+        shares = self._shares(found)
+        kept = [
+            w * (1.0 - (1.0 - KEPT) * shares.get(self.sass.table.kernel_line(x) or 0, 0.0))
+            if space_of(x) == "global" and is_load(x)
+            else w
+            for x, w in zip(self.sass.instructions, weight, strict=True)
+        ]
+        return self._bounds(weight, kept)
 
-def _gain(view: KernelView, compiled: CompiledKernel, found: Sequence[Reread]) -> Gain | None:
-    """Bounds with the loads as they are, over bounds with a quarter of them; None where loads are no roof."""
-    weight = weights(analyse(compiled.instructions))
-    shares = _shares(view, found)
-    kept = [
-        w * (1.0 - (1.0 - KEPT) * shares.get(kernel_line(x, view.model.path, view.kernel) or 0, 0.0))
-        if space_of(x) == "global" and is_load(x)
-        else w
-        for x, w in zip(compiled.instructions, weight, strict=True)
-    ]
-    return _bounds(view, compiled, weight, kept)
+    def _bounds(self, weight: Sequence[float], kept: Sequence[float]) -> Gain | None:
+        before = self.sass.cycles | self.view.traffic.cycles()
+        fewer = {i for i, (k, w) in enumerate(zip(kept, weight, strict=True)) if k < w}
+        # Addresses of loads that go are not computed either.
+        gone = self.sass.feeding(fewer)
+        kept = [w * KEPT if i in gone else w for i, w in enumerate(kept)]
+        after = self.sass.cycles_at(kept) | self.view.traffic.cycles(kept)
+        issued = [w / WIDE if i in fewer else w for i, w in enumerate(kept)]
+        after["issue"] = self.sass.cycles_at(issued)["issue"]
+        paths = ("lsu", "l1 lines", "l2")
+        others = max((v for k, v in before.items() if k not in paths), default=0.0)
+        if max(before.get(p, 0.0) for p in paths) <= others:
+            return None
+        # However much the caches' path is the roof, other accesses stay on it.
+        own = max(before.get(p, 0.0) for p in paths) / max(max(after.get(p, 0.0) for p in paths), 1e-9)
+        return make_gain(bound_ratio(before, after), 1.0, min(own, 1.0 / KEPT))
 
+    def _shares(self, found: Sequence[Reread]) -> dict[int, float]:
+        """Share of each line's global reads that are of the elements found; a line may read others too."""
+        spans = {r.access.span for r in found}
+        reads: dict[int, list[bool]] = {}
+        for access in self.view.accesses:
+            if access.reads and access.space == "global":
+                reads.setdefault(access.span.line, []).append(access.span in spans)
+        return {line: sum(known) / len(known) for line, known in reads.items()}
 
-def _bounds(
-    view: KernelView, compiled: CompiledKernel, weight: Sequence[float], kept: Sequence[float]
-) -> Gain | None:
-    before = pipe_cycles(compiled.instructions, weight, view.gpu) | dram_floor(compiled, weight, view)
-    fewer = {i for i, (k, w) in enumerate(zip(kept, weight, strict=True)) if k < w}
-    # Addresses of loads that go are not computed either.
-    gone = feeders(compiled.instructions, fewer)
-    kept = [w * KEPT if i in gone else w for i, w in enumerate(kept)]
-    after = pipe_cycles(compiled.instructions, kept, view.gpu) | dram_floor(compiled, kept, view)
-    issued = [w / WIDE if i in fewer else w for i, w in enumerate(kept)]
-    after["issue"] = pipe_cycles(compiled.instructions, issued, view.gpu)["issue"]
-    paths = ("lsu", "l1 lines", "l2")
-    others = max((v for k, v in before.items() if k not in paths), default=0.0)
-    if max(before.get(p, 0.0) for p in paths) <= others:
-        return None
-    # However much the caches' path is the roof, other accesses stay on it.
-    own = max(before.get(p, 0.0) for p in paths) / max(max(after.get(p, 0.0) for p in paths), 1e-9)
-    return make_gain(bound_ratio(before, after), 1.0, min(own, 1.0 / KEPT))
+    def _observations(self, worst: Reread) -> tuple[Observation, ...]:
+        binary = self.view.evidence.binary
+        seen = [
+            self.view.observe("threads of a block per element", float(worst.times), "", REUSED, tier="source")
+        ]
+        if binary is not None:
+            text = self.view.said(worst.access.span)
+            seen.append(self.view.observe("loads in the deepest loop", text))
+        return tuple(seen)
 
+    def verify(self, finding: Finding) -> Finding | None:
+        """How busy the caches and their queues are with the loads: near L1's roof, arithmetic is what a tile leaves.
 
-def _shares(view: KernelView, found: Sequence[Reread]) -> dict[int, float]:
-    """Share of each line's global reads that are of the elements found; a line may read others too."""
-    spans = {r.access.span for r in found}
-    reads: dict[int, list[bool]] = {}
-    for access in accesses(parse_tree(view.text), view.kernel):
-        if access.reads and access.space == "global":
-            reads.setdefault(access.span.line, []).append(access.span in spans)
-    return {line: sum(known) / len(known) for line, known in reads.items()}
-
-
-def _observations(view: KernelView, worst: Reread) -> tuple[Observation, ...]:
-    binary = view.evidence.binary
-    seen = [
-        Observation("source", "tree-sitter", "threads of a block per element", float(worst.times), "", REUSED)
-    ]
-    if binary is not None:
-        text = view.text.slice(worst.access.span)
-        seen.append(Observation("binary", binary.origin, "loads in the deepest loop", text))
-    return tuple(seen)
-
-
-def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """How busy the caches and their queues are with the loads: near L1's roof, arithmetic is what a tile leaves.
-
-    DRAM traffic stays only where the caches hit; else it is made of what a tile would keep.
-    """
-    counters = view.evidence.counters
-    seen = None if counters is None else share_of(counters, (*L1, *L2), GLOBAL_STALLS)
-    if counters is None or seen is None:
-        return finding
-    hits = [names.value(counters, rate) for rate in (names.L1_HIT_RATE, names.L2_HIT_RATE)]
-    hit = any(rate is not None and rate >= MOSTLY_HITS for rate in hits)
-    told = bounded(counters, finding, seen, (*ARITHMETIC, *DRAM) if hit else ARITHMETIC)
-    path = busiest(counters, L1)
-    if told is None or told.gain is None or path is None or path[1] < NEAR_ROOF:
-        return told
-    return msgspec.structs.replace(told, gain=make_gain(told.gain.high, 1.0, told.gain.high))
-
-
-TOOL = MicroTool(
-    code="WL107",
-    slug="missing-cache-reuse",
-    title="Threads of a block read the same global elements again and again",
-    tiers=("binary",),
-    relevant=("memory", "latency", "compute"),
-    check=check,
-    judge=judge,
-)
+        DRAM traffic stays only where the caches hit; else it is made of what a tile would keep.
+        """
+        counters = self.view.evidence.counters
+        seen = None if counters is None else share_of(counters, (*L1, *L2), GLOBAL_STALLS)
+        if counters is None or seen is None:
+            return finding
+        hits = [names.value(counters, rate) for rate in (names.L1_HIT_RATE, names.L2_HIT_RATE)]
+        hit = any(rate is not None and rate >= MOSTLY_HITS for rate in hits)
+        told = cap_gain(counters, finding, seen, (*ARITHMETIC, *DRAM) if hit else ARITHMETIC)
+        path = busiest(counters, L1)
+        if told is None or told.gain is None or path is None or path[1] < NEAR_ROOF:
+            return told
+        return msgspec.structs.replace(told, gain=make_gain(told.gain.high, 1.0, told.gain.high))

@@ -32,68 +32,61 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.parallelism import shortage
 from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.launches import dynamic_shared_bytes
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_occupancy
 from warplens_tools.text import Span
-from warplens_tools.view import KernelView
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the launch that asks for most of it, else on its shared array."""
-    found = shortage(view, "shared memory")
-    if found is None or view.evidence.binary is None:
-        return
-    dynamic = dynamic_shared_bytes(view.kernel, view.model) or 0
-    shared = found.compiled.resources.shared_bytes + dynamic
-    sites = view.model.launches_of(view.kernel)
-    target = found.occupancy.shared_bytes_for_next_block
-    more = f" At most {target} bytes would admit another block." if target else ""
-    arrays = [a for a in view.kernel.arrays if a.space == "shared"]
-    yield TOOL.finding(
-        view,
-        span=(
-            _asked(view, sites[0])
-            if sites and 2 * dynamic > shared
-            else arrays[0].span
-            if len(arrays) == 1
-            else view.kernel.name_span
-        ),
-        severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
-        confidence="medium",
-        message=(
-            f"{view.kernel.name} takes {shared} bytes of shared memory per block, which limits occupancy to "
-            f"{found.occupancy.occupancy:.0%}, and its loads do not fill the memory pipeline at that.{more}"
-        ),
-        guidance=(
-            "Give a block more threads for the same tile, a smaller tile, or overlap its loads with its work "
-            "(two stages and cp.async)."
-        ),
-        evidence=found.observations(view.evidence.binary.origin),
-        gain=found.gain,
-        related=tuple(RelatedSpan(a.span, f"{a.name} takes shared memory") for a in arrays[1:]),
-    )
+class OccupancySharedMemory(MicroTool):
+    """Shared memory limits the warps that hide latency."""
 
+    code = "WL202"
+    slug = "occupancy-shared-memory"
+    title = "Shared memory limits the warps that hide latency"
+    tiers = ("binary",)
+    relevant = ("latency", "memory")
+    judges = (judge_occupancy,)
 
-def _asked(view: KernelView, site: LaunchSite) -> Span:
-    """Where the amount that a launch asks for is written: the declaration of the name it gives, else the launch."""
-    tree = parse_tree(view.text)
-    name, at = site.shared.strip(), view.text.offset(site.span.line, site.span.column)
-    found = constants_of(tree).binding(name, at) if name.isidentifier() else None
-    return site.span if found is None or found.value is None else tree.text_span(*found.declaration)
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the launch that asks for most of it, else on its shared array."""
+        found = self.view.waiting.shortage("shared memory")
+        if found is None or self.view.evidence.binary is None:
+            return
+        dynamic = self.view.launches.dynamic_shared_bytes or 0
+        shared = found.compiled.resources.shared_bytes + dynamic
+        sites = self.view.sites
+        target = found.occupancy.shared_bytes_for_next_block
+        more = f" At most {target} bytes would admit another block." if target else ""
+        arrays = [a for a in self.view.kernel.arrays if a.space == "shared"]
+        yield self.finding(
+            (
+                self._asked(sites[0])
+                if sites and 2 * dynamic > shared
+                else arrays[0].span
+                if len(arrays) == 1
+                else self.view.kernel.name_span
+            ),
+            severity="warning" if found.occupancy.occupancy <= 0.25 else "information",
+            confidence="medium",
+            message=(
+                f"{self.view.kernel.name} takes {shared} bytes of shared memory per block, which limits occupancy to "
+                f"{found.occupancy.occupancy:.0%}, and its loads do not fill the memory pipeline at that.{more}"
+            ),
+            guidance=(
+                "Give a block more threads for the same tile, a smaller tile, or overlap its loads with its work "
+                "(two stages and cp.async)."
+            ),
+            evidence=self.view.waiting.shortage_seen(found),
+            gain=found.gain,
+            related=tuple(RelatedSpan(a.span, f"{a.name} takes shared memory") for a in arrays[1:]),
+        )
 
-
-TOOL = MicroTool(
-    code="WL202",
-    slug="occupancy-shared-memory",
-    title="Shared memory limits the warps that hide latency",
-    tiers=("binary",),
-    relevant=("latency", "memory"),
-    check=check,
-    judge=judge_occupancy,
-)
+    def _asked(self, site: LaunchSite) -> Span:
+        """Where the amount that a launch asks for is written: the declaration of the name it gives, else the launch."""
+        tree = self.view.tree
+        name, at = site.shared.strip(), self.view.text.offset(site.span.line, site.span.column)
+        found = constants_of(tree).binding(name, at) if name.isidentifier() else None
+        return site.span if found is None or found.value is None else tree.text_span(*found.declaration)

@@ -43,14 +43,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.cuda.facts.host_copies import HostCopy, host_copies, launch_beside
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.evidence import Observation, TimelineEvidence
+from warplens_tools.evidence import TimelineEvidence
 from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.view import KernelView
 
 #: Rate of a pinned copy over that of a pageable one, where neither was measured (Best Practices Guide: pinned
 #: memory attains the highest bandwidth; published runs of the CUDA bandwidth test show two to three times).
@@ -59,61 +57,69 @@ PINNED_RATIO = 2.0
 COPY_SHARE = 0.5
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the copy that is repeated, else on the first asynchronous one."""
-    tree = parse_tree(view.text)
-    found = [c for c in host_copies(tree) if c.origin.memory == "pageable" and (_is_hot(c) or c.asynchronous)]
-    own = [c for c in found if _serves(view, c)]
-    if not own:
-        return
-    worst = max(own, key=lambda c: (_is_hot(c), c.asynchronous))
-    hot = _is_hot(worst)
-    yield TOOL.finding(
-        view,
-        span=worst.call.span,
-        severity="warning" if hot else "information",
-        confidence="medium" if hot else "low",
-        message=_message(worst),
-        guidance=(
-            f"Allocate {worst.host.strip('&')} with cudaMallocHost (cudaHostAlloc), or page-lock it once before the "
-            "loop with cudaHostRegister: the copy then runs at the link's full rate, and asynchronously."
-        ),
-        evidence=(
-            Observation(
-                "source", "tree-sitter", "host memory of the copy", worst.origin.source, "", "page-locked"
+class PageableTransfer(MicroTool):
+    """Copies go through pageable host memory."""
+
+    code = "WL403"
+    slug = "pageable-transfer"
+    title = "Copies go through pageable host memory"
+    tiers = ("source", "timeline")
+    relevant = ("launch", "latency", "memory", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the copy that is repeated, else on the first asynchronous one."""
+        tree = self.view.tree
+        found = [
+            c for c in host_copies(tree) if c.origin.memory == "pageable" and (_is_hot(c) or c.asynchronous)
+        ]
+        own = [c for c in found if self._serves(c)]
+        if not own:
+            return
+        worst = max(own, key=lambda c: (_is_hot(c), c.asynchronous))
+        hot = _is_hot(worst)
+        yield self.finding(
+            worst.call.span,
+            severity="warning" if hot else "information",
+            confidence="medium" if hot else "low",
+            message=_message(worst),
+            guidance=(
+                f"Allocate {worst.host.strip('&')} with cudaMallocHost (cudaHostAlloc), or page-lock it once "
+                "before the "
+                "loop with cudaHostRegister: the copy then runs at the link's full rate, and asynchronously."
             ),
-        ),
-        gain=_gain(COPY_SHARE, PINNED_RATIO) if hot else None,
-        related=(RelatedSpan(worst.loop.span, "the loop"),) if worst.loop is not None else (),
-    )
+            evidence=(
+                self.view.observe(
+                    "host memory of the copy", worst.origin.source, "", "page-locked", tier="source"
+                ),
+            ),
+            gain=_gain(COPY_SHARE, PINNED_RATIO) if hot else None,
+            related=(RelatedSpan(worst.loop.span, "the loop"),) if worst.loop is not None else (),
+        )
 
+    def verify(self, finding: Finding) -> Finding | None:
+        """What the timeline says: no such copies, too short ones, or how much time they took."""
+        timeline = self.view.evidence.timeline
+        if timeline is None:
+            return finding
+        every = host_transfers(timeline, ("in", "out"))
+        pageable = [t for t in every if t.host_memory == "pageable"]
+        if total_ns(pageable) < WORTH * timeline.span_ns:
+            return None
+        share = total_ns(pageable) / timeline.span_ns
+        return msgspec.structs.replace(
+            finding,
+            confidence="high",
+            evidence=(*finding.evidence, share_observation(timeline, "pageable copies", total_ns(pageable))),
+            gain=_gain(share, _pinned_ratio(timeline)),
+        )
 
-def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """What the timeline says: no such copies, too short ones, or how much time they took."""
-    timeline = view.evidence.timeline
-    if timeline is None:
-        return finding
-    every = host_transfers(timeline, ("in", "out"))
-    pageable = [t for t in every if t.host_memory == "pageable"]
-    if total_ns(pageable) < WORTH * timeline.span_ns:
-        return None
-    share = total_ns(pageable) / timeline.span_ns
-    return msgspec.structs.replace(
-        finding,
-        severity="warning",
-        confidence="high",
-        evidence=(*finding.evidence, share_observation(timeline, "pageable copies", total_ns(pageable))),
-        gain=_gain(share, _pinned_ratio(timeline)),
-    )
+    def _serves(self, copy: HostCopy) -> bool:
+        site = launch_beside(self.view.tree, self.view.model, copy)
+        return site is not None and site in self.view.sites
 
 
 def _is_hot(copy: HostCopy) -> bool:
     return copy.loop is not None and copy.loop.launches > 0 and not copy.loop.timed
-
-
-def _serves(view: KernelView, copy: HostCopy) -> bool:
-    site = launch_beside(parse_tree(view.text), view.model, copy)
-    return site is not None and site in view.model.launches_of(view.kernel)
 
 
 def _message(worst: HostCopy) -> str:
@@ -140,14 +146,3 @@ def _pinned_ratio(timeline: TimelineEvidence) -> float:
         rates[memory] = sum(t.bytes for t in group) / total_ns(group) if group else None
     pinned, pageable = rates["pinned"], rates["pageable"]
     return max(pinned / pageable, 1.0) if pinned and pageable else PINNED_RATIO
-
-
-TOOL = MicroTool(
-    code="WL403",
-    slug="pageable-transfer",
-    title="Copies go through pageable host memory",
-    tiers=("source", "timeline"),
-    relevant=("launch", "latency", "memory", "compute"),
-    check=check,
-    judge=judge,
-)

@@ -33,121 +33,86 @@ Write Flexible Kernels with Grid-Stride Loops", NVIDIA Technical Blog.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from warplens_tools.evidence import Observation
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.values.forms import ONE
 from warplens_tools.finding import Finding
-from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import counted_finding, wasteful_read
-from warplens_tools.micro.common.measured import judge_by_sectors
-from warplens_tools.micro.common.overfetch import (
-    global_indices_on,
-    loaded_stretches,
-    sector_finding,
-    uncoalesced,
-)
-from warplens_tools.micro.common.scattered import scattered_finding
-from warplens_tools.view import KernelView
+from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.machine.counted import Wasteful
+from warplens_tools.micro.common.coalescing import CoalescingTool
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the access that wastes most."""
-    found = uncoalesced(view, "chunk")
-    if not found:
-        yield from _loaded(view) or _hidden(view)
-        return
-    worst = found[0]
-    text, name = view.text.slice(worst.access.span), worst.access.name
-    loop = worst.access.loops[-1]
-    finding = sector_finding(
-        view,
-        TOOL,
-        found,
-        message=(
-            f"Each thread walks its own stretch of {name} in the loop of line {loop.span.line}: {text} takes "
-            f"{worst.sectors} sectors a request where {worst.least} would do."
-        ),
-        guidance=(
+class PerThreadChunks(CoalescingTool):
+    """Stretches that threads walk side by side."""
+
+    code = "WL104"
+    slug = "per-thread-chunks"
+    title = "Each thread walks its own stretch of an array"
+    cause = "chunk"
+    guidance_hidden = guidance_counted = (
+        "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so that "
+        "the lanes of a warp read neighbours in every iteration."
+    )
+
+    def words(self, worst: WarpAccess) -> tuple[str, str]:
+        """Message and guidance."""
+        text, name = self.view.said(worst.access.span), worst.access.name
+        return (
+            f"Each thread walks its own stretch of {name} in the loop of line {worst.access.loops[-1].span.line}: "
+            f"{text} takes {worst.sectors} sectors a request where {worst.ideal_sectors} would do.",
             f"Deal the elements of {name} out in turn (a grid-stride loop: start at the thread's global index, step "
             "by the number of threads), so that the lanes of a warp read neighbours in every iteration; where a "
-            "thread needs its stretch in order, stage it through shared memory."
-        ),
-        index_query="",
-    )
-    if finding is not None:
-        yield finding
+            "thread needs its stretch in order, stage it through shared memory.",
+        )
 
-
-def _hidden(view: KernelView) -> list[Finding]:
-    """A walk that only SASS shows."""
-    found = scattered_finding(
-        view,
-        TOOL,
-        "chunk",
-        "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so that "
-        "the lanes of a warp read neighbours in every iteration.",
-    )
-    return [found] if found is not None else []
-
-
-def _loaded(view: KernelView) -> list[Finding]:
-    """A stretch whose bounds each thread loads: how far apart the lanes are is in the data."""
-    compiled = view.evidence.worst
-    if compiled is None or not compiled.instructions:
-        return []
-    found = [a for a in loaded_stretches(view) if global_indices_on(view, compiled, a.span.line)]
-    if not found:
-        return []
-    worst, loop = found[0], found[0].loops[-1]
-    text, name = view.text.slice(worst.span), worst.name
-    finding = TOOL.finding(
-        view,
-        span=worst.span,
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"Each thread walks its own stretch of {name} in the loop of line {loop.span.line}, from a start it "
-            f"loads: {text} takes up to 32 cache lines a request, one per lane."
-        ),
-        guidance=(
-            f"Give each stretch of {name} to a warp (or to 2 to 16 lanes where stretches are short): the lanes step "
-            "through it together and add up by shuffles."
-        ),
-        evidence=(
-            Observation("source", "tree-sitter", "stretches that lanes of a warp walk side by side", text),
-        ),
-        index_query="",
-    )
-    return [finding]
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """Loads that were counted to take a sector for each lane, again and again the same ones."""
-    found = wasteful_read(view, "chunk")
-    if found is None:
-        return
-    yield counted_finding(
-        view,
-        TOOL,
-        found,
-        message=(
+    def words_counted(self, found: Wasteful) -> str:
+        """The message."""
+        return (
             f"Each thread walks a stretch of its own: this line's loads take {found.ratio:.1f} times the sectors that "
             "hold what the lanes want."
-        ),
-        guidance=(
-            "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so "
-            "that the lanes of a warp read neighbours in every iteration."
-        ),
-    )
+        )
 
+    def check_hidden(self) -> Iterator[Finding]:
+        """A stretch whose bounds each thread loads: how far apart the lanes are is in the data. Else what only SASS
+        shows."""
+        found = [a for a in self._loaded_stretches() if self.sass.global_on(a.span.line)] if self.sass else []
+        if not found:
+            yield from super().check_hidden()
+            return
+        worst, loop = found[0], found[0].loops[-1]
+        text, name = self.view.said(worst.span), worst.name
+        yield self.finding(
+            worst.span,
+            confidence="medium",
+            message=(
+                f"Each thread walks its own stretch of {name} in the loop of line {loop.span.line}, from a start it "
+                f"loads: {text} takes up to 32 cache lines a request, one per lane."
+            ),
+            guidance=(
+                f"Give each stretch of {name} to a warp (or to 2 to 16 lanes where stretches are short): the lanes "
+                "step through it together and add up by shuffles."
+            ),
+            evidence=(
+                self.view.observe("stretches that lanes of a warp walk side by side", text, tier="source"),
+            ),
+        )
 
-TOOL = MicroTool(
-    code="WL104",
-    slug="per-thread-chunks",
-    title="Each thread walks its own stretch of an array",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency"),
-    check=check,
-    spot=spot,
-    judge=judge_by_sectors,
-)
+    def _loaded_stretches(self) -> list[ArrayAccess]:
+        """Reads `v[j]` in `for (j = start[row]; …; ++j)` where each thread has a row of its own, as in a "
+        "CSR product."""
+        every = self.view.global_accesses
+        apart = [a for a in every if a.index is not None and a.index.coefficient("threadIdx.x")]
+        own = {self.view.said(a.span) for a in apart}
+        return [a for a in every if a.reads and self._walks_loaded(a, own)]
+
+    def _walks_loaded(self, access: ArrayAccess, per_thread: set[str]) -> bool:
+        loop = access.loops[-1] if access.loops else None
+        if loop is None or access.index is not None or access.indices != (loop.variable,) or loop.step != ONE:
+            return False
+        _, _, first = self.view.said(loop.span).partition(";")[0].partition("=")
+        start = first.strip()
+        assigned = rf"\b{re.escape(start)}\s*=\s*([^;,]+)[;,]"
+        named = re.search(assigned, self.view.body) if start.isidentifier() else None
+        return (named[1] if named else first).strip() in per_thread

@@ -37,52 +37,109 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.cost.local_memory import local_gain
 from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.memory.traffic import dram_floor
+from warplens_tools.machine.local_memory import local_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_local
-from warplens_tools.sass.attribution import hottest_line, weights
-from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import on_stack
-from warplens_tools.view import KernelView
 
 #: Spilled bytes outside loops that are still only an information.
 QUIET_BYTES = 64
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding for the instantiation that spills most."""
-    worst = view.evidence.worst
-    binary = view.evidence.binary
-    if worst is None or binary is None:
-        return
-    resources = worst.resources
-    spilled = resources.spill_store_bytes + resources.spill_load_bytes
-    if not spilled:
-        return
-    flow = analyse(worst.instructions)
-    weight = weights(flow)
-    spills = spill_indices(worst)
-    hot = hottest_line(worst, flow, spills, view.model.path, view.kernel)
-    in_loop = any(flow.depths[i] for i in spills)
-    cap = register_cap(view)
-    bounds = view.kernel.launch_bounds
-    related = []
-    if hot is not None and bounds is not None:
-        related.append(RelatedSpan(view.line_span(hot), "most of the spill traffic is on this line"))
-    yield TOOL.finding(
-        view,
-        span=bounds.span if bounds is not None and bounds.span is not None and cap else view.line_span(hot),
-        severity="warning" if in_loop or spilled > QUIET_BYTES else "information",
-        confidence="high",
-        message=_message(view, worst, cap),
-        guidance=_guidance(view, worst, cap),
-        evidence=_observations(worst, binary.origin, cap, in_loop if spills else None),
-        gain=local_gain(view, worst, weight, spills, dram_floor(worst, weight, view)),
-        related=tuple(related),
-    )
+class RegisterSpills(MicroTool):
+    """Registers spill to local memory."""
+
+    code = "WL109"
+    slug = "register-spills"
+    title = "Registers spill to local memory"
+    tiers = ("binary",)
+    relevant = ("memory", "latency", "compute")
+    judges = (judge_by_local,)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding for the instantiation that spills most."""
+        worst = self.view.compiled
+        if worst is None:
+            return
+        resources = worst.resources
+        spilled = resources.spill_store_bytes + resources.spill_load_bytes
+        if not spilled:
+            return
+        spills = spill_indices(worst)
+        hot = self.sass.hottest_line(spills)
+        in_loop = any(self.sass.flow.depths[i] for i in spills)
+        cap = self.register_cap()
+        bounds = self.view.kernel.launch_bounds
+        related = []
+        if hot is not None and bounds is not None:
+            related.append(RelatedSpan(self.view.line_span(hot), "most of the spill traffic is on this line"))
+        yield self.finding(
+            bounds.span if bounds is not None and bounds.span is not None and cap else hot,
+            severity="warning" if in_loop or spilled > QUIET_BYTES else "information",
+            confidence="high",
+            message=self._message(worst, cap),
+            guidance=self._guidance(worst, cap),
+            evidence=self._observations(worst, cap, in_loop if spills else None),
+            gain=local_gain(self.view, spills, self.view.traffic.cycles()),
+            related=tuple(related),
+        )
+
+    def register_cap(self) -> int | None:
+        """Registers per thread that `__launch_bounds__` leaves, in the allocation's own steps."""
+        bounds = self.view.kernel.launch_bounds
+        if bounds is None or bounds.max_threads_value is None:
+            return None
+        limits = self.gpu.limits
+        warps = -(-bounds.max_threads_value // limits.warp_size) * (bounds.min_blocks_value or 1)
+        per_warp = limits.registers // warps
+        step = limits.register_allocation_unit // limits.warp_size
+        return min(per_warp // limits.warp_size // step * step, limits.max_registers_per_thread)
+
+    def _message(self, worst: CompiledKernel, cap: int | None) -> str:
+        r = worst.resources
+        text = (
+            f"{self.view.kernel.name} spills {r.spill_store_bytes} bytes of stores and {r.spill_load_bytes} bytes of "
+            f"loads per thread to local memory at {r.registers} registers per thread"
+        )
+        bounds = self.view.kernel.launch_bounds
+        if bounds is not None and cap is not None and r.registers >= cap - 1:
+            blocks = f", {bounds.min_blocks}" if bounds.min_blocks else ""
+            text += f"; __launch_bounds__({bounds.max_threads}{blocks}) allows no more than {cap}"
+        return text + "."
+
+    def _guidance(self, worst: CompiledKernel, cap: int | None) -> str:
+        if (
+            cap is not None
+            and worst.resources.registers >= cap - 1
+            and cap < self.gpu.limits.max_registers_per_thread
+        ):
+            return (
+                "Ask for fewer threads or fewer resident blocks in __launch_bounds__ so that the compiler may use "
+                "more registers; lower occupancy without spills is usually the faster side of the trade."
+            )
+        arrays = [a.name for a in self.view.kernel.arrays if a.space == "local"]
+        kept = f" (here {', '.join(arrays)})" if arrays else ""
+        return (
+            f"Keep fewer values alive at once: a smaller per-thread tile{kept}, less unrolling of the hot loop, or "
+            "recompute a cheap value instead of holding it; -maxrregcount, if it is set, can be raised."
+        )
+
+    def _observations(
+        self, worst: CompiledKernel, cap: int | None, in_loop: bool | None
+    ) -> tuple[Observation, ...]:
+        r, see = worst.resources, self.view.observe
+        why = "" if cap is None else "the cap that __launch_bounds__ implies"
+        limit = None if cap is None else float(cap)
+        seen = [
+            see("spill stores", float(r.spill_store_bytes), "byte/thread", 0.0, "ptxas -v"),
+            see("spill loads", float(r.spill_load_bytes), "byte/thread", 0.0, "ptxas -v"),
+            see("registers per thread", float(r.registers), "", limit, why),
+        ]
+        if in_loop is not None:
+            seen.append(see("spills inside a loop", "yes" if in_loop else "no"))
+        return tuple(seen)
 
 
 def spill_indices(compiled: CompiledKernel) -> list[int]:
@@ -97,74 +154,3 @@ def spill_indices(compiled: CompiledKernel) -> list[int]:
         for i, x in enumerate(compiled.instructions)
         if x.opcode in {"STL", "LDL"} and any(on_stack(o) for o in x.operands)
     ]
-
-
-def register_cap(view: KernelView) -> int | None:
-    """Registers per thread that `__launch_bounds__` leaves, in the allocation's own steps."""
-    bounds = view.kernel.launch_bounds
-    if bounds is None or bounds.max_threads_value is None:
-        return None
-    limits = view.gpu.limits
-    warps = -(-bounds.max_threads_value // limits.warp_size) * (bounds.min_blocks_value or 1)
-    per_warp = limits.registers // warps
-    step = limits.register_allocation_unit // limits.warp_size
-    return min(per_warp // limits.warp_size // step * step, limits.max_registers_per_thread)
-
-
-def _message(view: KernelView, worst: CompiledKernel, cap: int | None) -> str:
-    r = worst.resources
-    text = (
-        f"{view.kernel.name} spills {r.spill_store_bytes} bytes of stores and {r.spill_load_bytes} bytes of "
-        f"loads per thread to local memory at {r.registers} registers per thread"
-    )
-    bounds = view.kernel.launch_bounds
-    if bounds is not None and cap is not None and r.registers >= cap - 1:
-        blocks = f", {bounds.min_blocks}" if bounds.min_blocks else ""
-        text += f"; __launch_bounds__({bounds.max_threads}{blocks}) allows no more than {cap}"
-    return text + "."
-
-
-def _guidance(view: KernelView, worst: CompiledKernel, cap: int | None) -> str:
-    if (
-        cap is not None
-        and worst.resources.registers >= cap - 1
-        and cap < view.gpu.limits.max_registers_per_thread
-    ):
-        return (
-            "Ask for fewer threads or fewer resident blocks in __launch_bounds__ so that the compiler may use "
-            "more registers; lower occupancy without spills is usually the faster side of the trade."
-        )
-    arrays = [a.name for a in view.kernel.arrays if a.space == "local"]
-    kept = f" (here {', '.join(arrays)})" if arrays else ""
-    return (
-        f"Keep fewer values alive at once: a smaller per-thread tile{kept}, less unrolling of the hot loop, or "
-        "recompute a cheap value instead of holding it; -maxrregcount, if it is set, can be raised."
-    )
-
-
-def _observations(
-    worst: CompiledKernel, origin: str, cap: int | None, in_loop: bool | None
-) -> tuple[Observation, ...]:
-    r = worst.resources
-    seen = [
-        Observation("binary", origin, "spill stores", float(r.spill_store_bytes), "byte/thread", 0.0, "ptxas -v"),
-        Observation("binary", origin, "spill loads", float(r.spill_load_bytes), "byte/thread", 0.0, "ptxas -v"),
-        Observation(
-            "binary", origin, "registers per thread", float(r.registers), "", None if cap is None else float(cap),
-            "" if cap is None else "the cap that __launch_bounds__ implies",
-        ),
-    ]  # fmt: skip
-    if in_loop is not None:
-        seen.append(Observation("binary", origin, "spills inside a loop", "yes" if in_loop else "no"))
-    return tuple(seen)
-
-
-TOOL = MicroTool(
-    code="WL109",
-    slug="register-spills",
-    title="Registers spill to local memory",
-    tiers=("binary",),
-    relevant=("memory", "latency", "compute"),
-    check=check,
-    judge=judge_by_local,
-)

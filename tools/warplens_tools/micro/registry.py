@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The micro-profiling tools, in the order stage 2 runs them.
 
-Other distributions add theirs through the entry-point group `warplens.micro`, each entry a `MicroTool`.
+Other distributions add theirs through the entry-point group `warplens.micro`, each entry a subclass of `MicroTool`.
 """
 
 from __future__ import annotations
@@ -52,48 +52,48 @@ from warplens_tools.micro.base import MicroTool
 
 log = logging.getLogger(__name__)
 
-TOOLS: tuple[MicroTool, ...] = (
-    divergent_constant_access.TOOL,
-    global_atomic_contention.TOOL,
-    l2_thrashing.TOOL,
-    misaligned_access.TOOL,
-    missing_cache_reuse.TOOL,
-    per_thread_chunks.TOOL,
-    scalar_access.TOOL,
-    shared_atomic_contention.TOOL,
-    strided_field_access.TOOL,
-    uncoalesced_global_read.TOOL,
-    uncoalesced_global_write.TOOL,
-    shared_bank_conflicts.TOOL,
-    register_spills.TOOL,
-    local_memory_array.TOOL,
-    aliasing_reload.TOOL,
-    occupancy_registers.TOOL,
-    occupancy_shared_memory.TOOL,
-    occupancy_block_size.TOOL,
-    double_in_float_kernel.TOOL,
-    wgmma_serialized.TOOL,
-    grid_too_small.TOOL,
-    wave_quantization.TOOL,
-    low_ilp.TOOL,
-    unoverlapped_copy.TOOL,
-    barrier_heavy.TOOL,
-    integer_division.TOOL,
-    sfu_bound.TOOL,
-    warp_divergence.TOOL,
-    host_sync_in_loop.TOOL,
-    launch_overhead.TOOL,
-    pageable_transfer.TOOL,
-    serial_copies.TOOL,
-    excess_barriers.TOOL,
-    non_fused_arithmetic.TOOL,
-    tensor_cores_unused.TOOL,
-    at_the_roof.TOOL,
+TOOLS: tuple[type[MicroTool], ...] = (
+    divergent_constant_access.DivergentConstantAccess,
+    global_atomic_contention.GlobalAtomicContention,
+    l2_thrashing.L2Thrashing,
+    misaligned_access.MisalignedAccess,
+    missing_cache_reuse.MissingCacheReuse,
+    per_thread_chunks.PerThreadChunks,
+    scalar_access.ScalarAccess,
+    shared_atomic_contention.SharedAtomicContention,
+    strided_field_access.StridedFieldAccess,
+    uncoalesced_global_read.UncoalescedGlobalRead,
+    uncoalesced_global_write.UncoalescedGlobalWrite,
+    shared_bank_conflicts.SharedBankConflicts,
+    register_spills.RegisterSpills,
+    local_memory_array.LocalMemoryArray,
+    aliasing_reload.AliasingReload,
+    occupancy_registers.OccupancyRegisters,
+    occupancy_shared_memory.OccupancySharedMemory,
+    occupancy_block_size.OccupancyBlockSize,
+    double_in_float_kernel.DoubleInFloatKernel,
+    wgmma_serialized.WgmmaSerialized,
+    grid_too_small.GridTooSmall,
+    wave_quantization.WaveQuantization,
+    low_ilp.LowIlp,
+    unoverlapped_copy.UnoverlappedCopy,
+    barrier_heavy.BarrierHeavy,
+    integer_division.IntegerDivision,
+    sfu_bound.SfuBound,
+    warp_divergence.WarpDivergence,
+    host_sync_in_loop.HostSyncInLoop,
+    launch_overhead.LaunchOverhead,
+    pageable_transfer.PageableTransfer,
+    serial_copies.SerialCopies,
+    excess_barriers.ExcessBarriers,
+    non_fused_arithmetic.NonFusedArithmetic,
+    tensor_cores_unused.TensorCoresUnused,
+    at_the_roof.AtTheRoof,
 )
 
 
 @functools.cache
-def all_tools() -> tuple[MicroTool, ...]:
+def all_tools() -> tuple[type[MicroTool], ...]:
     """The built-in tools, then those of other distributions by name; one that fails to load is skipped."""
     tools = list(TOOLS)
     for entry in sorted(entry_points(group="warplens.micro"), key=lambda e: e.name):
@@ -102,8 +102,8 @@ def all_tools() -> tuple[MicroTool, ...]:
         except Exception:
             log.exception("cannot load micro-profiling tool %s", entry.name)
             continue
-        if isinstance(tool, MicroTool):
+        if isinstance(tool, type) and issubclass(tool, MicroTool):
             tools.append(tool)
         else:
-            log.error("micro-profiling tool %s is not a MicroTool", entry.name)
+            log.error("micro-profiling tool %s is no subclass of MicroTool", entry.name)
     return tuple(tools)

@@ -47,126 +47,125 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.launch_cost import duration
-from warplens_tools.cost.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.cuda.facts.host_copies import HostCopy, changed_names, host_copies, plain_stream
 from warplens_tools.cuda.facts.host_loops import HostLoop, launch_loop
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.view import KernelView
 
 #: Bytes per second of one direction of the link: PCIe 4.0 x16 moves 25 GB/s of its 31.5 GB/s after protocol.
 LINK_BYTES_PER_SECOND = 25e9
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the first copy of the loop that launches it."""
-    tree = parse_tree(view.text)
-    for site in view.model.launches_of(view.kernel):
-        loop = launch_loop(tree, site)
-        if loop is None or loop.timed or loop.captured:
-            continue
-        copies = [c for c in host_copies(tree) if c.loop == loop and c.moves]
-        if copies and _on_one_stream(view, loop, copies):
-            yield from _finding(view, loop, copies)
+class SerialCopies(MicroTool):
+    """Copies and kernels of independent parts share one stream."""
+
+    code = "WL404"
+    slug = "serial-copies"
+    title = "Copies and kernels of independent parts share one stream"
+    tiers = ("source", "timeline")
+    relevant = ("launch", "latency", "memory", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the first copy of the loop that launches it."""
+        tree = self.view.tree
+        for site in self.view.sites:
+            loop = launch_loop(tree, site)
+            if loop is None or loop.timed or loop.captured:
+                continue
+            copies = [c for c in host_copies(tree) if c.loop == loop and c.moves]
+            if copies and self._on_one_stream(loop, copies):
+                yield from self._finding(loop, copies)
+                return
+
+    def verify(self, finding: Finding) -> Finding | None:
+        """What the timeline says: whether copies ran alone, and what the longest engine would need on its own."""
+        timeline = self.view.evidence.timeline
+        if timeline is None:
+            return finding
+        inward, outward = (total_ns(host_transfers(timeline, (d,))) for d in ("in", "out"))
+        alone = sum(t.serial_ns for t in host_transfers(timeline, ("in", "out")))
+        if alone < WORTH * timeline.span_ns:
+            return None
+        kernels = sum(k.total_ns for k in timeline.kernels)
+        saved = min(alone, inward + outward + kernels - max(inward, outward, kernels))
+        ratio = timeline.span_ns / max(timeline.span_ns - saved, 0.05 * timeline.span_ns)
+        if ratio < 1.0 + WORTH:
+            return None
+        seen = share_observation(timeline, "copies with nothing beside them", alone)
+        return msgspec.structs.replace(
+            finding,
+            confidence="high",
+            evidence=(*finding.evidence, seen),
+            gain=make_gain(ratio, 1.0, ratio),
+        )
+
+    def _on_one_stream(self, loop: HostLoop, copies: Sequence[HostCopy]) -> bool:
+        """Whether every operation of the loop names the same stream, and the loop does not choose it."""
+        tree = self.view.tree
+        inside = [
+            s for s in self.view.model.launches if loop.span.contains(s.span) or launch_loop(tree, s) == loop
+        ]
+        streams = {plain_stream(s.stream) for s in inside} | {c.stream for c in copies if c.asynchronous}
+        if len(streams) > 1:
+            return False
+        words = set("".join(ch if ch.isalnum() or ch == "_" else " " for ch in "".join(streams)).split())
+        before = (
+            self.view.text.text[: self.view.text.offset(loop.span.line, loop.span.column)]
+            .rstrip()
+            .rsplit("\n", 1)[-1]
+        )
+        return not words & changed_names(tree, loop) and "omp parallel" not in before
+
+    def _finding(self, loop: HostLoop, copies: Sequence[HostCopy]) -> Iterator[Finding]:
+        gain = self._gain(copies)
+        if gain is not None and gain.estimate < 1.0 + WORTH:
             return
+        first = copies[0]
+        ways = {c.direction for c in copies}
+        doing = "in and out" if len(ways) == 2 else "in" if "in" in ways else "out"
+        stream = f"stream {first.stream}" if first.stream else "the default stream"
+        unpinned = "" if all(c.origin.memory == "pinned" for c in copies) else ", from page-locked memory"
+        yield self.finding(
+            first.call.span,
+            severity="warning" if gain is not None else "information",
+            confidence="medium" if gain is not None else "low",
+            message=(
+                f"Each iteration copies a part {doing} and runs {self.view.kernel.name} on it, all on "
+                f"{stream}: copies and "
+                "kernels of different parts never overlap."
+            ),
+            guidance=(
+                "Use two or three streams in turn, each with device buffers of its own, and "
+                f"cudaMemcpyAsync{unpinned}: "
+                "the next part comes in while this one is worked on. Wait for a stream only before its "
+                "buffers are reused."
+            ),
+            evidence=(
+                self.view.observe("copies of each iteration", float(len(copies)), tier="source"),
+                self.view.observe("streams in the loop", 1.0, "", 2.0, tier="source"),
+            ),
+            gain=gain,
+            related=(RelatedSpan(loop.span, "the loop"),),
+        )
 
-
-def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """What the timeline says: whether copies ran alone, and what the longest engine would need on its own."""
-    timeline = view.evidence.timeline
-    if timeline is None:
-        return finding
-    inward, outward = (total_ns(host_transfers(timeline, (d,))) for d in ("in", "out"))
-    alone = sum(t.serial_ns for t in host_transfers(timeline, ("in", "out")))
-    if alone < WORTH * timeline.span_ns:
-        return None
-    kernels = sum(k.total_ns for k in timeline.kernels)
-    saved = min(alone, inward + outward + kernels - max(inward, outward, kernels))
-    ratio = timeline.span_ns / max(timeline.span_ns - saved, 0.05 * timeline.span_ns)
-    if ratio < 1.0 + WORTH:
-        return None
-    seen = share_observation(timeline, "copies with nothing beside them", alone)
-    return msgspec.structs.replace(
-        finding,
-        severity="warning",
-        confidence="high",
-        evidence=(*finding.evidence, seen),
-        gain=make_gain(ratio, 1.0, ratio),
-    )
-
-
-def _on_one_stream(view: KernelView, loop: HostLoop, copies: Sequence[HostCopy]) -> bool:
-    """Whether every operation of the loop names the same stream, and the loop does not choose it."""
-    tree = parse_tree(view.text)
-    inside = [s for s in view.model.launches if loop.span.contains(s.span) or launch_loop(tree, s) == loop]
-    streams = {plain_stream(s.stream) for s in inside} | {c.stream for c in copies if c.asynchronous}
-    if len(streams) > 1:
-        return False
-    words = set("".join(ch if ch.isalnum() or ch == "_" else " " for ch in "".join(streams)).split())
-    before = view.text.text[: view.text.offset(loop.span.line, loop.span.column)].rstrip().rsplit("\n", 1)[-1]
-    return not words & changed_names(tree, loop) and "omp parallel" not in before
-
-
-def _finding(view: KernelView, loop: HostLoop, copies: Sequence[HostCopy]) -> Iterator[Finding]:
-    gain = _gain(view, copies)
-    if gain is not None and gain.estimate < 1.0 + WORTH:
-        return
-    first = copies[0]
-    ways = {c.direction for c in copies}
-    doing = "in and out" if len(ways) == 2 else "in" if "in" in ways else "out"
-    stream = f"stream {first.stream}" if first.stream else "the default stream"
-    unpinned = "" if all(c.origin.memory == "pinned" for c in copies) else ", from page-locked memory"
-    yield TOOL.finding(
-        view,
-        span=first.call.span,
-        severity="warning" if gain is not None else "information",
-        confidence="medium" if gain is not None else "low",
-        message=(
-            f"Each iteration copies a part {doing} and runs {view.kernel.name} on it, all on {stream}: copies and "
-            "kernels of different parts never overlap."
-        ),
-        guidance=(
-            f"Use two or three streams in turn, each with device buffers of its own, and cudaMemcpyAsync{unpinned}: "
-            "the next part comes in while this one is worked on. Wait for a stream only before its buffers are reused."
-        ),
-        evidence=(
-            Observation("source", "tree-sitter", "copies of each iteration", float(len(copies))),
-            Observation("source", "tree-sitter", "streams in the loop", 1.0, "", 2.0),
-        ),
-        gain=gain,
-        related=(RelatedSpan(loop.span, "the loop"),),
-    )
-
-
-def _gain(view: KernelView, copies: Sequence[HostCopy]) -> Gain | None:
-    """The sum of an iteration's parts over its longest part; None where only one of them is known."""
-    works = duration(view)
-    moved = {way: [c for c in copies if c.direction == way] for way in ("in", "out")}
-    known = all(c.bytes is not None for c in copies)
-    if known and works is not None:
-        parts = [sum((c.bytes or 0) for c in group) / LINK_BYTES_PER_SECOND * 1e9 for group in moved.values()]
-        parts.append(works)
-        return make_gain(sum(parts) / max(parts), 1.0, float(len([p for p in parts if p])))
-    if not (moved["in"] and moved["out"]):
-        return None
-    # Both directions: they overlap each other at the least; what the kernel takes is not known.
-    return make_gain(2.0 if known or _same_sizes(copies) else 1.5, 1.0, 3.0)
+    def _gain(self, copies: Sequence[HostCopy]) -> Gain | None:
+        """The sum of an iteration's parts over its longest part; None where only one of them is known."""
+        works = self.view.launching.duration
+        moved = {way: [c for c in copies if c.direction == way] for way in ("in", "out")}
+        known = all(c.bytes is not None for c in copies)
+        if known and works is not None:
+            parts = [
+                sum((c.bytes or 0) for c in group) / LINK_BYTES_PER_SECOND * 1e9 for group in moved.values()
+            ]
+            parts.append(works)
+            return make_gain(sum(parts) / max(parts), 1.0, float(len([p for p in parts if p])))
+        if not (moved["in"] and moved["out"]):
+            return None
+        # Both directions: they overlap each other at the least; what the kernel takes is not known.
+        return make_gain(2.0 if known or _same_sizes(copies) else 1.5, 1.0, 3.0)
 
 
 def _same_sizes(copies: Sequence[HostCopy]) -> bool:
     return len({"".join(c.size.split()) for c in copies}) == 1
-
-
-TOOL = MicroTool(
-    code="WL404",
-    slug="serial-copies",
-    title="Copies and kernels of independent parts share one stream",
-    tiers=("source", "timeline"),
-    relevant=("launch", "latency", "memory", "compute"),
-    check=check,
-    judge=judge,
-)

@@ -44,15 +44,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cost.removal import cautious_floor
-from warplens_tools.evidence import CompiledKernel, Instruction, Observation
+from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding, Gain
+from warplens_tools.machine.gain import bound_ratio, make_gain, replacement_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import counted
-from warplens_tools.micro.common.measured import judge_by_all, judge_by_metric
-from warplens_tools.micro.common.place import hottest_place
-from warplens_tools.micro.common.precise import intrinsic_ratio, precise_calls, precise_indices
+from warplens_tools.micro.common.measured import judge_by_metric
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
     ARITHMETIC_STALLS,
@@ -66,13 +62,9 @@ from warplens_tools.micro.common.room import (
 from warplens_tools.micro.double_in_float_kernel import is_double
 from warplens_tools.micro.integer_division import is_reciprocal
 from warplens_tools.roofline.measured import NEAR_ROOF
-from warplens_tools.sass.attribution import weights, written_line
-from warplens_tools.sass.feeders import feeders
-from warplens_tools.sass.flow import analyse
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.registers import registers_of
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.view import KernelView
+from warplens_tools.sass.throughput import ISSUE_PER_CLOCK
 
 #: Clocks of the special-function unit over those of the next resource: the margin that Nsight Compute asks
 #: of a leading unit (10 %).
@@ -83,118 +75,180 @@ NEAR, AROUND = 0.6, 1.5
 #: What takes a special function's place: a step of a recurrence, or of a polynomial.
 _MULTIPLICATION = Instruction(0, "FMUL", (), ())
 _CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
-#: Speedup in the bounded model from which functions in full precision are reported, and what is seen of them.
-REPORTED, SOFTWARE = 1.3, "instructions of functions in full precision"
+#: What is seen of functions in full precision.
+SOFTWARE = "instructions of functions in full precision"
 #: Use of the XU pipe, per cent of its peak, below which special functions are not what bounds a launch.
 XU_BUSY = 30.0
+#: Functions that have an intrinsic, in their precise forms.
+_PRECISE = re.compile(r"(?<![\w.>])((?:std::)?(?:sin|cos|tan|sincos|log|log2|log10|pow)f?)(?=\s*\()")
+#: Instructions of such a form per instruction of the unit that the intrinsic takes: 16 for logf and cosf, 40 for the
+#: two of sincosf, 90 for powf's three (nvdisasm of sm_75 to sm_100).
+PER_SPECIAL = 20.0
+_JUDGE_SOFTWARE = judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2))
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the line whose special functions weigh most."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not compiled.instructions:
-        return
-    flow = analyse(compiled.instructions)
-    weight = weights(flow)
-    floor = cautious_floor(view, compiled, weight)
-    clocks = pipe_cycles(compiled.instructions, weight, view.gpu) | floor
-    rest = max(v for k, v in clocks.items() if k != "sfu")
-    indices = special_indices(view, compiled)
-    share = sum(weight[i] for i in indices)
-    every = sum(w for x, w in zip(compiled.instructions, weight, strict=True) if pipe_of(x) == "sfu")
-    lead = clocks.get("sfu", 0.0) * share / every / rest if indices else 0.0
-    if lead < NEAR:
-        yield from _precise(view, compiled, binary.origin)
-        return
-    gain = _gain(view, compiled, weight, indices, floor)
-    if lead < LEAD and gain.estimate < AROUND:
-        yield from _precise(view, compiled, binary.origin)
-        return
-    place = hottest_place(view, compiled, flow, indices)
-    line = place.line
-    named = ", ".join(dict.fromkeys(_CALL.findall(view.text.line_text(line)))) if line else ""
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="high" if lead >= LEAD else "medium",
-        message=(
-            f"{named or _kinds(compiled, indices)} keep the special-function unit of {view.kernel.name} busy "
-            f"{lead:.1f} times as long as any other resource."
-            if lead >= LEAD
-            else f"{named or _kinds(compiled, indices)} and the arithmetic that only prepares them take most of "
-            f"{view.kernel.name}'s instructions."
-        ),
-        guidance=(
-            "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
-            "by a recurrence, combine exponentials (exp(a) * exp(b) = exp(a + b)), or compute a part as a "
-            "polynomial on the multiply-add pipe."
-        ),
-        evidence=(
-            Observation("binary", binary.origin, "special-function instructions", float(len(indices))),
-            Observation(
-                "binary", binary.origin, "special-function clocks over the next resource",
-                round(lead, 2), "", LEAD if lead >= LEAD else NEAR, "a leading unit" if lead >= LEAD else "a busy unit",
-            ),
-        ),
-        gain=gain,
-        related=place.related,
-    )  # fmt: skip
+class SfuBound(MicroTool):
+    """Special functions bound the kernel."""
 
-
-def _precise(view: KernelView, compiled: CompiledKernel, origin: str) -> Iterator[Finding]:
-    indices = precise_indices(view, compiled)
-    ratio = intrinsic_ratio(view, compiled, indices)
-    if not indices or ratio < REPORTED:
-        return
-    place = hottest_place(view, compiled, analyse(compiled.instructions), indices)
-    named = ", ".join(precise_calls(view.text.line_text(place.line or 1)))
-    yield TOOL.finding(
-        view,
-        span=view.line_span(place.line),
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"{named} in full precision takes {len(indices)} instructions in the loops of {view.kernel.name}, for what "
-            "the special-function unit does in one or two each."
-        ),
-        guidance=(
-            "Where an error of some 1e-6 will do, bring the argument near zero and call the intrinsic (__sinf, __cosf, "
-            "__sincosf, __logf, __powf), or compile with -use_fast_math; for equal steps use a recurrence, and move "
-            "what the loop does not change out of it."
-        ),
-        evidence=(
-            Observation("source", "tree-sitter", "functions in full precision", named),
-            Observation("binary", origin, SOFTWARE, float(len(indices))),
-        ),
-        gain=make_gain(ratio, 1.0, ratio),
-        related=place.related,
+    code = "WL302"
+    slug = "sfu-bound"
+    title = "Special functions bound the kernel"
+    tiers = ("binary",)
+    relevant = ("compute", "latency")
+    #: Speedup in the bounded model from which functions in full precision are reported.
+    worth = 1.3
+    judges = (
+        judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
+        judge_by_room(own=("XU",), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
+    )
+    judge_software = judge_by_room(
+        own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)
     )
 
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the line whose special functions weigh most."""
+        if not self.sass:
+            return
+        floor = self.view.traffic.pessimistic_cycles
+        clocks = self.sass.cycles | floor
+        rest = max(v for k, v in clocks.items() if k != "sfu")
+        indices = self.special_indices()
+        share = self.sass.weigh(indices)
+        every = self.sass.weigh(self.sass.where(lambda x: pipe_of(x) == "sfu"))
+        lead = clocks.get("sfu", 0.0) * share / every / rest if indices else 0.0
+        gain = self._gain(indices, floor) if lead >= NEAR else None
+        if gain is None or (lead < LEAD and gain.estimate < AROUND):
+            yield from self._precise()
+            return
+        place = self.hottest_place(indices)
+        line = place.line
+        named = ", ".join(dict.fromkeys(_CALL.findall(self.view.text.line_text(line)))) if line else ""
+        named = named or ", ".join(dict.fromkeys(_printed(self.sass.instructions[i]) for i in indices))
+        why = "a leading unit" if lead >= LEAD else "a busy unit"
+        yield self.finding(line,
+            confidence="high" if lead >= LEAD else "medium",
+            message=(
+                f"{named} keep the special-function unit of {self.view.kernel.name} busy "
+                f"{lead:.1f} times as long as any other resource."
+                if lead >= LEAD
+                else f"{named} and the arithmetic that only prepares them take most of "
+                f"{self.view.kernel.name}'s instructions."
+            ),
+            guidance=(
+                "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
+                "by a recurrence, combine exponentials (exp(a) * exp(b) = exp(a + b)), or compute a part as a "
+                "polynomial on the multiply-add pipe."
+            ),
+            evidence=(
+                self.view.observe("special-function instructions", float(len(indices))),
+                self.view.observe("special-function clocks over the next resource",
+                                  round(lead, 2), "", LEAD if lead >= LEAD else NEAR, why),
+            ),
+            gain=gain,
+            related=place.related,
+        )  # fmt: skip
 
-def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """By the special-function unit where that bounds it; by all arithmetic for what is computed in its place."""
-    software = any(seen.metric == SOFTWARE for seen in finding.evidence)
-    return (_BY_ARITHMETIC if software else _BY_UNIT)(view, finding)
+    def _precise(self) -> Iterator[Finding]:
+        """Functions in full precision: computed on the ordinary pipes, where the unit has an instruction for each."""
+        indices = self.precise_indices()
+        if not indices:
+            return
+        ratio = self._intrinsic_ratio(indices)
+        if ratio < self.worth:
+            return
+        place = self.hottest_place(indices)
+        named = ", ".join(precise_calls(self.view.text.line_text(place.line or 1)))
+        yield self.finding(
+            place.line,
+            confidence="medium",
+            message=(
+                f"{named} in full precision takes {len(indices)} instructions in the loops of "
+                f"{self.view.kernel.name}, for what "
+                "the special-function unit does in one or two each."
+            ),
+            guidance=(
+                "Where an error of some 1e-6 will do, bring the argument near zero and call the intrinsic "
+                "(__sinf, __cosf, "
+                "__sincosf, __logf, __powf), or compile with -use_fast_math; for equal steps use a "
+                "recurrence, and move "
+                "what the loop does not change out of it."
+            ),
+            evidence=(
+                self.view.observe("functions in full precision", named, tier="source"),
+                self.view.observe(SOFTWARE, float(len(indices))),
+            ),
+            gain=make_gain(ratio, 1.0, ratio),
+            related=place.related,
+        )
 
+    def verify(self, finding: Finding) -> Finding | None:
+        """By the special-function unit where that bounds it; by all arithmetic for what is computed in its place."""
+        if any(seen.metric == SOFTWARE for seen in finding.evidence):
+            return _JUDGE_SOFTWARE(self.view.evidence, finding)
+        return super().verify(finding)
 
-def _gain(
-    view: KernelView,
-    compiled: CompiledKernel,
-    weight: Sequence[float],
-    indices: Sequence[int],
-    floor: Mapping[str, float],
-) -> Gain:
-    """A multiplication in place of each special function, and nothing of what only prepares their arguments."""
-    code, special = compiled.instructions, frozenset(indices)
-    scaled = _scalings(code, special)
-    gone = feeders(code, special | scaled) | scaled
-    after = [(_MULTIPLICATION if i in special else x, w)
-             for i, (x, w) in enumerate(zip(code, weight, strict=True)) if i not in gone]  # fmt: skip
-    before = pipe_cycles(code, weight, view.gpu) | dict(floor)
-    later = pipe_cycles([x for x, _ in after], [w for _, w in after], view.gpu) | dict(floor)
-    ratio = bound_ratio(before, later)
-    return make_gain(ratio, 1.0, ratio)
+    def _gain(self, indices: Sequence[int], floor: Mapping[str, float]) -> Gain:
+        """A multiplication in place of each special function, and nothing of what only prepares their arguments."""
+        special = frozenset(indices)
+        scaled = _scalings(self.sass.instructions, special)
+        gone = self.sass.feeding(special | scaled) | scaled
+
+        def replaced(i: int, x: Instruction) -> Instruction | None:
+            return None if i in gone else _MULTIPLICATION if i in special else x
+
+        return replacement_gain(self.sass, self.sass.weights, replaced, floor)
+
+    def special_indices(self) -> list[int]:
+        """Instructions of the special-function unit that belong to no integer division and to no double arithmetic."""
+        written = self.sass.written
+        dividing = {written[i] for i in self.sass.where(is_reciprocal)}
+        own = self.sass.where(lambda x: pipe_of(x) == "sfu" and not is_double(x))
+        return [i for i in own if written[i] not in dividing]
+
+    def precise_indices(self) -> list[int]:
+        """Arithmetic in loops on the lines that call such functions, without what only huge angles take.
+
+        Where a line computes in double, that is another cause.
+        """
+        flow, written = self.sass.flow, self.sass.written
+        double = {written[i] for i in self.sass.where(lambda x: pipe_of(x) == "fp64") if i not in flow.rare}
+        lines = {n for n in set(written) - double if n is not None}
+        calling = {n for n in lines if precise_calls(self.view.text.line_text(n))}
+        arithmetic = self.sass.where(lambda x: pipe_of(x) in ("fp32", "int", "alu", "sfu"))
+        return [i for i in arithmetic if written[i] in calling and flow.depths[i]]
+
+    def _intrinsic_ratio(self, indices: Collection[int]) -> float:
+        """Bounded time as it is over that with an instruction of the unit, and one beside it, for every
+        `PER_SPECIAL`."""
+        after = self.sass.cycles_at(self.sass.without(indices))
+        specials = self.sass.weigh(frozenset(indices)) / PER_SPECIAL
+        after["sfu"] = after.get("sfu", 0.0) + specials * self.gpu.limits.warp_size / self.gpu.rates.sfu
+        after["issue"] += 2.0 * specials / ISSUE_PER_CLOCK
+        floor = self.view.traffic.pessimistic_cycles
+        return bound_ratio(self.sass.cycles | floor, after | floor)
+
+    def check_counters(self) -> Iterator[Finding]:
+        """A special-function unit that was seen busier than any other: on the line that gives it most."""
+        found = self.view.counted
+        shares = {} if found is None else busy(found.counters)
+        own = shares.get("XU", 0.0)
+        rest = max((share for unit, share in shares.items() if unit != "XU"), default=0.0)
+        if found is None or own < NEAR_ROOF or own < LEAD * rest:
+            return
+        line = found.line_of(
+            [i for i in self.special_indices() if i < len(found.lines)], names.PER_INSTRUCTION[0]
+        )
+        yield self.finding(
+            line,
+            confidence="high",
+            message=f"The special-function unit was busy {own:.0%} of the time, any other unit at most {rest:.0%}.",
+            guidance=(
+                "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
+                "by a recurrence, combine exponentials, or compute a part as a polynomial on the multiply-add pipe."
+            ),
+            evidence=(found.seen("busy share of the next unit", rest, own / LEAD),),
+            gain=make_gain(own / max(rest, 0.1), 1.0, own / max(rest, 0.1)),
+        )
 
 
 def _scalings(code: Sequence[Instruction], special: Collection[int]) -> frozenset[int]:
@@ -210,65 +264,10 @@ def _scalings(code: Sequence[Instruction], special: Collection[int]) -> frozense
     return frozenset(found)
 
 
-def special_indices(view: KernelView, compiled: CompiledKernel) -> list[int]:
-    """Instructions of the special-function unit that belong to no integer division and to no double arithmetic."""
-    path = view.model.path
-    lines = {written_line(x, path) for x in compiled.instructions if is_reciprocal(x)}
-    return [
-        i
-        for i, x in enumerate(compiled.instructions)
-        if pipe_of(x) == "sfu" and not is_double(x) and written_line(x, path) not in lines
-    ]
-
-
-def _kinds(compiled: CompiledKernel, indices: list[int]) -> str:
-    """The opcodes as printed, where the line calls no function by name."""
-    return ", ".join(dict.fromkeys(_printed(compiled.instructions[i]) for i in indices))
+def precise_calls(text: str) -> tuple[str, ...]:
+    """The functions in full precision that a line calls, each once."""
+    return tuple(dict.fromkeys(_PRECISE.findall(text)))
 
 
 def _printed(instruction: Instruction) -> str:
     return ".".join((instruction.opcode, *instruction.modifiers[:1]))
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """A special-function unit that was seen busier than any other: on the line that gives it most."""
-    found = counted(view)
-    shares = {} if found is None else busy(found.counters)
-    own = shares.get("XU", 0.0)
-    rest = max((share for unit, share in shares.items() if unit != "XU"), default=0.0)
-    if found is None or own < NEAR_ROOF or own < LEAD * rest:
-        return
-    compiled = view.evidence.worst
-    indices = special_indices(view, compiled) if compiled is not None else []
-    line = found.line_of([i for i in indices if i < len(found.lines)], names.PER_INSTRUCTION[0])
-    yield TOOL.finding(
-        view,
-        span=view.line_span(line),
-        severity="warning",
-        confidence="high",
-        message=f"The special-function unit was busy {own:.0%} of the time, any other unit at most {rest:.0%}.",
-        guidance=(
-            "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
-            "by a recurrence, combine exponentials, or compute a part as a polynomial on the multiply-add pipe."
-        ),
-        evidence=(found.seen("busy share of the next unit", rest, own / LEAD),),
-        gain=make_gain(own / max(rest, 0.1), 1.0, own / max(rest, 0.1)),
-    )
-
-
-_BY_UNIT = judge_by_all(
-    judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
-    judge_by_room(own=("XU",), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
-)
-_BY_ARITHMETIC = judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2))
-
-TOOL = MicroTool(
-    code="WL302",
-    slug="sfu-bound",
-    title="Special functions bound the kernel",
-    tiers=("binary",),
-    relevant=("compute", "latency"),
-    check=check,
-    spot=spot,
-    judge=judge,
-)

@@ -41,26 +41,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cost.removal import DOUBTFUL, cautious_floor, hopeful_floor
-from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
-from warplens_tools.evidence import CompiledKernel, Instruction, Observation
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding
-from warplens_tools.launches import block_extents
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.place import hottest_place
 from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
-from warplens_tools.sass.attribution import weights
-from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.halves import Products, half_products
+from warplens_tools.sass.fp16_products import Products, fp16_products
 from warplens_tools.sass.pipes import pipe_of, space_of
-from warplens_tools.sass.throughput import pipe_cycles
-from warplens_tools.view import KernelView
 
-#: Speedup in the bounded model from which a product is reported.
-REPORTED = 1.2
 #: Shared-memory clocks of a product on tensor cores over those of one on registers: a matrix load brings
 #: four 8 x 8 matrices for a warp where ordinary loads bring a row's element to each thread.
 SHARED_SHARE = 0.25
@@ -69,72 +58,100 @@ _TYPES = frozenset(
 )
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the products that weigh most."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not view.gpu.rates.tensor_fma:
-        return
-    if any(
-        pipe_of(x) == "tensor" and x.opcode.endswith("MMA") and is_matrix(x) for x in compiled.instructions
-    ):
-        return
-    flow = analyse(compiled.instructions)
-    found = half_products(compiled.instructions, flow)
-    if not found:
-        return
-    weight = weights(flow)
-    worst = max(found, key=lambda p: sum(weight[i] for i in p.products))
-    tiles = matrix_tiles(view)
-    if not worst.is_outer and not tiles:
-        return
-    ratio, sure = _ratio(view, compiled, worst)
-    if ratio < (REPORTED if sure else DOUBTFUL):
-        return
-    place = hottest_place(view, compiled, flow, worst.products)
-    both = " and ".join(tiles or _halves(view)) or "16-bit values"
-    yield TOOL.finding(
-        view,
-        span=view.line_span(place.line),
-        severity="warning" if sure else "information",
-        confidence="medium" if sure else "low",
-        message=(
-            f"The product of {both} takes {len(worst.products)} ordinary multiply-adds in {view.kernel.name}; the "
-            f"tensor cores of {view.gpu.name} are not used."
-        ),
-        guidance=(
-            f"Multiply the tiles of {both} with wmma or a CuTe tiled MMA, accumulating in float: products of 16-bit "
-            "values are exact there, only the order of the sums changes."
-        ),
-        evidence=(
-            Observation("binary", binary.origin, "multiply-adds of 16-bit values that the loop loads",
-                        float(len(worst.products))),
-            Observation("binary", binary.origin, "different values multiplied", float(worst.values)),
-            Observation("binary", binary.origin, "tensor instructions", 0.0),
-        ),
-        gain=make_gain(ratio, 1.0, 2.0 * ratio),
-        related=place.related,
-        index_query="tiled MMA half precision GEMM mainloop",
-    )  # fmt: skip
+class TensorCoresUnused(MicroTool):
+    """A product of 16-bit matrices leaves the tensor cores idle."""
+
+    code = "WL305"
+    slug = "tensor-cores-unused"
+    title = "A product of 16-bit matrices leaves the tensor cores idle"
+    tiers = ("binary",)
+    relevant = ("compute", "memory", "latency")
+    #: Speedup in the bounded model from which a product is reported.
+    worth = 1.2
+    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE, *L1), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L2)),)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the products that weigh most."""
+        if not self.sass or not self.gpu.rates.tensor_fma or self.sass.where(is_matrix):
+            return
+        found = fp16_products(self.sass.instructions, self.sass.flow)
+        if not found:
+            return
+        worst = max(found, key=lambda p: self.sass.weigh(p.products))
+        tiles = self.matrix_tiles()
+        if not worst.is_outer and not tiles:
+            return
+        ratio, sure = self._ratio(worst)
+        if ratio < (self.worth if sure else self.doubtful):
+            return
+        place = self.hottest_place(worst.products)
+        both = " and ".join(tiles or self._halves()) or "16-bit values"
+        yield self.finding(place.line,
+            severity="warning" if sure else "information",
+            confidence="medium" if sure else "low",
+            message=(
+                f"The product of {both} takes {len(worst.products)} ordinary multiply-adds in "
+                f"{self.view.kernel.name}; the "
+                f"tensor cores of {self.gpu.name} are not used."
+            ),
+            guidance=(
+                f"Multiply the tiles of {both} with wmma or a CuTe tiled MMA, accumulating in float: products "
+                "of 16-bit "
+                "values are exact there, only the order of the sums changes."
+            ),
+            evidence=(
+                self.view.observe("multiply-adds of 16-bit values that the loop loads",
+                            float(len(worst.products))),
+                self.view.observe("different values multiplied", float(worst.values)),
+                self.view.observe("tensor instructions", 0.0),
+            ),
+            gain=make_gain(ratio, 1.0, 2.0 * ratio),
+            related=place.related,
+            index_query="tiled MMA half precision GEMM mainloop",
+        )  # fmt: skip
+
+    def matrix_tiles(self) -> tuple[str, ...]:
+        """Names of two 16-bit arrays that one loop of the kernel multiplies as matrices; () where it has none.
+
+        Both move with a counter of the loop. Tiles in shared memory are there to be used more than once; of arrays in
+        global memory each must also move with a thread or block index that the other does not: a row and a column.
+        """
+        read = [a for a in self.view.accesses if a.reads and not a.writes and _is_half(a)]
+        for a, b in itertools.combinations(read, 2):
+            if a.name != b.name and _counters(a) & _counters(b) and _are_crossed(a, b):
+                return a.name, b.name
+        return ()
+
+    def _halves(self) -> tuple[str, ...]:
+        """The kernel's shared arrays of 16-bit floating point, else its parameters that point to such."""
+        shared = [a.name for a in self.view.kernel.arrays if a.space == "shared" and a.element_type in _TYPES]
+        passed = [
+            p.name for p in self.view.kernel.parameters if p.pointer and p.const and p.element_type in _TYPES
+        ]
+        return tuple((shared or passed)[:2])
+
+    def _ratio(self, found: Products) -> tuple[float, bool]:
+        """Bounded time as it is over that with the products at the tensor cores' rate, their values loaded as matrices;
+        and whether memory surely leaves room for it.
+
+        Tiles in shared memory that make an outer product are read again by every block of their row or column, so that
+        caches serve them; of other operands the source has to tell.
+        """
+        rates = self.gpu.rates
+        faster = rates.fp32_fma / rates.tensor_fma.get("fp16", rates.fp32_fma)
+        after = list(self.sass.weights)
+        for i in (*found.products, *found.widening):
+            after[i] *= faster
+        shared = [i for i in found.loads if space_of(self.sass.instructions[i]) == "shared"]
+        for i in shared:
+            after[i] *= SHARED_SHARE
+        cached = found.is_outer and len(shared) == len(found.loads)
+        return self.ratio_above_memory(self.sass.cycles, self.sass.cycles_at(after), cached=cached)
 
 
 def is_matrix(instruction: Instruction) -> bool:
     """Whether it multiplies matrices; HFMA2.MMA is an ordinary packed multiply-add on another path."""
-    return instruction.opcode not in {"HFMA2", "FFMA2"}
-
-
-def matrix_tiles(view: KernelView) -> tuple[str, ...]:
-    """Names of two 16-bit arrays that one loop of the kernel multiplies as matrices; () where it has none.
-
-    Both move with a counter of the loop. Tiles in shared memory are there to be used more than once; of arrays in
-    global memory each must also move with a thread or block index that the other does not: a row and a column.
-    """
-    block = block_extents(view.kernel, view.model) or UNKNOWN_DIM3
-    every = accesses(parse_tree(view.text), view.kernel, block)
-    read = [a for a in every if a.reads and not a.writes and _is_half(a)]
-    for a, b in itertools.combinations(read, 2):
-        if a.name != b.name and _counters(a) & _counters(b) and _are_crossed(a, b):
-            return a.name, b.name
-    return ()
+    return pipe_of(instruction) == "tensor" and instruction.opcode.endswith("MMA")
 
 
 def _is_half(access: ArrayAccess) -> bool:
@@ -157,53 +174,9 @@ def _lanes(access: ArrayAccess) -> set[str]:
     )
 
 
-def _halves(view: KernelView) -> tuple[str, ...]:
-    """The kernel's shared arrays of 16-bit floating point, else its parameters that point to such."""
-    shared = [a.name for a in view.kernel.arrays if a.space == "shared" and a.element_type in _TYPES]
-    passed = [p.name for p in view.kernel.parameters if p.pointer and p.const and p.element_type in _TYPES]
-    return tuple((shared or passed)[:2])
-
-
 def _counters(access: ArrayAccess) -> set[str]:
     """Counters of the loops around that move the access."""
     index = access.index
     if index is None:
         return set()
     return {loop.counter for loop in access.loops if loop.counter and index.mentions(loop.counter)}
-
-
-def _ratio(view: KernelView, compiled: CompiledKernel, found: Products) -> tuple[float, bool]:
-    """Bounded time as it is over that with the products at the tensor cores' rate, their values loaded as matrices;
-    and whether memory surely leaves room for it.
-
-    Tiles in shared memory that make an outer product are read again by every block of their row or column, so that
-    caches serve them; of other operands the source has to tell.
-    """
-    weight = weights(analyse(compiled.instructions))
-    rates = view.gpu.rates
-    faster = rates.fp32_fma / rates.tensor_fma.get("fp16", rates.fp32_fma)
-    after = list(weight)
-    for i in (*found.products, *found.widening):
-        after[i] *= faster
-    shared = [i for i in found.loads if space_of(compiled.instructions[i]) == "shared"]
-    for i in shared:
-        after[i] *= SHARED_SHARE
-    before, later = (pipe_cycles(compiled.instructions, w, view.gpu) for w in (weight, after))
-    hopeful = hopeful_floor(view, compiled, weight)
-    cached = found.is_outer and len(shared) == len(found.loads)
-    floor = hopeful if cached else cautious_floor(view, compiled, weight)
-    ratio = bound_ratio(before | floor, later | floor)
-    if ratio >= REPORTED:
-        return ratio, True
-    return bound_ratio(before | hopeful, later | hopeful), False
-
-
-TOOL = MicroTool(
-    code="WL305",
-    slug="tensor-cores-unused",
-    title="A product of 16-bit matrices leaves the tensor cores idle",
-    tiers=("binary",),
-    relevant=("compute", "memory", "latency"),
-    check=check,
-    judge=judge_by_room(own=(*ARITHMETIC, *ISSUE, *L1), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L2)),
-)

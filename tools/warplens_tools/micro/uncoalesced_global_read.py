@@ -38,77 +38,44 @@ on uncoalesced global accesses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from warplens_tools.finding import Finding
-from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import counted_finding, wasteful_read
-from warplens_tools.micro.common.measured import judge_by_sectors
-from warplens_tools.micro.common.overfetch import lane_words, sector_finding, uncoalesced
-from warplens_tools.micro.common.scattered import scattered_finding
-from warplens_tools.view import KernelView
-
-_HIDDEN = (
-    "Let threadIdx.x run along the inner extent of what is read, or bring a tile in by rows "
-    "through shared memory and read it by columns from there."
-)
+from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.machine.counted import Wasteful
+from warplens_tools.micro.common.coalescing import CoalescingTool
+from warplens_tools.micro.common.overfetch import lane_words
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the read that wastes most."""
-    found = uncoalesced(view, "read")
-    if not found:
-        hidden = scattered_finding(view, TOOL, "read", _HIDDEN)
-        yield from (hidden,) if hidden is not None else ()
-        return
-    worst = found[0]
-    text, name = view.text.slice(worst.access.span), worst.access.name
-    along = worst.rest == "loop"
-    finding = sector_finding(
-        view,
-        TOOL,
-        found,
-        message=(
-            f"{text} is read with {worst.sectors} sectors a request where {worst.least} would do: "
-            f"{lane_words(worst)} in {name}."
-        ),
-        guidance=(
+class UncoalescedGlobalRead(CoalescingTool):
+    """Reads whose lanes are far apart, for no reason that another of the family names."""
+
+    code = "WL101"
+    slug = "uncoalesced-global-read"
+    title = "The lanes of a warp read global memory far apart"
+    cause = "read"
+    guidance_hidden = (
+        "Let threadIdx.x run along the inner extent of what is read, or bring a tile in by rows "
+        "through shared memory and read it by columns from there."
+    )
+    guidance_counted = (
+        "Let neighbouring lanes read neighbouring elements: run threadIdx.x along the inner extent of what is "
+        "read, or bring a tile in by rows through shared memory and read it by columns from there."
+    )
+    index_query = "tiled copy transpose shared memory layout"
+
+    def words(self, worst: WarpAccess) -> tuple[str, str]:
+        """Message and guidance."""
+        text, name = self.view.said(worst.access.span), worst.access.name
+        return (
+            f"{text} is read with {worst.sectors} sectors a request where {worst.ideal_sectors} would do: "
+            f"{lane_words(worst)} in {name}.",
             f"Let the lanes of a warp go through {name} together, one element each, and reduce with shuffles, or "
             f"store {name} transposed so that threadIdx.x runs along its inner extent."
-            if along
+            if worst.reused_by == "loop"
             else f"Swap the roles of the indices so that threadIdx.x runs along the inner extent of {name}, or bring "
-            "a tile in by rows through shared memory and read it by columns from there."
-        ),
-        index_query="tiled copy transpose shared memory layout",
-    )
-    if finding is not None:
-        yield finding
+            "a tile in by rows through shared memory and read it by columns from there.",
+        )
 
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """Loads that were counted to take far more sectors than their lanes want, whatever their address is made of."""
-    found = wasteful_read(view, "read")
-    if found is None:
-        return
-    yield counted_finding(
-        view,
-        TOOL,
-        found,
-        message=f"The loads of this line take {found.ratio:.1f} times the sectors that hold what the lanes want.",
-        guidance=(
-            "Let neighbouring lanes read neighbouring elements: run threadIdx.x along the inner extent of what is "
-            "read, or bring a tile in by rows through shared memory and read it by columns from there."
-        ),
-    )
-
-
-TOOL = MicroTool(
-    code="WL101",
-    slug="uncoalesced-global-read",
-    title="The lanes of a warp read global memory far apart",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency"),
-    check=check,
-    spot=spot,
-    judge=judge_by_sectors,
-)
+    def words_counted(self, found: Wasteful) -> str:
+        """The message."""
+        return (
+            f"The loads of this line take {found.ratio:.1f} times the sectors that hold what the lanes want."
+        )

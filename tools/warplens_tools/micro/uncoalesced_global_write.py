@@ -34,74 +34,47 @@ Matrix Transpose in CUDA C/C++", NVIDIA Technical Blog.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from warplens_tools.collect import metrics as names
-from warplens_tools.finding import Finding
-from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import counted_finding, wasteful_line
+from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.machine.counted import Wasteful
+from warplens_tools.micro.common.coalescing import CoalescingTool
 from warplens_tools.micro.common.measured import judge_by_stored_sectors
-from warplens_tools.micro.common.overfetch import lane_words, sector_finding, uncoalesced
-from warplens_tools.micro.common.scattered import scattered_finding
-from warplens_tools.view import KernelView
-
-_HIDDEN = (
-    "Let threadIdx.x run along the inner extent of what is written, or collect a tile in "
-    "shared memory and write it out by rows."
-)
+from warplens_tools.micro.common.overfetch import lane_words
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the store that wastes most."""
-    found = uncoalesced(view, "write")
-    if not found:
-        hidden = scattered_finding(view, TOOL, "write", _HIDDEN)
-        yield from (hidden,) if hidden is not None else ()
-        return
-    worst = found[0]
-    text, name = view.text.slice(worst.access.span), worst.access.name
-    finding = sector_finding(
-        view,
-        TOOL,
-        found,
-        message=(
-            f"{text} is written with {worst.sectors} sectors a request where {worst.least} would do: "
-            f"{lane_words(worst)} in {name}."
-        ),
-        guidance=(
-            f"Exchange the elements through a shared tile (padded by one column) so that threadIdx.x runs along the "
-            f"inner extent of {name} when it is written, or choose the layout of {name} to match its writer."
-        ),
-        index_query="epilogue tiled copy shared memory store transpose",
+class UncoalescedGlobalWrite(CoalescingTool):
+    """Writes whose lanes are far apart, for no reason that another of the family names."""
+
+    code = "WL102"
+    slug = "uncoalesced-global-write"
+    title = "The lanes of a warp write global memory far apart"
+    judges = (judge_by_stored_sectors,)
+    cause = "write"
+    guidance_hidden = (
+        "Let threadIdx.x run along the inner extent of what is written, or collect a tile in "
+        "shared memory and write it out by rows."
     )
-    if finding is not None:
-        yield finding
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """Stores that were counted to take far more sectors than their lanes fill, whatever their address is made of."""
-    found = wasteful_line(view, names.GLOBAL_SECTORS, "global", stores=True)
-    if found is None:
-        return
-    yield counted_finding(
-        view,
-        TOOL,
-        found,
-        message=f"The stores of this line take {found.ratio:.1f} times the sectors that hold what the lanes write.",
-        guidance=(
-            "Exchange the elements through a shared tile (padded by one column) so that neighbouring lanes write "
-            "neighbouring elements, or choose the layout to match its writer."
-        ),
+    guidance_counted = (
+        "Exchange the elements through a shared tile (padded by one column) so that neighbouring lanes write "
+        "neighbouring elements, or choose the layout to match its writer."
     )
+    index_query = "epilogue tiled copy shared memory store transpose"
 
+    def words(self, worst: WarpAccess) -> tuple[str, str]:
+        """Message and guidance."""
+        text, name = self.view.said(worst.access.span), worst.access.name
+        return (
+            f"{text} is written with {worst.sectors} sectors a request where {worst.ideal_sectors} would do: "
+            f"{lane_words(worst)} in {name}.",
+            "Exchange the elements through a shared tile (padded by one column) so that threadIdx.x runs along the "
+            f"inner extent of {name} when it is written, or choose the layout of {name} to match its writer.",
+        )
 
-TOOL = MicroTool(
-    code="WL102",
-    slug="uncoalesced-global-write",
-    title="The lanes of a warp write global memory far apart",
-    tiers=("source", "binary"),
-    relevant=("memory", "latency"),
-    check=check,
-    spot=spot,
-    judge=judge_by_stored_sectors,
-)
+    def words_counted(self, found: Wasteful) -> str:
+        """The message."""
+        return f"The stores of this line take {found.ratio:.1f} times the sectors that hold what the lanes write."
+
+    def counted_waste(self) -> Wasteful | None:
+        """The line of stores that wastes most."""
+        counted = self.view.counted
+        return counted.wasteful_line(names.GLOBAL_SECTORS, "global", stores=True) if counted else None

@@ -40,26 +40,15 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import bound_ratio, make_gain
-from warplens_tools.cost.removal import DOUBTFUL, cautious_floor
 from warplens_tools.cuda.facts.data_branches import data_branches
 from warplens_tools.cuda.facts.lane_branches import LaneBranch, lane_branches
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3
-from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
-from warplens_tools.launches import block_extents
+from warplens_tools.machine.gain import bound_ratio, make_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.counted import counted
-from warplens_tools.micro.common.room import DRAM, L2, bounded, observed
-from warplens_tools.sass.attribution import kernel_line, weights
-from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.micro.common.room import DRAM, L2, cap_gain, observed
 from warplens_tools.text import Span
-from warplens_tools.view import KernelView
 
-#: Speedup in the bounded model from which a branch is reported.
-REPORTED = 1.2
 #: Lanes that take part in an instruction on average, from which warps were hardly divided.
 LANES_ACTIVE = 28.0
 #: Mean lanes per instruction from which counters alone call a kernel divergent: a third sits out.
@@ -67,97 +56,142 @@ FEW_LANES = 22.0
 _DECIDES = re.compile(r"\b(?:if|for|while|switch)\s*\(")
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on the branch that wastes most."""
-    compiled, binary = view.evidence.worst, view.evidence.binary
-    if compiled is None or binary is None or not compiled.instructions:
-        return
-    block = block_extents(view.kernel, view.model)
-    ratio, worst = _worst(
-        view, compiled, lane_branches(parse_tree(view.text), view.kernel, block or UNKNOWN_DIM3)
-    )
-    if worst is not None and ratio >= REPORTED:
-        yield _by_lane(view, worst, ratio, known=block is not None, origin=binary.origin)
-        return
-    ratio, worst = _worst(view, compiled, data_branches(parse_tree(view.text), view.kernel))
-    if worst is not None and ratio >= DOUBTFUL:
-        yield _on_data(view, worst, ratio, binary.origin)
+class WarpDivergence(MicroTool):
+    """Lanes of a warp take different sides of a branch."""
 
+    code = "WL210"
+    slug = "warp-divergence"
+    title = "Lanes of a warp take different sides of a branch"
+    tiers = ("binary",)
+    relevant = ("compute", "latency", "memory")
+    #: Speedup in the bounded model from which a branch is reported.
+    worth = 1.2
 
-def _worst(
-    view: KernelView, compiled: CompiledKernel, branches: Sequence[LaneBranch]
-) -> tuple[float, LaneBranch | None]:
-    rated = [(divergence_ratio(view, compiled, b), b) for b in branches]
-    return max(rated, key=lambda r: r[0], default=(1.0, None))
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the branch that wastes most."""
+        if not self.sass:
+            return
+        ratio, worst = self._worst(lane_branches(self.view.tree, self.view.kernel, self.view.dim3))
+        if worst is not None and ratio >= self.worth:
+            yield self._by_lane(worst, ratio)
+            return
+        ratio, worst = self._worst(data_branches(self.view.tree, self.view.kernel))
+        if worst is not None and ratio >= self.doubtful:
+            yield self._on_data(worst, ratio)
 
+    def _worst(self, branches: Sequence[LaneBranch]) -> tuple[float, LaneBranch | None]:
+        rated = [(self.divergence_ratio(b), b) for b in branches]
+        return max(rated, key=lambda r: r[0], default=(1.0, None))
 
-def _by_lane(view: KernelView, worst: LaneBranch, ratio: float, *, known: bool, origin: str) -> Finding:
-    text = _text(view, worst)
-    sides = "both sides run" if worst.otherwise is not None else "the others wait"
-    return TOOL.finding(
-        view,
-        span=worst.condition,
-        severity="warning",
-        confidence="high" if known else "medium",
-        message=(
-            f"{text} differs between the lanes of a warp: its {1 + len(worst.cases)} cases run one after the other."
-            if worst.cases
-            else f"{text} holds for {worst.share:.0%} of the lanes of a warp: every warp is divided, and {sides} "
-            "one after the other."
-        ),
-        guidance=(
-            "Let whole warps take one side: branch on a multiple of 32 threads and assign the elements to "
-            "threads to suit, or make neighbouring threads handle the elements that need the same side."
-        ),
-        evidence=(
-            Observation(
-                "source", "tree-sitter", "lanes of a warp on the first side", round(worst.share, 3), "", 1.0,
-                "a warp of one mind",
+    def _by_lane(self, worst: LaneBranch, ratio: float) -> Finding:
+        text = self._text(worst)
+        sides = "both sides run" if worst.otherwise is not None else "the others wait"
+        return self.finding(worst.condition,
+            confidence="high" if self.view.block is not None else "medium",
+            message=(
+                f"{text} differs between the lanes of a warp: its {1 + len(worst.cases)} cases run one after the other."
+                if worst.cases
+                else f"{text} holds for {worst.share:.0%} of the lanes of a warp: every warp is divided, and {sides} "
+                "one after the other."
             ),
-            Observation("binary", origin, "time over time without divergence", round(ratio, 2), "", REPORTED),
-        ),
-        gain=make_gain(ratio, 1.0, 2.0 if worst.otherwise is not None else 1.0 / worst.share),
-    )  # fmt: skip
+            guidance=(
+                "Let whole warps take one side: branch on a multiple of 32 threads and assign the elements to "
+                "threads to suit, or make neighbouring threads handle the elements that need the same side."
+            ),
+            evidence=(
+                self.view.observe("lanes of a warp on the first side", round(worst.share, 3), "", 1.0,
+                    "a warp of one mind", tier="source"),
+                self.view.observe("time over time without divergence", round(ratio, 2), "", self.worth),
+            ),
+            gain=make_gain(ratio, 1.0, 2.0 if worst.otherwise is not None else 1.0 / worst.share),
+        )  # fmt: skip
 
+    def _on_data(self, worst: LaneBranch, ratio: float) -> Finding:
+        """What loaded data decides is information until lanes were seen to differ."""
+        cases = 1 + len(worst.cases)
+        return self.finding(worst.condition,
+            severity="information",
+            confidence="low",
+            message=f"{self._text(worst)} is data of each lane: in a warp whose lanes differ its {cases} sides run one "
+            "after the other.",
+            guidance=(
+                "Put elements that need the same side next to each other before the launch: sort or bin an "
+                "index list by "
+                "this value, or compact one list for each side and launch a kernel on each."
+            ),
+            evidence=(
+                self.view.observe("sides that loaded data chooses from", float(cases), tier="source"),
+                self.view.observe(
+                    "time, all sides in a warp, over one side each", round(ratio, 2), "", self.doubtful
+                ),
+            ),
+            gain=make_gain(ratio, 1.0, ratio),
+        )  # fmt: skip
 
-def _on_data(view: KernelView, worst: LaneBranch, ratio: float, origin: str) -> Finding:
-    """What loaded data decides is information until lanes were seen to differ."""
-    cases = 1 + len(worst.cases)
-    return TOOL.finding(
-        view,
-        span=worst.condition,
-        severity="information",
-        confidence="low",
-        message=f"{_text(view, worst)} is data of each lane: in a warp whose lanes differ its {cases} sides run one "
-        "after the other.",
-        guidance=(
-            "Put elements that need the same side next to each other before the launch: sort or bin an index list by "
-            "this value, or compact one list for each side and launch a kernel on each."
-        ),
-        evidence=(
-            Observation("source", "tree-sitter", "sides that loaded data chooses from", float(cases)),
-            Observation("binary", origin, "time, all sides in a warp, over one side each", round(ratio, 2), "",
-                        DOUBTFUL),
-        ),
-        gain=make_gain(ratio, 1.0, ratio),
-    )  # fmt: skip
+    def _text(self, branch: LaneBranch) -> str:
+        return " ".join(self.view.said(branch.condition).strip("()").split())
 
+    def divergence_ratio(self, branch: LaneBranch) -> float:
+        """Bounded time of the code as it is over that with each side weighed by its share of the lanes."""
+        less = [w * _lanes(branch, n) for w, n in zip(self.sass.weights, self.sass.lines, strict=True)]
+        floor = self.view.traffic.pessimistic_cycles
+        return bound_ratio(self.sass.cycles | floor, self.sass.cycles_at(less) | floor)
 
-def _text(view: KernelView, branch: LaneBranch) -> str:
-    return " ".join(view.text.slice(branch.condition).strip("()").split())
+    def verify(self, finding: Finding) -> Finding | None:
+        """Lanes awake per instruction: near all contradict it; fewer bound what whole warps would gain."""
+        counters = self.view.evidence.counters
+        awake = None if counters is None else names.value(counters, names.THREADS_PER_INSTRUCTION)
+        if counters is None or not awake:
+            return finding
+        if awake > LANES_ACTIVE:
+            return None
+        lanes = self.gpu.limits.warp_size
+        shown = Observation(
+            "counters", counters.origin, names.THREADS_PER_INSTRUCTION, round(awake, 1), "", LANES_ACTIVE
+        )
+        asleep = observed(counters, "lanes asleep", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
+        found = cap_gain(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
+        seen = found is not None and found.confidence == "high" and found.gain is not None
+        if found is not None and found.gain is not None and seen and found.gain.estimate >= self.worth:
+            return msgspec.structs.replace(found, severity="warning")
+        return found
 
+    def check_counters(self) -> Iterator[Finding]:
+        """Instructions that were executed for few lanes: on the line that most lanes sat out."""
+        found = self.view.counted
+        executed, awake = names.PER_INSTRUCTION[:2]
+        if found is None:
+            return
+        # Lanes that try an atomic again are that one's cost.
+        retried = {found.lines[i] for i in found.where(lambda x: x.opcode.startswith("ATOM"))}
+        indices = [i for i, line in enumerate(found.lines) if line not in retried]
+        lanes = found.total(awake, indices) / max(found.total(executed, indices), 1.0)
+        if not 0.0 < lanes <= FEW_LANES:
+            return
+        wide = self.gpu.limits.warp_size
+        asleep = tuple({"asleep": v.get(executed, 0.0) * wide - v.get(awake, 0.0)} for v in found.values)
+        line = msgspec.structs.replace(found, values=asleep).line_of(indices, "asleep")
+        ratio = self.gpu.limits.warp_size / max(lanes, 1.0)
+        yield self.finding(
+            self._branch_above(line),
+            confidence="high",
+            message=(
+                f"{lanes:.0f} of 32 lanes take part in an instruction on average: the paths of a warp run one by one."
+            ),
+            guidance=(
+                "Let whole warps take one path: sort or compact the elements by the path they need, give neighbouring "
+                "threads work of equal length, or let a warp share the work of one element."
+            ),
+            evidence=(found.seen("lanes per instruction", lanes, FEW_LANES),),
+            gain=make_gain(ratio, 1.0, ratio),
+        )
 
-def divergence_ratio(view: KernelView, compiled: CompiledKernel, branch: LaneBranch) -> float:
-    """Bounded time of the code as it is over that with each side weighed by its share of the lanes."""
-    weight = weights(analyse(compiled.instructions))
-    lines = [kernel_line(x, view.model.path, view.kernel) for x in compiled.instructions]
-    less = [w * _lanes(branch, line) for w, line in zip(weight, lines, strict=True)]
-    floor = cautious_floor(view, compiled, weight)
-    return bound_ratio(_clocks(view, compiled, weight) | floor, _clocks(view, compiled, less) | floor)
-
-
-def _clocks(view: KernelView, compiled: CompiledKernel, weight: Sequence[float]) -> dict[str, float]:
-    return pipe_cycles(compiled.instructions, weight, view.gpu)
+    def _branch_above(self, line: int | None) -> int | None:
+        """The nearest line above, or this one, that begins a branch or a loop."""
+        if line is None:
+            return None
+        above = range(line, self.view.kernel.body.line, -1)
+        return next((n for n in above if _DECIDES.search(self.view.text.line_text(n))), line)
 
 
 def _lanes(branch: LaneBranch, line: int | None) -> float:
@@ -176,74 +210,3 @@ def _lanes(branch: LaneBranch, line: int | None) -> float:
 
 def _inside(span: Span, line: int) -> bool:
     return span.line <= line <= span.end_line
-
-
-def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """Lanes awake per instruction: near all contradict it; fewer bound what whole warps would gain."""
-    counters = view.evidence.counters
-    awake = None if counters is None else names.value(counters, names.THREADS_PER_INSTRUCTION)
-    if counters is None or not awake:
-        return finding
-    if awake > LANES_ACTIVE:
-        return None
-    lanes = view.gpu.limits.warp_size
-    shown = Observation(
-        "counters", counters.origin, names.THREADS_PER_INSTRUCTION, round(awake, 1), "", LANES_ACTIVE
-    )
-    asleep = observed(counters, "lanes asleep", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
-    found = bounded(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
-    seen = found is not None and found.confidence == "high" and found.gain is not None
-    if found is not None and found.gain is not None and seen and found.gain.estimate >= REPORTED:
-        return msgspec.structs.replace(found, severity="warning")
-    return found
-
-
-def spot(view: KernelView) -> Iterator[Finding]:
-    """Instructions that were executed for few lanes: on the line that most lanes sat out."""
-    found = counted(view)
-    executed, awake = names.PER_INSTRUCTION[:2]
-    if found is None:
-        return
-    # Lanes that try an atomic again are that one's cost.
-    retried = {found.lines[i] for i in found.where(lambda x: x.opcode.startswith("ATOM"))}
-    indices = [i for i, line in enumerate(found.lines) if line not in retried]
-    lanes = found.total(awake, indices) / max(found.total(executed, indices), 1.0)
-    if not 0.0 < lanes <= FEW_LANES:
-        return
-    wide = view.gpu.limits.warp_size
-    asleep = tuple({"asleep": v.get(executed, 0.0) * wide - v.get(awake, 0.0)} for v in found.values)
-    line = msgspec.structs.replace(found, values=asleep).line_of(indices, "asleep")
-    ratio = view.gpu.limits.warp_size / max(lanes, 1.0)
-    yield TOOL.finding(
-        view,
-        span=view.line_span(_branch_above(view, line)),
-        severity="warning",
-        confidence="high",
-        message=f"{lanes:.0f} of 32 lanes take part in an instruction on average: the paths of a warp run one by one.",
-        guidance=(
-            "Let whole warps take one path: sort or compact the elements by the path they need, give neighbouring "
-            "threads work of equal length, or let a warp share the work of one element."
-        ),
-        evidence=(found.seen("lanes per instruction", lanes, FEW_LANES),),
-        gain=make_gain(ratio, 1.0, ratio),
-    )
-
-
-def _branch_above(view: KernelView, line: int | None) -> int | None:
-    """The nearest line above, or this one, that begins a branch or a loop."""
-    if line is None:
-        return None
-    above = range(line, view.kernel.body.line, -1)
-    return next((n for n in above if _DECIDES.search(view.text.line_text(n))), line)
-
-
-TOOL = MicroTool(
-    code="WL210",
-    slug="warp-divergence",
-    title="Lanes of a warp take different sides of a branch",
-    tiers=("binary",),
-    relevant=("compute", "latency", "memory"),
-    check=check,
-    spot=spot,
-    judge=judge,
-)

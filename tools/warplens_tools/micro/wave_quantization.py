@@ -36,79 +36,75 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.geometry import geometry, runs_long, shape_observations
-from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding
-from warplens_tools.launches import theoretical_occupancy
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_waves
-from warplens_tools.roofline.classify import demand_of
-from warplens_tools.view import KernelView
 
-#: Time of the launch over its time without a tail from which it is reported.
-REPORTED = 1.2
 #: Units that a last wave with fewer SMs has for itself.
 _SHARED_BY_SMS = frozenset({"l2", "global atomics"})
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel, on its largest launch."""
-    shape, compiled, binary = geometry(view), view.evidence.worst, view.evidence.binary
-    if shape is None or compiled is None or binary is None or not runs_long(view):
-        return
-    found = theoretical_occupancy(view.kernel, view.model, compiled, view.gpu)
-    # A tail leaves SMs idle: measured, such a kernel waits; by its code it still is what the full SMs are.
-    bounds = {vote.bound for vote in (view.bottleneck, view.bottleneck.analytic) if vote is not None}
-    busy = "compute" in bounds or ("memory" in bounds and _keeps_own_units_busy(view, compiled))
-    if found is None or not found.blocks or (bounds <= {"memory", "unknown"} and not busy):
-        return
-    sms = view.gpu.multiprocessors
-    at_once = sms if busy else sms * found.blocks
-    waves = shape.blocks / at_once
-    ratio = math.ceil(waves) / waves
-    if waves <= 1.0 or ratio < REPORTED:
-        return
-    span = shape.site.grid_span if shape.site is not None else view.kernel.name_span
-    rest = shape.blocks % at_once
-    yield TOOL.finding(
-        view,
-        span=span,
-        severity="warning",
-        confidence="medium",
-        message=(
-            f"{shape.blocks} blocks of {view.kernel.name} are {waves:.2f} rounds of the {at_once} that "
-            f"{view.gpu.name} works on at once: the last round has {rest} and takes as long as a full one."
-        ),
-        guidance=(
-            f"Launch a multiple of {at_once} blocks and let each loop over its share (grid-stride), or cut the "
-            "work into more, smaller blocks so that the last round weighs less."
-        ),
-        evidence=(
-            *shape_observations(view, shape)[:1],
-            Observation("binary", binary.origin, "resident blocks per SM", float(found.blocks)),
-            Observation(
-                shape.tier, shape.origin, "waves", round(waves, 3), "", REPORTED, "time over even time"
+class WaveQuantization(MicroTool):
+    """The last wave of blocks is nearly empty."""
+
+    code = "WL205"
+    slug = "wave-quantization"
+    title = "The last wave of blocks is nearly empty"
+    tiers = ("binary",)
+    relevant = ("compute", "latency", "memory")
+    #: Time of the launch over its time without a tail from which it is reported.
+    worth = 1.2
+    judges = (judge_waves,)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on its largest launch."""
+        shape, compiled, binary = self.view.shape, self.view.evidence.worst, self.view.evidence.binary
+        if shape is None or compiled is None or binary is None or not self.view.runs_long:
+            return
+        found = self.view.occupancy
+        # A tail leaves SMs idle: measured, such a kernel waits; by its code it still is what the full SMs are.
+        bounds = {
+            vote.bound for vote in (self.view.bottleneck, self.view.bottleneck.analytic) if vote is not None
+        }
+        busy = "compute" in bounds or ("memory" in bounds and self._keeps_own_units_busy())
+        if found is None or not found.blocks or (bounds <= {"memory", "unknown"} and not busy):
+            return
+        sms = self.gpu.multiprocessors
+        at_once = sms if busy else sms * found.blocks
+        waves = shape.blocks / at_once
+        ratio = math.ceil(waves) / waves
+        if waves <= 1.0 or ratio < self.worth:
+            return
+        span = shape.site.grid_span if shape.site is not None else self.view.kernel.name_span
+        rest = shape.blocks % at_once
+        yield self.finding(
+            span,
+            confidence="medium",
+            message=(
+                f"{shape.blocks} blocks of {self.view.kernel.name} are {waves:.2f} rounds of the {at_once} that "
+                f"{self.gpu.name} works on at once: the last round has {rest} and takes as long as a full one."
             ),
-        ),
-        gain=make_gain(ratio, 1.0, ratio),
-    )
+            guidance=(
+                f"Launch a multiple of {at_once} blocks and let each loop over its share (grid-stride), or cut the "
+                "work into more, smaller blocks so that the last round weighs less."
+            ),
+            evidence=(
+                *shape.observations(self.gpu)[:1],
+                self.view.observe("resident blocks per SM", float(found.blocks)),
+                Observation(
+                    shape.tier, shape.origin, "waves", round(waves, 3), "", self.worth, "time over even time"
+                ),
+            ),
+            gain=make_gain(ratio, 1.0, ratio),
+        )
 
-
-def _keeps_own_units_busy(view: KernelView, compiled: CompiledKernel) -> bool:
-    """Whether units that each SM has for itself bound the kernel: not device memory, the L2 or its atomic units."""
-    demand = demand_of(view, compiled)
-    own = max((clocks for unit, clocks in demand.pipes.items() if unit not in _SHARED_BY_SMS), default=0.0)
-    shared = [clocks for unit, clocks in demand.pipes.items() if unit in _SHARED_BY_SMS]
-    return own > max(demand.dram_upper, *shared)
-
-
-TOOL = MicroTool(
-    code="WL205",
-    slug="wave-quantization",
-    title="The last wave of blocks is nearly empty",
-    tiers=("binary",),
-    relevant=("compute", "latency", "memory"),
-    check=check,
-    judge=judge_waves,
-)
+    def _keeps_own_units_busy(self) -> bool:
+        """Whether units that each SM has for itself bound the kernel: not device memory, the L2 or its atomic units."""
+        demand = self.view.demand
+        own = max(
+            (clocks for unit, clocks in demand.pipes.items() if unit not in _SHARED_BY_SMS), default=0.0
+        )
+        shared = [clocks for unit, clocks in demand.pipes.items() if unit in _SHARED_BY_SMS]
+        return own > max(demand.dram_upper, *shared)

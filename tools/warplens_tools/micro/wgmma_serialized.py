@@ -38,48 +38,58 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.evidence import CompilerMessage, Observation
+from warplens_tools.evidence import CompilerMessage
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import CONFIRMED, DRAM, L1, L2, bounded, busiest, observed
-from warplens_tools.sass.attribution import hottest_line
-from warplens_tools.sass.flow import analyse
-from warplens_tools.view import KernelView
+from warplens_tools.micro.common.room import CONFIRMED, DRAM, L1, L2, busiest, cap_gain, observed
 
 
-def check(view: KernelView) -> Iterator[Finding]:
-    """One finding per kernel that ptxas' warning names."""
-    binary = view.evidence.binary
-    names = {k.mangled: k for k in view.evidence.compiled}
-    if binary is None:
-        return
-    for message in binary.messages:
-        if not is_serialised(message) or message.function not in names:
-            continue
-        compiled = names[message.function]
-        products = [i for i, x in enumerate(compiled.instructions) if x.opcode.endswith("GMMA")]
-        line = hottest_line(compiled, analyse(compiled.instructions), products, view.model.path, view.kernel)
-        call = "function call" in message.text
-        yield TOOL.finding(
-            view,
-            span=view.line_span(line),
-            severity="warning",
-            confidence="high",
-            message=f"ptxas serialised the wgmma instructions of {view.kernel.name}: {_reason(message)}.",
-            guidance=(
-                "Make every function between the first wgmma and its wait inline (CUTLASS: compile with -DNDEBUG)."
-                if call
-                else "Touch the accumulator registers only after wgmma.wait_group, and put wgmma.fence before "
-                "the first wgmma that uses registers written by other instructions."
-            ),
-            evidence=(
-                Observation("binary", binary.origin, "ptxas " + (message.code or "warning"), message.text),
-            ),
-            # Each product waits for the one before: with two in flight the pipe's idle half comes back.
-            gain=Gain(1.5, 1.0, 2.0),
-            index_query="wgmma warpgroup mainloop",
-        )
-        return
+class WgmmaSerialized(MicroTool):
+    """Warpgroup matrix multiplies are serialised."""
+
+    code = "WL306"
+    slug = "wgmma-serialized"
+    title = "Warpgroup matrix multiplies are serialised"
+    tiers = ("binary",)
+    relevant = ("compute", "latency", "memory")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel that ptxas' warning names."""
+        binary = self.view.evidence.binary
+        names = {k.mangled: k for k in self.view.evidence.compiled}
+        if binary is None:
+            return
+        for message in binary.messages:
+            if not is_serialised(message) or message.function not in names:
+                continue
+            sass = self.view.sass_of(names[message.function])
+            line = sass.hottest_line(sass.where(lambda x: x.opcode.endswith("GMMA")))
+            call = "function call" in message.text
+            yield self.finding(
+                line,
+                confidence="high",
+                message=f"ptxas serialised the wgmma instructions of {self.view.kernel.name}: {_reason(message)}.",
+                guidance=(
+                    "Make every function between the first wgmma and its wait inline (CUTLASS: compile with -DNDEBUG)."
+                    if call
+                    else "Touch the accumulator registers only after wgmma.wait_group, and put wgmma.fence before "
+                    "the first wgmma that uses registers written by other instructions."
+                ),
+                evidence=(self.view.observe("ptxas " + (message.code or "warning"), message.text),),
+                # Each product waits for the one before: with two in flight the pipe's idle half comes back.
+                gain=Gain(1.5, 1.0, 2.0),
+                index_query="wgmma warpgroup mainloop",
+            )
+            return
+
+    def verify(self, finding: Finding) -> Finding | None:
+        """Clocks in which the tensor pipe stood still: what products in flight could win back."""
+        counters = self.view.evidence.counters
+        pipe = None if counters is None else busiest(counters, ("tensor",))
+        if counters is None or pipe is None:
+            return finding
+        idle = observed(counters, "tensor pipe idle", 1.0 - min(pipe[1], 1.0), CONFIRMED)
+        return cap_gain(counters, finding, idle, ("tensor", *DRAM, *L1, *L2))
 
 
 def is_serialised(message: CompilerMessage) -> bool:
@@ -90,24 +100,3 @@ def is_serialised(message: CompilerMessage) -> bool:
 def _reason(message: CompilerMessage) -> str:
     _, _, reason = message.text.partition("due to ")
     return re.split(r" in (?:the )?function", reason)[0].strip().rstrip(".") or "it gives no reason"
-
-
-def judge(view: KernelView, finding: Finding) -> Finding | None:
-    """Clocks in which the tensor pipe stood still: what products in flight could win back."""
-    counters = view.evidence.counters
-    pipe = None if counters is None else busiest(counters, ("tensor",))
-    if counters is None or pipe is None:
-        return finding
-    idle = observed(counters, "tensor pipe idle", 1.0 - min(pipe[1], 1.0), CONFIRMED)
-    return bounded(counters, finding, idle, ("tensor", *DRAM, *L1, *L2))
-
-
-TOOL = MicroTool(
-    code="WL306",
-    slug="wgmma-serialized",
-    title="Warpgroup matrix multiplies are serialised",
-    tiers=("binary",),
-    relevant=("compute", "latency", "memory"),
-    check=check,
-    judge=judge,
-)

@@ -23,11 +23,12 @@ from warplens_tools.arch.gpu import Limits
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.sass import lanes
 from warplens_tools.sass.banks import conflict_degree, wavefronts
-from warplens_tools.sass.follow import Follower
-from warplens_tools.sass.lanes import Atom, Atoms, Held, Opaque, Value
-from warplens_tools.sass.machine import State
+from warplens_tools.sass.flow import Flow
+from warplens_tools.sass.interpreter import AbstractInterpreter
+from warplens_tools.sass.lanes import Atom, Atoms, LaneValue, Unknown, Value
 from warplens_tools.sass.paths import paths_of
 from warplens_tools.sass.pipes import access_bytes, space_of
+from warplens_tools.sass.semantics import State
 from warplens_tools.sass.warps import WARP, Block, Launch, full_warps, launch_of
 
 Space = Literal["global", "shared"]
@@ -64,39 +65,43 @@ class AddressPattern(msgspec.Struct, frozen=True):
 
 
 def address_patterns(
-    compiled: CompiledKernel, block: Block | None, limits: Limits
+    compiled: CompiledKernel, flow: Flow, block: Block | None, limits: Limits
 ) -> tuple[AddressPattern, ...]:
     """Global and shared accesses of a kernel in program order. `block`: extents of every launch; None if not known."""
     instructions = compiled.instructions
     if len(instructions) > MOST_INSTRUCTIONS:
         return _unknown(instructions, "the kernel is too long to be followed")
-    paths = paths_of(instructions)
+    paths = paths_of(instructions, flow)
     if isinstance(paths, str):
         return _unknown(instructions, paths)
     launch = launch_of(block, compiled.arch)
     if isinstance(launch, Launch):
-        found, mixed = _patterns(Follower(instructions, paths, launch), limits)
+        found, mixed = _patterns(AbstractInterpreter(instructions, paths, launch), limits)
     else:
         found, mixed = _unknown(instructions, launch), True
     if block is None or not mixed or full_warps(block) * len(instructions) > MOST_INSTRUCTIONS:
         return found
     # what mixes the lane with the warp's number is known once the number is
     each = [launch_of(block, compiled.arch, warp) for warp in range(full_warps(block))]
-    single = [_patterns(Follower(instructions, paths, x), limits)[0] for x in each if isinstance(x, Launch)]
+    single = [
+        _patterns(AbstractInterpreter(instructions, paths, x), limits)[0]
+        for x in each
+        if isinstance(x, Launch)
+    ]
     return tuple(p if _is_told(p) else _merged([s[n] for s in single], p) for n, p in enumerate(found))
 
 
-def _patterns(follower: Follower, limits: Limits) -> tuple[tuple[AddressPattern, ...], bool]:
+def _patterns(interpreter: AbstractInterpreter, limits: Limits) -> tuple[tuple[AddressPattern, ...], bool]:
     """Every access of one warp, or of any; and whether the number of the warp would tell more of them."""
-    instructions = follower.instructions
-    if not follower.settle():
+    instructions = interpreter.instructions
+    if not interpreter.settle():
         return _unknown(instructions, "the loops are too entangled to be followed"), False
-    guarded = follower.guarded()
-    reader = _Reader(follower, limits)
+    guarded = interpreter.guarded()
+    reader = _Reader(interpreter, limits)
     found: dict[int, list[AddressPattern]] = {}
-    for b, i, state in follower.walk():
+    for b, i, state in interpreter.walk():
         if space_of(instructions[i]) in ("global", "shared"):
-            part = b in guarded or follower.machine.guard(state, instructions[i]) == "lanes"
+            part = b in guarded or interpreter.semantics.guard(state, instructions[i]) == "lanes"
             found[i] = reader.accesses(i, state, part=part)
     for pattern in _unknown(instructions, "no path is known that leads to it"):
         found.setdefault(pattern.index, [pattern])
@@ -143,11 +148,11 @@ def _space(instruction: Instruction) -> Space:
 
 
 class _Reader:
-    """Reads addresses where a follower stands."""
+    """Reads addresses where a interpreter stands."""
 
-    def __init__(self, follower: Follower, limits: Limits) -> None:
-        self.instructions = follower.instructions
-        self.machine = follower.machine
+    def __init__(self, interpreter: AbstractInterpreter, limits: Limits) -> None:
+        self.instructions = interpreter.instructions
+        self.semantics = interpreter.semantics
         self.limits = limits
         self.mixed = False
 
@@ -156,13 +161,13 @@ class _Reader:
         instruction = self.instructions[i]
         width = access_bytes(instruction)
         if instruction.opcode == "LDGSTS":
-            into = self.machine.address(state, instruction, 0)
-            out = self.machine.address(state, instruction)
+            into = self.semantics.address(state, instruction, 0)
+            out = self.semantics.address(state, instruction)
             return [
                 self._pattern(i, "shared", width, into, part=part),
                 self._pattern(i, "global", width, out, part=part),
             ]
-        held = self.machine.address(state, instruction)
+        held = self.semantics.address(state, instruction)
         if instruction.opcode in ("LDSM", "STSM"):
             # eight lanes give the rows of each matrix, 16 bytes a row
             rows = 8 * max(1, width // 4)
@@ -174,12 +179,12 @@ class _Reader:
         i: int,
         space: Space,
         width: int,
-        held: Held,
+        held: LaneValue,
         *,
         part: bool,
         count: int = WARP,
     ) -> AddressPattern:
-        if isinstance(held, Opaque):
+        if isinstance(held, Unknown):
             self.mixed = self.mixed or held.mixed
             return AddressPattern(i, space, width, why=f"the address is not known: {held.why}")
         form, shared = lanes.describe(held), lanes.shared_part(held)
@@ -187,8 +192,8 @@ class _Reader:
             return AddressPattern(
                 i, space, width, form=form, why="lanes are an unknown number of bytes apart"
             )
-        own = lanes.lanes_of(held, self.machine.launch.lanes)[:count]
-        base = max(_alignment(shared, space, self.machine.atoms), _own_alignment(width, own))
+        own = lanes.lanes_of(held, self.semantics.launch.lanes)[:count]
+        base = max(_alignment(shared, space, self.semantics.atoms), _own_alignment(width, own))
         found = AddressPattern(
             i, space, width, stride=lanes.stride_of(own), form=form,
             alignment=math.gcd(ALLOCATION, base, own[0]) if own[0] else min(base, ALLOCATION),

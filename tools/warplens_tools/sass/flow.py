@@ -58,6 +58,11 @@ class Flow(msgspec.Struct, frozen=True):
             if i not in self.rare
         ]  # fmt: skip
 
+    @property
+    def innermost_loops(self) -> list[Loop]:
+        """Every loop that holds no other, in address order."""
+        return [x for x in self.loops if not any(y is not x and y.blocks < x.blocks for y in self.loops)]
+
     def innermost(self, index: int) -> Loop | None:
         """The deepest loop an instruction stands in."""
         block = next((b for b, x in enumerate(self.blocks) if x.first <= index <= x.last), None)
@@ -69,22 +74,7 @@ def analyse(instructions: Sequence[Instruction]) -> Flow:
     """Blocks, loops and nesting of one kernel; an empty kernel gives an empty flow.
 
     Indirect branches (BRX) get no successors: code reached only through them counts as outside loops.
-    Every tool asks this of the same kernel: the last answer is kept.
     """
-    global _last
-    kept = _last
-    if kept is not None and kept[0] is instructions:
-        return kept[1]
-    flow = _analyse(instructions)
-    if isinstance(instructions, tuple):
-        _last = (instructions, flow)
-    return flow
-
-
-_last: tuple[Sequence[Instruction], Flow] | None = None
-
-
-def _analyse(instructions: Sequence[Instruction]) -> Flow:
     blocks = _blocks(instructions)
     dominators = _dominators(blocks)
     starts = _slow_starts(instructions, blocks)

@@ -43,7 +43,7 @@ FEW_QUOTIENTS = "a division leaves a warp a few values, of which an unknown part
 _FEW = 4
 
 
-class Opaque(msgspec.Struct, frozen=True):
+class Unknown(msgspec.Struct, frozen=True):
     """A register of which nothing is known, and why."""
 
     why: str
@@ -83,7 +83,7 @@ class Value(msgspec.Struct, frozen=True):
         return {name for monomial, _ in self.terms for name in monomial}
 
 
-Held = Value | Opaque
+LaneValue = Value | Unknown
 #: Makes an atom of a multiple that may be natural.
 Fresh = Callable[[int, bool], Value]
 ZERO = Value()
@@ -106,7 +106,7 @@ def atom(name: str) -> Value:
     return Value((((name,), 1),))
 
 
-def add(a: Value, b: Value) -> Held:
+def add(a: Value, b: Value) -> LaneValue:
     """a + b."""
     if not a.terms or not b.terms:
         return b if not a.terms else a
@@ -116,7 +116,7 @@ def add(a: Value, b: Value) -> Held:
     return _collected(totals)
 
 
-def multiply(a: Value, b: Value) -> Held:
+def multiply(a: Value, b: Value) -> LaneValue:
     """a * b."""
     totals: dict[Monomial, Coefficient] = {}
     for left, x in a.terms:
@@ -132,7 +132,7 @@ def negate(a: Value) -> Value:
     return Value(tuple((m, _each(lambda x, _: -x, c, 0)) for m, c in a.terms))
 
 
-def subtract(a: Value, b: Value) -> Held:
+def subtract(a: Value, b: Value) -> LaneValue:
     """a - b."""
     return add(a, negate(b))
 
@@ -184,7 +184,7 @@ def map_lanes(values: Sequence[Value], operation: Callable[..., int]) -> Value |
     return per_lane([operation(*row) for row in zip(*columns, strict=True)])
 
 
-def shift_right(a: Value, bits: int, atoms: Atoms, fresh: Fresh, *, arithmetic: bool) -> Held:
+def shift_right(a: Value, bits: int, atoms: Atoms, fresh: Fresh, *, arithmetic: bool) -> LaneValue:
     """a >> bits of a number that 32 bits hold without overflow, rounded down.
 
     Known where the shared part is a multiple of 2^bits, or where the lanes' own parts never carry into it.
@@ -200,7 +200,7 @@ def shift_right(a: Value, bits: int, atoms: Atoms, fresh: Fresh, *, arithmetic: 
     if a.uniform:
         return fresh(max(1, multiple_of(a, atoms) >> bits), natural)
     if not shared.uniform:
-        return Opaque("lanes that are an unknown number apart are divided")
+        return Unknown("lanes that are an unknown number apart are divided")
     numbers = (own,) if isinstance(own, int) else own
     if multiple % (1 << bits) == 0:
         return add(per_lane([signed(n) >> bits for n in numbers]), fresh(multiple >> bits, natural))
@@ -208,12 +208,14 @@ def shift_right(a: Value, bits: int, atoms: Atoms, fresh: Fresh, *, arithmetic: 
         return fresh(1, natural)
     signs = [signed(n) for n in numbers]
     few = (max(signs) - min(signs)) >> bits < _FEW
-    return Opaque(
+    return Unknown(
         FEW_QUOTIENTS if few else "a division mixes the lane's own part with an unknown one", mixed=True
     )
 
 
-def bitwise(operands: Sequence[Value], operation: Callable[..., int], atoms: Atoms, fresh: Fresh) -> Held:
+def bitwise(
+    operands: Sequence[Value], operation: Callable[..., int], atoms: Atoms, fresh: Fresh
+) -> LaneValue:
     """An operation bit by bit. Bits below every shared part's multiple are exact; above them the result
     must hang on no unknown, or on unknowns that all lanes share."""
     exact = map_lanes(operands, operation)
@@ -221,7 +223,7 @@ def bitwise(operands: Sequence[Value], operation: Callable[..., int], atoms: Ato
         return exact
     shared = [shared_part(v) for v in operands]
     if not all(s.uniform for s in shared):
-        return Opaque("lanes that are an unknown number apart are masked")
+        return Unknown("lanes that are an unknown number apart are masked")
     low = min(multiple_of(s, atoms) for s in shared if s.terms)
     count = next((len(v.constant) for v in operands if isinstance(v.constant, tuple)), 1)
     own = [lanes_of(v, count) for v in operands]
@@ -230,7 +232,7 @@ def bitwise(operands: Sequence[Value], operation: Callable[..., int], atoms: Ato
     if isinstance(high, tuple):
         return per_lane([a + b for a, b in zip(exact_low, high, strict=True)])
     if high is None:
-        return Opaque("a mask mixes the lane's own part with an unknown one", mixed=True)
+        return Unknown("a mask mixes the lane's own part with an unknown one", mixed=True)
     return add(per_lane(exact_low), fresh(high, False))
 
 
@@ -283,10 +285,10 @@ def stride_of(c: Coefficient) -> int | None:
     return signed(steps.pop()) if len(steps) == 1 else None
 
 
-def _collected(totals: Mapping[Monomial, Coefficient]) -> Held:
+def _collected(totals: Mapping[Monomial, Coefficient]) -> LaneValue:
     terms = tuple(sorted(((m, c) for m, c in totals.items() if c), key=lambda t: t[0]))
     if len(terms) > _MOST_TERMS or any(len(m) > _MOST_DEGREE for m, _ in terms):
-        return Opaque("the address has too many terms")
+        return Unknown("the address has too many terms")
     return Value(terms)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from warplens_tools.evidence import Instruction
-from warplens_tools.sass.flow import Block, Loop, analyse, reverse_postorder
+from warplens_tools.sass.flow import Block, Flow, Loop, reverse_postorder
 
 #: Branches to an address that is computed: what they reach is not known.
 _INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
@@ -90,7 +90,7 @@ class Paths:
         return {name for x in self._code if x.address >= target for name in written(x)}
 
 
-def paths_of(instructions: Sequence[Instruction]) -> Paths | str:
+def paths_of(instructions: Sequence[Instruction], flow: Flow) -> Paths | str:
     """The paths of one kernel, or why its registers cannot be followed."""
     if any(x.opcode in _INDIRECT for x in instructions):
         return "the kernel branches to computed addresses"
@@ -104,7 +104,6 @@ def paths_of(instructions: Sequence[Instruction]) -> Paths | str:
             return "lanes that wait for each other go on elsewhere"
         if x.opcode == "WARPSYNC" and x.target is not None and x.target != after:
             return "lanes that wait for each other go on elsewhere"
-    flow = analyse(instructions)
     paths = Paths(instructions, flow.blocks, (*flow.loops, *flow.rare_loops))
     return paths if paths.reducible else "the kernel enters a loop at several places"
 

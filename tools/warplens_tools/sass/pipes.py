@@ -63,6 +63,8 @@ _SPACES: dict[str, Space] = {
     **dict.fromkeys(("LD", "ST"), "generic"),
     "LDC": "constant",
 }
+#: Atomics of global and of shared memory.
+GLOBAL_ATOMICS, SHARED_ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"}), frozenset({"ATOMS"})
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "F16": 2, "64": 8, "128": 16, "256": 32}
 _MMA_SHAPE = re.compile(r"^(\d+)x(\d+)x(\d+)$")
 _PACKED_MMA_SHAPE = {"1688": (16, 8, 8), "16816": (16, 8, 16), "8816": (8, 8, 16), "16832": (16, 8, 32)}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a launch can tell itself from another by: special registers and the device's own calls, read from PTX.
 
 Everything that inline assembly may name is PTX, so that a unit's PTX says all of it, function by function or not.

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 import msgspec
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.cost.timeline_share import WORTH as WORTH_A_WORD
-from warplens_tools.cost.timeline_share import share_observation
-from warplens_tools.evidence import CounterEvidence, Observation
+from warplens_tools.evidence import CounterEvidence, KernelEvidence, Observation
 from warplens_tools.finding import Finding
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.timeline_share import WORTH as WORTH_A_WORD
+from warplens_tools.machine.timeline_share import share_observation
 from warplens_tools.micro.base import Judge
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
@@ -29,9 +29,8 @@ from warplens_tools.micro.common.room import (
     busy,
     observed,
     stalled,
-    told,
+    with_measurement,
 )
-from warplens_tools.view import KernelView
 
 #: Measured amount over the ideal one up to which a finding of waste is contradicted.
 NO_WASTE = 1.1
@@ -57,21 +56,21 @@ def _lines(finding: Finding) -> set[int]:
     return set(range(finding.span.line, finding.span.end_line + 1))
 
 
-def judge_by_sectors(view: KernelView, finding: Finding) -> Finding | None:
+def judge_by_sectors(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """Global sectors moved over the fewest that hold what the lanes want, on the finding's lines and in all.
 
     The launch keeps its arithmetic, and of its DRAM traffic what the wanted sectors amount to.
     """
-    return _judge_sectors(view, finding, by_ratio=True)
+    return _judge_sectors(evidence, finding, by_ratio=True)
 
 
-def judge_by_stored_sectors(view: KernelView, finding: Finding) -> Finding | None:
+def judge_by_stored_sectors(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """As `judge_by_sectors`, for stores: L2 merges partial sectors at a cost that their number does not bound."""
-    return _judge_sectors(view, finding, by_ratio=False)
+    return _judge_sectors(evidence, finding, by_ratio=False)
 
 
-def _judge_sectors(view: KernelView, finding: Finding, *, by_ratio: bool) -> Finding | None:
-    counters = view.evidence.counters
+def _judge_sectors(evidence: KernelEvidence, finding: Finding, *, by_ratio: bool) -> Finding | None:
+    counters = evidence.counters
     if counters is None:
         return finding
     wasted = _waste(counters, finding, names.GLOBAL_SECTORS, "sectors over the fewest possible")
@@ -82,9 +81,9 @@ def _judge_sectors(view: KernelView, finding: Finding, *, by_ratio: bool) -> Fin
     return _spared(counters, finding, wasted, kept, stalled(counters, GLOBAL_STALLS), by_ratio=by_ratio)
 
 
-def judge_by_wavefronts(view: KernelView, finding: Finding) -> Finding | None:
+def judge_by_wavefronts(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """Shared-memory wavefronts over the fewest possible, on the finding's lines and in all."""
-    counters = view.evidence.counters
+    counters = evidence.counters
     if counters is None:
         return finding
     wasted = _waste(
@@ -161,15 +160,17 @@ def _spared(
         estimate, most = math.sqrt(own * min(spared, most)), min(most, wasted.whole)
     sure = share is None or share >= CONFIRMED
     words = f"{wasted.here:.3g} {wasted.seen.metric}"
-    return told(finding, evidence, most, words=words, confirmed=sure, proven=sure, estimate=estimate)
+    return with_measurement(
+        finding, evidence, most, words=words, confirmed=sure, proven=sure, estimate=estimate
+    )
 
 
-def judge_by_local(view: KernelView, finding: Finding) -> Finding | None:
+def judge_by_local(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """Sectors of local memory that the kernel moved: none contradicts a spill or an array in local memory.
 
     A repair saves at most their share of the sectors, or the share of local loads and stores in what was executed.
     """
-    counters = view.evidence.counters
+    counters = evidence.counters
     moved = None if counters is None else kernel_total(counters, names.LOCAL_SECTORS)
     if counters is None or moved is None:
         return finding
@@ -182,7 +183,7 @@ def judge_by_local(view: KernelView, finding: Finding) -> Finding | None:
     part = observed(counters, "share of local memory in sectors or instructions", share, CONFIRMED)
     words = f"local memory takes {share:.0%} of the sectors or the instructions"
     sure = share >= CONFIRMED
-    return told(finding, (part, seen), most, words=words, confirmed=sure, proven=sure)
+    return with_measurement(finding, (part, seen), most, words=words, confirmed=sure, proven=sure)
 
 
 def _executed_share(counters: CounterEvidence, opcodes: frozenset[str]) -> float:
@@ -193,24 +194,12 @@ def _executed_share(counters: CounterEvidence, opcodes: frozenset[str]) -> float
     return these / every if every else 0.0
 
 
-def judge_by_all(*judges: Judge) -> Judge:
-    """A judge that asks several in turn, each about what the one before it left."""
-
-    def judge(view: KernelView, finding: Finding) -> Finding | None:
-        told: Finding | None = finding
-        for ask in judges:
-            told = ask(view, told) if told is not None else None
-        return told
-
-    return judge
-
-
 def judge_by_metric(metric: str, *, least: float = float("-inf"), most: float = float("inf")) -> Judge:
     """A judge that withdraws a finding where a counter of the whole kernel lies below `least` or above `most`."""
     bound = least if least > float("-inf") else most
 
-    def judge(view: KernelView, finding: Finding) -> Finding | None:
-        counters = view.evidence.counters
+    def judge(evidence: KernelEvidence, finding: Finding) -> Finding | None:
+        counters = evidence.counters
         seen = None if counters is None else names.value(counters, metric)
         if counters is None or seen is None:
             return finding
@@ -229,8 +218,8 @@ def judge_by_idle(cause: str) -> Judge:
     The gain of what it confirms is the span with that idle time over the span without.
     """
 
-    def judge(view: KernelView, finding: Finding) -> Finding | None:
-        timeline = view.evidence.timeline
+    def judge(evidence: KernelEvidence, finding: Finding) -> Finding | None:
+        timeline = evidence.timeline
         if timeline is None or "unknown" in timeline.idle_ns:
             return finding
         idle = timeline.idle_ns.get(cause, 0.0)

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 import msgspec
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.gain import make_gain
-from warplens_tools.evidence import CounterEvidence, Observation
+from warplens_tools.evidence import CounterEvidence, KernelEvidence, Observation
 from warplens_tools.finding import Finding, Gain
+from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import Judge
-from warplens_tools.view import KernelView
 
 DRAM, CONSTANTS, ISSUE = ("DRAM",), ("constant cache",), ("instruction issue",)
 L1, L2 = ("L1 and shared-memory data", "L1 requests"), ("L2", "L2 requests")
@@ -56,12 +55,12 @@ def stalled(counters: CounterEvidence, reasons: Sequence[str]) -> float | None:
 def judge_by_room(*, own: Sequence[str] = (), kept: Sequence[str] = (), stalls: Sequence[str] = ()) -> Judge:
     """A judge of a cause that loads the units `own` and stalls warps for `stalls`; a repair leaves `kept` as it is."""
 
-    def judge(view: KernelView, finding: Finding) -> Finding | None:
-        counters = view.evidence.counters
+    def judge(evidence: KernelEvidence, finding: Finding) -> Finding | None:
+        counters = evidence.counters
         if counters is None:
             return finding
         seen = share_of(counters, own, stalls)
-        return finding if seen is None else bounded(counters, finding, seen, kept)
+        return finding if seen is None else cap_gain(counters, finding, seen, kept)
 
     return judge
 
@@ -84,7 +83,7 @@ def observed(counters: CounterEvidence, metric: str, share: float, threshold: fl
     return Observation("counters", counters.origin, metric, round(share, 3), "", round(threshold, 3))
 
 
-def bounded(
+def cap_gain(
     counters: CounterEvidence,
     finding: Finding,
     seen: Observation,
@@ -110,10 +109,10 @@ def bounded(
         most = min(most, 1.0 / left[1])
         evidence.insert(0, observed(counters, f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH))
     words = f"{seen.metric} {share:.0%}"
-    return told(finding, evidence, most, words=words, confirmed=share >= CONFIRMED)
+    return with_measurement(finding, evidence, most, words=words, confirmed=share >= CONFIRMED)
 
 
-def told(
+def with_measurement(
     finding: Finding,
     seen: Sequence[Observation],
     most: float,

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.cost.launch_cost import LEAST_NS
-from warplens_tools.cost.parallelism import ENOUGH_DRAM
-from warplens_tools.evidence import CounterEvidence, Observation
+from warplens_tools.evidence import CounterEvidence, KernelEvidence, Observation
 from warplens_tools.finding import Finding
+from warplens_tools.machine.launch_cost import LEAST_NS
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
     CONFIRMED,
@@ -25,22 +24,23 @@ from warplens_tools.micro.common.room import (
     L2,
     SHARED_STALLS,
     WORTH,
-    bounded,
     busiest,
+    cap_gain,
     observed,
     stalled,
-    told,
+    with_measurement,
 )
 from warplens_tools.roofline.measured import NEAR_ROOF
-from warplens_tools.view import KernelView
 
 #: Share of the roof of its busiest unit that a repaired kernel is taken to reach at least.
 LEAST_REACHED = 0.25
+#: Use of device memory, per cent of its peak, at which enough was in flight (KernelPro's HighDRAMThroughput).
+ENOUGH_DRAM = 80.0
 
 
-def judge_global_atomics(view: KernelView, finding: Finding) -> Finding | None:
+def judge_global_atomics(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """The busiest L2 slice's atomic unit: idle, it contradicts contention; busy, all else is what remains."""
-    counters = view.evidence.counters
+    counters = evidence.counters
     slices = None if counters is None else names.busiest_slice(counters)
     if counters is None or slices is None:
         return finding
@@ -51,12 +51,12 @@ def judge_global_atomics(view: KernelView, finding: Finding) -> Finding | None:
     return _serial(counters, finding, seen, (*DRAM, *ARITHMETIC, *ISSUE), confirmed=busy >= CONFIRMED)
 
 
-def judge_shared_atomics(view: KernelView, finding: Finding) -> Finding | None:
+def judge_shared_atomics(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """The busy share of L1's data path, and stalls on it: neither contradicts contention, both confirm it.
 
     Retries of an addition that compares and swaps take issue slots and arithmetic as well; what remains is global.
     """
-    counters = view.evidence.counters
+    counters = evidence.counters
     path = None if counters is None else busiest(counters, L1)
     if counters is None or path is None:
         return finding
@@ -66,7 +66,7 @@ def judge_shared_atomics(view: KernelView, finding: Finding) -> Finding | None:
         return _serial(counters, finding, seen, (*DRAM, *L2), confirmed=True)
     share = path[1] if waits is None else waits
     seen = observed(counters, "stalls on shared memory", share, CONFIRMED)
-    return bounded(counters, finding, seen, (*DRAM, *L2))
+    return cap_gain(counters, finding, seen, (*DRAM, *L2))
 
 
 def _serial(
@@ -79,7 +79,7 @@ def _serial(
     expected = finding.gain.estimate if finding.gain is not None else 1.0
     estimate = max(expected, LEAST_REACHED / least, 1.0) if confirmed else None
     words = f"{seen.metric} {float(seen.value):.0%}"
-    return told(
+    return with_measurement(
         finding, evidence, 1.0 / least, words=words, confirmed=confirmed, proven=confirmed, estimate=estimate
     )
 
@@ -90,9 +90,9 @@ def even_share(counters: CounterEvidence) -> float | None:
     return None if mean is None or not most else min(mean / most, 1.0)
 
 
-def judge_small_grid(view: KernelView, finding: Finding) -> Finding | None:
+def judge_small_grid(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """Warp slots of the whole card that stayed empty, against the unit that is busiest as it is."""
-    counters = view.evidence.counters
+    counters = evidence.counters
     even = None if counters is None else even_share(counters)
     occupied = None if counters is None else names.value(counters, names.ACHIEVED_OCCUPANCY)
     if counters is None or even is None or occupied is None:
@@ -100,12 +100,12 @@ def judge_small_grid(view: KernelView, finding: Finding) -> Finding | None:
     empty = observed(
         counters, "warp slots of the card left empty", 1.0 - even * min(occupied / 100, 1.0), CONFIRMED
     )
-    return bounded(counters, finding, empty, EVERY)
+    return cap_gain(counters, finding, empty, EVERY)
 
 
-def judge_occupancy(view: KernelView, finding: Finding) -> Finding | None:
+def judge_occupancy(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """Warps that wait for loads, under the occupancy that was achieved: busy device memory needs no more of them."""
-    counters = view.evidence.counters
+    counters = evidence.counters
     dram = None if counters is None else names.value(counters, names.DRAM_THROUGHPUT)
     waits = None if counters is None else stalled(counters, ("long_scoreboard",))
     if counters is None or dram is None:
@@ -116,24 +116,24 @@ def judge_occupancy(view: KernelView, finding: Finding) -> Finding | None:
     most = 100.0 / achieved if achieved else float("inf")
     shown = Observation("counters", counters.origin, names.DRAM_THROUGHPUT, round(dram, 1), "%", ENOUGH_DRAM)
     if waits is None:
-        return told(finding, (shown,), most, words=f"DRAM busy {dram:.0f} %", confirmed=False)
+        return with_measurement(finding, (shown,), most, words=f"DRAM busy {dram:.0f} %", confirmed=False)
     seen = observed(counters, "stalls on long scoreboard", waits, CONFIRMED)
-    return bounded(counters, finding, seen, EVERY, most=most, shown=(shown,))
+    return cap_gain(counters, finding, seen, EVERY, most=most, shown=(shown,))
 
 
-def judge_waves(view: KernelView, finding: Finding) -> Finding | None:
+def judge_waves(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     """SMs that had work for less time than the one that had it longest: the gain is what they lacked.
 
     Even SMs whose warp slots stayed full to the end contradict a tail; even SMs alone bound it by the slots left empty.
     """
-    counters = view.evidence.counters
+    counters = evidence.counters
     even = None if counters is None else even_share(counters)
     if counters is None or even is None:
         return finding
     seen = observed(counters, "SM active clocks, mean over most", even, 1.0 / WORTH)
     words = f"the SMs had work for {even:.0%} of the clocks of the one that had it longest"
     if even <= 1.0 / WORTH:
-        return told(
+        return with_measurement(
             finding, (seen,), 1.0 / even, words=words, confirmed=True, proven=True, estimate=1.0 / even
         )
     achieved = names.value(counters, names.ACHIEVED_OCCUPANCY)
@@ -142,4 +142,4 @@ def judge_waves(view: KernelView, finding: Finding) -> Finding | None:
         return finding
     if achieved >= possible / WORTH:
         return None
-    return told(finding, (seen,), possible / achieved, words=words, confirmed=False)
+    return with_measurement(finding, (seen,), possible / achieved, words=words, confirmed=False)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the multiprocessors that no allocation shows: what one launch leaves there, the next could read.
 #pragma once
 

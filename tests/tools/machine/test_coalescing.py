@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sectors per request, who uses the rest of them, and where lanes meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from warplens_tools.kernel import KernelView
+from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.micro.common.overfetch import cause_of
+from warplens_tools.testing import views
+
+HEAD = """
+struct R { float x, y, z, w; double d; int k, l; };
+__constant__ float table[64];
+__global__ void k(const float *a, float *o, const R *r, const unsigned char *b, const double *d, int *c, int n, int w)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, y = threadIdx.y;
+"""
+TAIL = "\n}}\nvoid f() {{ k<<<dim3(64, 64), {block}>>>(a, o, r, b, d, c, n, {width}); }}\n"
+
+
+def view_of(body: str, block: str = "256", width: str = "w") -> KernelView:
+    (view,) = views(HEAD + body + TAIL.format(block=block, width=width))
+    return view
+
+
+def first(body: str, block: str = "256", width: str = "w") -> WarpAccess:
+    return next(w for w in view_of(body, block, width).warp_accesses if not w.access.writes)
+
+
+@pytest.mark.parametrize(
+    ("body", "sectors", "least", "lines", "rest"),
+    [
+        ("o[i] = a[i];", 4, 4, 1, "nobody"),
+        ("o[i] = d[i];", 8, 8, 2, "nobody"),
+        ("o[i] = b[i];", 1, 1, 1, "nobody"),
+        ("o[i] = a[0];", 1, 1, 1, "nobody"),
+        ("o[i] = a[i + 1];", 5, 4, 2, "block"),
+        ("o[i] = a[2 * i];", 8, 4, 2, "nobody"),
+        ("o[i] = a[i * w];", 32, 4, 32, "nobody"),
+        ("o[i] = r[i].y;", 32, 4, 8, "nobody"),
+        ("const R &q = r[i]; o[i] = q.x + q.w;", 32, 8, 8, "nobody"),
+        ("R q = r[i]; o[i] = q.d; c[i] = q.k;", 32, 12, 8, "nobody"),
+        ("for (int j = 0; j < n; ++j) o[i] += a[i * w + j];", 32, 4, 32, "loop"),
+        ("o[i] = a[i * w + blockIdx.y];", 32, 4, 32, "grid"),
+    ],
+)
+def test_a_request(body: str, sectors: int, least: int, lines: int, rest: str) -> None:
+    found = first(body)
+    assert (found.sectors, found.ideal_sectors, found.lines, found.reused_by) == (sectors, least, lines, rest)
+
+
+def test_the_rows_of_a_tile_share_their_sectors() -> None:
+    found = first("o[y * w + i] = a[i * w + y];", block="dim3(32, 8)")
+    assert (found.sectors, found.reused_by, found.dram_sectors) == (32, "block", 4.0)
+
+
+def test_a_pitch_that_the_launch_fixes_counts() -> None:
+    assert not first("for (int y = 1; y < n; ++y) o[y * w + i] = a[y * w + i + 3];", width="1001").aligned
+
+
+@pytest.mark.parametrize(
+    "body", ["o[i] = a[c[i]];", "o[i] = a[(int)a[i]];", "o[i] = unknown[i];", "o[i] = a[i % n ? 0 : i];"]
+)
+def test_what_is_not_known_is_left_out(body: str) -> None:
+    assert all(
+        w.access.indices in (("i",), ("c[i]",)) and w.overfetch == 1 for w in view_of(body).warp_accesses
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        ("o[i] = r[i].y;", "field"),
+        ("o[i] = a[4 * i + 3];", "field"),
+        ("o[i] = a[3 * i] + a[3 * i + 1] + a[3 * i + 2];", None),
+        ("for (int j = i * 64; j < i * 64 + 64; ++j) o[i] += a[j];", "chunk"),
+        ("for (int j = 0; j < n; ++j) o[i] += a[i * w + j];", "read"),
+        ("for (int j = 0; j < 4; ++j) o[i] += a[i * 4 + j];", None),
+        ("o[i] = a[i * w];", "read"),
+        ("o[i] = a[i];", None),
+    ],
+)
+def test_causes(body: str, cause: str | None) -> None:
+    assert cause_of(first(body)) == cause
+
+
+@pytest.mark.parametrize(
+    ("body", "lanes", "places"),
+    [
+        ("atomicAdd(c, 1);", 32.0, 1),
+        ("atomicAdd(&c[b[i]], 1);", 1.0, 256),
+        ("atomicAdd(&c[b[i] & 7], 1);", 4.0, 8),
+        ("atomicAdd(&c[blockIdx.x], 1);", 32.0, None),
+        ("int v = c[i] % 4; atomicAdd(c + v, 1);", 8.0, 4),
+    ],
+)
+def test_lanes_that_meet(body: str, lanes: float, places: int | None) -> None:
+    (found,) = view_of(body).contention.atomics.in_global
+    assert (found.lanes, found.places) == (lanes, places)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (threadIdx.x == 0) atomicAdd(c, 1);",
+        "if (!(threadIdx.x % 32)) atomicAdd(c, 1);",
+        "int lane = threadIdx.x & 31; if (lane == 0 && i < n) atomicAdd(c, 1);",
+        "atomicAdd(&c[i], 1);",
+        "atomicAdd(&c[c[i]], 1);",
+    ],
+)
+def test_lanes_that_do_not_meet(body: str) -> None:
+    assert view_of(body).contention.atomics.in_global == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [("o[i] = table[b[i]];", 25), ("o[i] = table[threadIdx.x & 7];", 8), ("o[i] = table[n];", None)],
+)
+def test_words_of_a_constant_table(body: str, words: int | None) -> None:
+    found = view_of(body).contention.constants.divergent
+    assert [round(c.words) for c in found] == ([] if words is None else [words])
+
+
+def test_threads_per_element() -> None:
+    product = "for (int j = 0; j < n; ++j) o[y * w + i] += a[y * w + j] * d[j * w + i];"
+    found = {
+        r.access.name: r.times for r in view_of(product, block="dim3(32, 8)", width="4096").reuse.rereads
+    }
+    assert (found["a"], found["d"]) == (32, 8)
+
+
+def test_a_sweep_counts_where_its_extent_is_known_and_beyond_the_l2() -> None:
+    loops = "for (int p = 0; p < 5; ++p) for (int j = i; j < {n}; j += gridDim.x * blockDim.x) o[j] += p;"
+    (found, *_) = view_of(loops.format(n="1 << 26")).reuse.sweeps
+    assert (found.bytes, found.trips) == (4 << 26, 5)
+    assert view_of(loops.format(n="1 << 20")).reuse.sweeps == ()
+    assert view_of(loops.format(n="n")).reuse.sweeps == ()

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sectors and cache lines that one warp access of global memory touches, from its address per lane.
+
+Global memory is moved in sectors of 32 bytes, four to a cache line; the L1 looks up one line per clock
+("CUDA C++ Best Practices Guide", "Coalesced Access to Global Memory"). An access whose lanes leave a part
+of each sector unused moves that part for nothing, unless another access, a later iteration, or another
+warp uses it while the sector is still in a cache: `reused_by` says which.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from warplens_tools.arch.gpu import Gpu, Limits
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.values.constants import layouts_of
+from warplens_tools.cuda.values.forms import Form, Symbol
+from warplens_tools.evidence import Tier
+from warplens_tools.kernel_code import KernelCode
+from warplens_tools.machine.address_evidence import pattern_of
+from warplens_tools.machine.footprint import Footprint, filled_sectors, footprint, merged, stride_of
+from warplens_tools.sass.addresses import AddressPattern
+from warplens_tools.sass.banks import warp_lanes, wavefronts
+
+#: Who uses the bytes of the touched sectors that the lanes themselves leave: nobody, other accesses of the
+#: same elements, a later iteration of a loop, another warp of the block, another block.
+ReusedBy = Literal["nobody", "fields", "loop", "block", "grid"]
+
+#: Where the block is not known, a warp runs along x: true of every block at least a warp wide.
+_ROW_BLOCK = (256, 1, 1)
+#: What stands for an integer that is the same for all lanes and not known: large, and a multiple of a cache
+#: line, so that an access counts as aligned and a stride as long unless the file says otherwise; so large that a
+#: share of it (`n / threads`) is too, as a grid that shares a problem out is one for the card, not for the
+#: problem. Where the second setting gives another answer, there is none.
+_PROBES: tuple[dict[str, int], ...] = (
+    {"parameter": 1 << 40, "loop": 0, "block": 1, "grid size": 256},
+    {"parameter": 3 << 40, "loop": 32, "block": 5, "grid size": 512},
+)
+#: Sectors over the sectors needed from which what the source says is compared with SASS.
+_WASTE = 2.0
+#: Factor within which the two settings must agree; a row that is not a multiple of a line costs one sector more.
+_AGREE = 1.3
+
+
+class WarpAccess(msgspec.Struct, frozen=True):
+    """One global access of the source as a full warp makes it. Sizes in bytes."""
+
+    access: ArrayAccess
+    #: Bytes that the lanes want, every byte once.
+    wanted: int
+    sectors: int
+    #: Sectors that hold the wanted bytes if they lay side by side.
+    ideal_sectors: int
+    #: Of the sectors, those of which every byte is wanted.
+    whole: int
+    #: Share of the sectors that a store and its like leave partly unwritten, and whether an access reads them before.
+    partial_share: float
+    read_too: bool
+    #: Share of the sectors that no other warp of the block touches too, each such counted once.
+    unshared: float
+    lines: int
+    #: Passes of the L1's banks, as of shared memory, where every line is there.
+    passes: int
+    #: Distance between neighbouring lanes; None where it is not the same for all.
+    stride: int | None
+    reused_by: ReusedBy
+    #: Sectors that must come from device memory for this request, what others use of them subtracted, and the
+    #: neighbours that come with them added.
+    dram_sectors: float
+    #: Whether the first byte stands where a sector begins.
+    aligned: bool
+    #: Bytes of one element of the array, and how many of them the kernel uses.
+    element: int
+    used: int
+    #: Lines whose instructions may be this access: its own, and those that use the record it is bound to.
+    lines_used: tuple[int, ...]
+    #: The tier that tells it.
+    tier: Tier = "source"
+
+    @property
+    def overfetch(self) -> float:
+        """Sectors moved over sectors needed; 1.0 is perfect."""
+        return self.sectors / self.ideal_sectors
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """An access with its byte ranges in an element."""
+
+    access: ArrayAccess
+    element: int
+    ranges: tuple[tuple[int, int], ...]
+    lines: tuple[int, ...]
+
+
+def warp_accesses(code: KernelCode) -> tuple[WarpAccess, ...]:
+    """The global accesses of the kernel whose addresses are known well enough, in text order."""
+    return _Coalescing(code).joined()
+
+
+class _Coalescing:
+    """The global accesses of one kernel: as its source tells them, or else as SASS does."""
+
+    def __init__(self, code: KernelCode) -> None:
+        self.code, self.limits = code, code.gpu.limits
+
+    def joined(self) -> tuple[WarpAccess, ...]:
+        """The accesses, where the source does not tell or tells of waste as SASS has them, if it tells."""
+        places = [p for a in self.code.global_accesses if (p := self._place(a)) is not None]
+        lanes = _Lanes(
+            self.code.block or _ROW_BLOCK, self.code.arguments | self.code.launches.grid, self.code.gpu
+        )
+        found = [w for p in places if (w := lanes.warp_access(p, places)) is not None]
+        if self.code.compiled is None:
+            return tuple(found)
+        told = {w.access.span: w for w in found}
+        every = [self._from_sass(a, told.get(a.span)) for a in self.code.global_accesses]
+        return tuple(w for w in every if w is not None)
+
+    def _from_sass(self, access: ArrayAccess, told: WarpAccess | None) -> WarpAccess | None:
+        if told is not None and told.overfetch < _WASTE:
+            return told
+        pattern = pattern_of(self.code, access, "global")
+        if pattern is None or pattern.sectors is None:
+            return told
+        # As in the source an offset that is not known counts as aligned: the fewest sectors.
+        sectors, size = pattern.sectors[0], self.limits.sector_bytes
+        ideal = max(1, math.ceil(pattern.wanted / size))
+        if told is not None and (pattern.wanted < told.wanted or sectors >= _WASTE * ideal):
+            return told
+        return WarpAccess(
+            access=access,
+            wanted=pattern.wanted,
+            sectors=sectors,
+            ideal_sectors=ideal,
+            whole=0 if sectors > ideal else ideal,
+            partial_share=1.0 if sectors > ideal else 0.0,
+            read_too=access.reads,
+            unshared=1.0,
+            lines=pattern.lines,
+            passes=_passes(self.limits, pattern),
+            stride=pattern.stride,
+            # Who else uses what is left of the sectors SASS does not tell: taken to be served from L1.
+            reused_by="nobody" if sectors <= ideal else "block",
+            dram_sectors=pattern.wanted / size,
+            aligned=pattern.sectors[0] < pattern.sectors[1] or pattern.alignment % size == 0,
+            element=pattern.width,
+            used=pattern.width,
+            lines_used=(access.span.line,),
+            tier="binary",
+        )
+
+    def _place(self, access: ArrayAccess) -> _Place | None:
+        tree, element = self.code.tree, self.code.element_bytes(access.element_type)
+        if access.index is None or element is None:
+            return None
+        line = access.span.line
+        if access.member:
+            place = layouts_of(tree).place(access.element_type, access.member)
+            return _Place(access, element, (place,), (line,)) if place is not None else None
+        uses = self._member_uses(access) if access.element_type in layouts_of(tree).records else {}
+        places = [layouts_of(tree).place(access.element_type, m) for m in uses]
+        known = [p for p in places if p is not None]
+        if not uses or len(known) < len(places):
+            return _Place(access, element, ((0, element),), (line,))
+        lines = {line, *(n for found in uses.values() for n in found)}
+        return _Place(access, element, tuple(sorted(known)), tuple(sorted(lines)))
+
+    def _member_uses(self, access: ArrayAccess) -> dict[str, list[int]]:
+        """Members that the kernel uses of `Particle p = particles[i];`, with their lines: it loads no others.
+
+        Empty where the whole record is used, or it is bound to no name.
+        """
+        text, column = self.code.text, access.span.column - 1
+        bound = re.search(r"[\s&](\w+)\s*[={(]\s*\Z", text.line_text(access.span.line)[:column])
+        if bound is None or not access.reads:
+            return {}
+        use = re.compile(rf"\b{bound[1]}\b((?:\s*\.\s*\w+)*)")
+        found: dict[str, list[int]] = {}
+        for line in range(access.span.line, self.code.kernel.body.end_line + 1):
+            for hit in use.finditer(text.line_text(line), column if line == access.span.line else 0):
+                found.setdefault("".join(hit[1].split()), []).append(line)
+        return {} if "" in found else found
+
+
+def _passes(limits: Limits, pattern: AddressPattern) -> int:
+    if pattern.stride is None:
+        return pattern.lines
+    return wavefronts([lane * abs(pattern.stride) for lane in range(limits.warp_size)], pattern.width, limits)
+
+
+class _Lanes:
+    """Evaluates index forms for the lanes of a warp."""
+
+    def __init__(self, block: tuple[int, int, int], known: Mapping[str, int], gpu: Gpu) -> None:
+        self.block, self.known, self.limits = block, known, gpu.limits
+        self.fetched = max(1, gpu.costs.fetch_bytes // gpu.limits.sector_bytes)
+        self.first = warp_lanes(block, self.limits.warp_size)
+
+    def warp_access(self, place: _Place, every: Sequence[_Place]) -> WarpAccess | None:
+        """The access; None where an address is unknown or hangs on what is unknown."""
+        index = place.access.index
+        if index is None:
+            return None
+        shapes = [self._footprint(place, probe) for probe in _PROBES]
+        if any(s is None for s in shapes):
+            return None
+        counts = sorted((len(s.sectors), s) for s in shapes if s is not None)
+        if counts[-1][0] > _AGREE * counts[0][0]:
+            return None
+        return self._described(place, counts[0][1], every)
+
+    def _footprint(self, place: _Place, probe: Mapping[str, int]) -> Footprint | None:
+        starts = self._elements(place, self._values(place.access.index, probe), self.first)
+        return footprint(starts, place.ranges, self.limits) if starts is not None else None
+
+    def _described(self, place: _Place, shape: Footprint, every: Sequence[_Place]) -> WarpAccess:
+        ideal = max(1, math.ceil(shape.wanted / self.limits.sector_bytes))
+        used = sum(size for _, size in place.ranges)
+        reused_by: ReusedBy = "nobody"
+        unshared, partial, read_too = 1.0, 0.0, False
+        dram = float(len(shape.sectors))
+        if len(shape.sectors) > ideal:
+            siblings = self._siblings(place, every)
+            union = merged(p.ranges for p in siblings) if len(siblings) > 1 else place.ranges
+            reused_by = self._reused_by(place, shape, siblings)
+            unshared, partial = self._unshared(place), self._partial(siblings)
+            read_too = any(p.access.reads for p in siblings)
+            if reused_by in ("nobody", "fields"):
+                dram = self._shared_sectors(siblings)
+            else:
+                dram = shape.wanted / self.limits.sector_bytes
+            used = max(used, sum(size for _, size in union))
+        return WarpAccess(
+            access=place.access,
+            wanted=shape.wanted,
+            sectors=len(shape.sectors),
+            ideal_sectors=ideal,
+            whole=shape.whole,
+            partial_share=partial,
+            read_too=read_too,
+            unshared=unshared,
+            passes=wavefronts(shape.starts, min(r[1] for r in place.ranges), self.limits),
+            lines=len({s * self.limits.sector_bytes // self.limits.cache_line_bytes for s in shape.sectors}),
+            stride=stride_of(shape.starts),
+            reused_by=reused_by,
+            dram_sectors=min(dram, len(shape.sectors) * self.fetched),
+            aligned=shape.first % self.limits.sector_bytes == 0,
+            element=place.element,
+            used=min(used, place.element),
+            lines_used=place.lines,
+        )
+
+    def _siblings(self, place: _Place, every: Sequence[_Place]) -> list[_Place]:
+        """Accesses of the same array in the same loops whose index differs by a constant, itself included."""
+        mine = place.access
+        return [
+            p
+            for p in every
+            if p.access.name == mine.name
+            and p.element == place.element
+            and [x.offset for x in p.access.loops] == [x.offset for x in mine.loops]
+            and _without_constant(p.access.index) == _without_constant(mine.index)
+        ]
+
+    def _shared_sectors(self, siblings: Sequence[_Place]) -> float:
+        """This access's share of the sectors that it and its siblings touch together."""
+        touched: set[int] = set()
+        for sibling in siblings:
+            shape = self._footprint(sibling, _PROBES[0])
+            touched |= set(shape.sectors) if shape is not None else set()
+        if siblings[0].access.reads:
+            # Missing sectors come with their neighbours.
+            return len({s // self.fetched for s in touched}) * self.fetched / len(siblings)
+        return len(touched) / max(1, len(siblings))
+
+    def _reused_by(self, place: _Place, shape: Footprint, siblings: Sequence[_Place]) -> ReusedBy:
+        """Who uses what is left of the sectors."""
+        index = place.access.index
+        values = self._values(index, _PROBES[0])
+        loops = {loop.counter or f"{loop.variable}@{loop.offset}" for loop in place.access.loops}
+        steps: list[tuple[ReusedBy, Iterable[str]]] = [
+            ("loop", sorted(loops)),
+            ("grid", ("blockIdx.x", "blockIdx.y", "blockIdx.z")),
+        ]
+        if self._next_warp_shares(place, values, shape):
+            return "block"
+        for user, names in steps:
+            for name in names:
+                if name in values and self._moves_inside(place, values, name):
+                    return user
+        covered = merged(p.ranges for p in siblings)
+        whole = sum(size for _, size in covered) >= place.element and place.element > shape.width
+        return "fields" if whole else "nobody"
+
+    def _next_warp_shares(self, place: _Place, values: Mapping[str, int], shape: Footprint) -> bool:
+        x, y, z = self.block
+        size = self.limits.warp_size
+        lanes = [(n % x, n // x % y, n // (x * y)) for n in range(size, min(2 * size, x * y * z))]
+        starts = self._elements(place, values, lanes) if lanes else None
+        if starts is None:
+            return False
+        other = footprint(starts, place.ranges, self.limits)
+        return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
+
+    def _partial(self, siblings: Sequence[_Place]) -> float:
+        """Share of the sectors that the siblings write of which they leave bytes."""
+        spans: set[tuple[int, int]] = set()
+        for sibling in siblings:
+            shape = self._footprint(sibling, _PROBES[0]) if sibling.access.writes else None
+            if shape is not None:
+                spans |= {(s + at, s + at + size) for s in shape.starts for at, size in sibling.ranges}
+        filled = filled_sectors(spans, self.limits.sector_bytes)
+        return sum(part < self.limits.sector_bytes for part in filled.values()) / max(1, len(filled))
+
+    def _unshared(self, place: _Place) -> float:
+        """Sectors that the block touches over those that its warps touch, each for itself."""
+        x, y, z = self.block
+        size, values = self.limits.warp_size, self._values(place.access.index, _PROBES[0])
+        every = [(n % x, n // x % y, n // (x * y)) for n in range(x * y * z)]
+        touched: list[tuple[int, ...]] = []
+        for first in range(0, len(every), size):
+            starts = self._elements(place, values, every[first : first + size])
+            if starts is None:
+                return 1.0
+            touched.append(footprint(starts, place.ranges, self.limits).sectors)
+        return len(set().union(*touched)) / sum(map(len, touched))
+
+    def _moves_inside(self, place: _Place, values: Mapping[str, int], name: str) -> bool:
+        """Whether the next value of a symbol moves lanes by less than a sector."""
+        lane = self.first[:1]
+        here = self._elements(place, values, lane)
+        there = self._elements(place, {**values, name: values[name] + 1}, lane)
+        moved = abs(there[0] - here[0]) if here and there else 0
+        return 0 < moved < self.limits.sector_bytes
+
+    def _values(self, index: Form | None, probe: Mapping[str, int]) -> dict[str, int]:
+        return {s.name: self._value(s, probe) for s in (index.symbols if index else ()) if s.kind in _PLAIN}
+
+    def _value(self, symbol: Symbol, probe: Mapping[str, int]) -> int:
+        if symbol.kind == "block size":
+            return self.block["xyz".index(symbol.name[-1])]
+        if symbol.name in self.known:
+            return self.known[symbol.name]
+        return probe[symbol.kind]
+
+    def _elements(
+        self, place: _Place, values: Mapping[str, int], lanes: Sequence[tuple[int, int, int]]
+    ) -> list[int] | None:
+        """Byte address of each lane's element, from the array's start."""
+        index = place.access.index
+        found = []
+        for x, y, z in lanes:
+            threads = {"threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z}
+            at = index.evaluate({**values, **threads}) if index is not None else None
+            if at is None:
+                return None
+            found.append(at * place.element)
+        return found
+
+
+_PLAIN = frozenset({"block", "block size", "grid size", "parameter", "loop"})
+
+
+def _without_constant(form: Form | None) -> tuple[object, ...]:
+    return tuple(t for t in form.terms if t[0]) if form is not None else ()

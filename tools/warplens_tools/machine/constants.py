@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of `__constant__` tables whose lanes part ways: the constant cache serves one address per pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import msgspec
+
+from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
+from warplens_tools.cuda.syntax.types import type_bytes
+from warplens_tools.kernel_code import KernelCode
+from warplens_tools.machine.atomics import executions
+from warplens_tools.sass.listing import TRIPS_PER_LEVEL
+
+#: Clocks of one pass of the constant cache, and of one that misses it: an H200 took 2.0 a word at random places of up
+#: to 2 KB, 10 of 4 KB, 28 of 16 KB (docs/benchmarks/costs.json), 1.2 where lanes read neighbouring words (planted
+#: film_tone). Its size: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking".
+CONSTANT_CLOCKS, CONSTANT_MISS_CLOCKS, CONSTANT_CACHE_BYTES = 1.5, 20.0, 2048
+_WORD = 4
+
+
+class DivergentRead(msgspec.Struct, frozen=True):
+    """A read of a `__constant__` array whose lanes read different words."""
+
+    access: ArrayAccess
+    #: Different words of a warp's request; expected ones where the index is data.
+    words: float
+    #: Whether the words follow from the index, not from an assumption on data.
+    exact: bool
+
+
+class ConstantReads:
+    """The reads of `__constant__` memory of one kernel."""
+
+    def __init__(self, code: KernelCode) -> None:
+        self.code, self.sass, self.warp = code, code.sass, code.gpu.limits.warp_size
+
+    @cached_property
+    def divergent(self) -> tuple[DivergentRead, ...]:
+        """Those whose lanes read different words, most words first."""
+        varying = lane_names(self.code.body)
+        every = [a for a in self.code.accesses if a.space == "constant"]
+        found = [c for a in every if (c := self._divergent(a, varying)) is not None]
+        return tuple(
+            sorted(found, key=lambda c: (-c.words * TRIPS_PER_LEVEL ** len(c.access.loops), c.access.span))
+        )
+
+    def _divergent(self, access: ArrayAccess, varying: frozenset[str]) -> DivergentRead | None:
+        width = type_bytes(access.element_type) or _WORD
+        if access.index is not None:
+            lanes = self.code.lane_values(access.index)
+            count = len({at * width // _WORD for at in lanes}) if lanes is not None else 1
+            return DivergentRead(access, float(count), True) if count > 1 else None
+        size = _table_bytes(access)
+        if not size or not any(mentions_lanes(text, varying) for text in access.indices):
+            return None
+        words = max(1, size // _WORD)
+        # The mean number of different ones among as many even draws as there are lanes.
+        expected = words * (1.0 - (1.0 - 1.0 / words) ** self.warp)
+        return DivergentRead(access, expected, False) if expected > 1.0 else None
+
+    def clocks_of(self, found: Sequence[DivergentRead]) -> float:
+        """Weighted clocks of the constant cache's passes for some reads."""
+        lines = [c.access.span.line for c in found]
+        return sum(
+            c.words
+            * (CONSTANT_CLOCKS + CONSTANT_MISS_CLOCKS * _missed(c.access))
+            * executions(self.code, c.access.span, 9, {"LDC"})
+            / lines.count(c.access.span.line)
+            for c in found
+        )
+
+    @cached_property
+    def hidden(self) -> tuple[int, ...]:
+        """Indices of the loads whose index differs between lanes and that only SASS shows, as in a function."""
+        if self.divergent:
+            return ()
+        loads = self.sass.where(lambda x: x.opcode == "LDC")
+        return tuple(i for i in loads if i in self.sass.lane_dependent) if loads else ()
+
+    @cached_property
+    def clocks(self) -> float:
+        """Weighted clocks of all passes; of `hidden` loads each lane counts with a word of its own."""
+        told = self.clocks_of(self.divergent) if self.sass else 0.0
+        return told + self.sass.weigh(self.hidden) * self.warp * CONSTANT_CLOCKS
+
+
+def _table_bytes(access: ArrayAccess) -> int | None:
+    """Of the declared array; None where its extents are not known."""
+    sizes = getattr(access.declared, "sizes", ())
+    if not sizes or None in sizes:
+        return None
+    size: int = math.prod(sizes) * (type_bytes(access.element_type) or _WORD)
+    return size
+
+
+def _missed(access: ArrayAccess) -> float:
+    """Share of even draws from the table that its cache does not hold."""
+    size = _table_bytes(access)
+    return max(0.0, 1.0 - CONSTANT_CACHE_BYTES / size) if size else 0.0

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What serialises a kernel, atomics on one place and lanes that index a constant table apart, and what less "
+"would gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal
+
+from warplens_tools.finding import Gain
+from warplens_tools.kernel_code import KernelCode
+from warplens_tools.machine.atomics import AtomicConflict, AtomicConflicts
+from warplens_tools.machine.constants import ConstantReads
+from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.waiting import Waiting
+
+Resource = Literal["global atomics", "shared atomics", "constants"]
+
+
+class Contention:
+    """The serialised resources of one kernel, beside all that it needs."""
+
+    def __init__(self, code: KernelCode, waiting: Waiting) -> None:
+        self.code, self.sass, self.waiting = code, code.sass, waiting
+        self.atomics, self.constants = AtomicConflicts(code), ConstantReads(code)
+
+    @cached_property
+    def clocks(self) -> dict[str, float]:
+        """Clocks per warp by resource."""
+        return {
+            "global atomics": sum(m.clocks for m in self.atomics.in_global),
+            "shared atomics": sum(m.clocks for m in self.atomics.in_shared),
+            "constants": self.constants.clocks,
+        }
+
+    @cached_property
+    def _other(self) -> dict[str, float]:
+        return self.sass.cycles | self.waiting.latency_bound()
+
+    def gain(self, resource: Resource, after: float = 0.0) -> Gain | None:
+        """Gain if a resource took `after` times its clocks; None without SASS."""
+        if not self.sass:
+            return None
+        before = self._other | self.clocks
+        instead = sum(m.instead for m in self.atomics.in_global) if resource == "global atomics" else 0.0
+        ratio = bound_ratio(before, before | {resource: self.clocks[resource] * after + instead})
+        return make_gain(ratio, 1.0, ratio)
+
+    def skewed_gain(self, found: Sequence[AtomicConflict]) -> Gain | None:
+        """Gain where data has atomics of shared memory all go to one word, if each lane then had its own; the estimate
+        is that of even draws. None without SASS."""
+        even = self.gain("shared atomics")
+        if even is None:
+            return None
+        alone = sum(m.clocks / m.lanes for m in found)
+        after = self._other | {"shared atomics": alone}
+        worst = after | {"shared atomics": alone * self.code.gpu.limits.warp_size}
+        return make_gain(even.estimate, 1.0, bound_ratio(worst, after))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expected gain of removing a cause, from a bounded model.
+
+The estimate is the ratio of throughput bounds (`sass.throughput`) with and without the instructions the
+cause adds: the nearest other ceiling caps it by construction. The high end is the share-removal bound
+1 / (1 - share of issued instructions), which also covers exposed latency up to that share. The low end
+is 1: an instruction that hides behind another bound costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from warplens_tools.evidence import Instruction
+from warplens_tools.finding import Gain
+from warplens_tools.sass.listing import Sass
+from warplens_tools.sass.throughput import pipe_cycles
+
+
+def removal_gain(
+    sass: Sass, removed: Collection[int], floor: Mapping[str, float], added: Mapping[str, float] | None = None
+) -> Gain | None:
+    """Gain if the instructions at indices `removed` were gone; None where there is nothing to remove.
+
+    `floor` are clocks of resources that stay as they are (`MemoryTraffic.cycles`), `added` of those that go with what
+    is removed.
+    """
+    if not removed or not sass:
+        return None
+    kept = sass.without(removed)
+    share = 1.0 - sum(kept) / sum(sass.weights)
+    before = sass.cycles | dict(floor)
+    loaded = before | {name: before.get(name, 0.0) + clocks for name, clocks in (added or {}).items()}
+    ratio = bound_ratio(loaded, sass.cycles_at(kept) | dict(floor))
+    return make_gain(ratio, 1.0, max(ratio, 1.0 / max(1.0 - share, 0.05)))
+
+
+def replacement_gain(
+    sass: Sass,
+    weights: Sequence[float],
+    replace: Callable[[int, Instruction], Instruction | None],
+    floor: Mapping[str, float],
+) -> Gain:
+    """Gain if every instruction became `replace(index, instruction)`; None from it removes the instruction.
+
+    `floor` as in `removal_gain`.
+    """
+    before = sass.cycles_at(weights) | dict(floor)
+    changed = [
+        (new, weights[i]) for i, x in enumerate(sass.instructions) if (new := replace(i, x)) is not None
+    ]
+    after = pipe_cycles([x for x, _ in changed], [w for _, w in changed], sass.gpu) | dict(floor)
+    ratio = bound_ratio(before, after)
+    return make_gain(ratio, 1.0, ratio)
+
+
+def bound_ratio(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+    """Busiest pipe before over busiest pipe after; 1 where nothing is left."""
+    top = max(after.values(), default=0.0)
+    return max(before.values(), default=0.0) / top if top else 1.0
+
+
+def make_gain(estimate: float, low: float, high: float) -> Gain:
+    """A gain with two decimals and low <= estimate <= high."""
+    estimate = max(estimate, 1.0)
+    return Gain(round(estimate, 2), round(min(low, estimate), 2), round(max(high, estimate), 2))

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long one launch of a kernel lasts, where that is certain to be short, and what launching costs."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import msgspec
+
+from warplens_tools.collect import metrics as names
+from warplens_tools.cuda.facts.host_copies import idle_waits
+from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
+from warplens_tools.evidence import Tier
+from warplens_tools.kernel_code import KernelCode
+from warplens_tools.launches import Geometry
+from warplens_tools.machine.traffic import MemoryTraffic
+
+#: Nanoseconds from one asynchronous launch of the host to the next ("launch_period" of docs/benchmarks/calibrate.json).
+LAUNCH_NS = 3_300.0
+#: Nanoseconds the device idles per wait of the host: the wait's return plus the next launch's latency.
+WAIT_NS = 8_000.0
+#: Start and end of a kernel on the device, nanoseconds, however little it does: an H200 took 1.2 us for each node of
+#: the graph of planted ring_automaton's twin.
+LEAST_NS = 1_200.0
+#: Nanoseconds by which Nsight Compute's duration of a short launch exceeds CUPTI's, as its caches are cold. On H200,
+#: kernels of 3.6 and 5.0 us took 5.1 and 7.0 us.
+PROFILED_NS = 1_500.0
+#: Iterations of a loop from which its launches are worth saving.
+FEWEST_ITERATIONS = 16
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """A launch that a host loop repeats. `duration_ns` is None where it is not known to be short."""
+
+    loop: HostLoop
+    #: Calls in the loop that make the host wait for work of the same iteration.
+    waits: tuple[HostCall, ...]
+    shape: Geometry | None
+    duration_ns: float | None
+
+
+class LaunchCost:
+    """What launching one kernel costs, against what it does."""
+
+    def __init__(self, code: KernelCode, traffic: MemoryTraffic) -> None:
+        self.code, self.traffic = code, traffic
+
+    @cached_property
+    def repeated(self) -> Repeated | None:
+        """The kernel's launch in a host loop; None where no loop launches it.
+
+        Loops that take times, record a graph, or have a constant few iterations do not count.
+        """
+        tree = self.code.tree
+        for site in self.code.sites:
+            loop = launch_loop(tree, site)
+            if loop is not None and not loop.timed and not loop.captured and not self._is_brief(loop):
+                return Repeated(loop, idle_waits(tree, loop), self.code.shape, self.duration)
+        return None
+
+    def _is_brief(self, loop: HostLoop) -> bool:
+        bound = int(loop.bound) if loop.bound.isdigit() else None
+        bound = next((c.value for c in self.code.model.constants if c.name == loop.bound), bound)
+        return bound is not None and bound < FEWEST_ITERATIONS
+
+    @cached_property
+    def bounds(self) -> str:
+        """Why the kernel's launches take longer than the kernel; "" where that is not certain."""
+        repeated = self.repeated
+        if repeated is None or repeated.duration_ns is None:
+            return ""
+        cost, doing = (WAIT_NS, "waiting for it") if repeated.waits else (LAUNCH_NS, "launching it")
+        # Another kernel of the loop may be long enough to hide what launching this one costs.
+        if repeated.duration_ns >= cost or repeated.loop.launches > 1:
+            return ""
+        return (
+            f"a host loop launches it for about {repeated.duration_ns / 1e3:.1f} us of work each time, and "
+            f"{doing} costs {cost / 1e3:.1f} us"
+        )
+
+    @cached_property
+    def duration(self) -> float | None:
+        """Nanoseconds of one launch: as measured, else an estimate where grid and loops are constant."""
+        seen, counters = self.code.evidence.timing, self.code.evidence.counters
+        if seen is not None:
+            return seen.median_ns
+        if counters is not None and (counted := names.value(counters, names.DURATION)) is not None:
+            return max(counted - PROFILED_NS, LEAST_NS)
+        shape, sass, gpu = self.code.shape, self.code.sass, self.code.gpu
+        if shape is None or not sass:
+            return None
+        trips = self._most_trips()
+        if trips is None and any(sass.flow.depths):
+            return None
+        weight = [float(trips or 1) if depth else 1.0 for depth in sass.flow.depths]
+        clocks = max(sass.cycles_at(weight).values())
+        clocks = max(clocks, self.traffic.moved(weight).upper / gpu.dram_bytes_per_clock)
+        per_sm = math.ceil(shape.warps / min(shape.blocks, gpu.multiprocessors))
+        # A lone warp still waits for each of its instructions: four clocks for arithmetic at the least.
+        latency = 4.0 * sum(weight)
+        return LEAST_NS + max(per_sm * clocks, latency) / gpu.clock_hz * 1e9
+
+    @property
+    def duration_origin(self) -> tuple[Tier, str]:
+        """The tier that `duration` is of, and what gave it."""
+        timing, counters = self.code.evidence.timing, self.code.evidence.counters
+        if timing is not None:
+            return "timing", timing.origin
+        if counters is not None and names.value(counters, names.DURATION) is not None:
+            return "counters", f"{counters.origin}, less {PROFILED_NS:.0f} ns for its cold start"
+        return "binary", "bounded model"
+
+    def _most_trips(self) -> int | None:
+        """Iterations of the kernel's deepest nest of loops around an access; None where one is not constant."""
+        most = 1
+        for access in self.code.accesses:
+            trips = [loop.trips for loop in access.loops]
+            known = [t for t in trips if t is not None]
+            if len(known) != len(trips):
+                return None
+            most = max(most, math.prod(known))
+        return most if most > 1 else None

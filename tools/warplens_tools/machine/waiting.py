@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time that a kernel takes however little each unit has to do: waits that the resident warps do not hide, block starts.
+
+An SM's clocks per warp are at least what one warp needs alone, in order (`sass.latency`), over the warps that the SM
+holds (Little's law), and the time in which the card starts the warp's share of a block. An SM's time for one pass of
+all its resident warps through a loop is the larger of two: what the busiest pipe needs for all of them, and what one
+warp needs alone. Where barriers separate the parts of the loop a block cannot overlap its own parts, so its pass takes
+both, and only other blocks hide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+import msgspec
+
+from warplens_tools.arch.occupancy import Limiter, Occupancy
+from warplens_tools.evidence import CompiledKernel, Observation
+from warplens_tools.finding import Gain
+from warplens_tools.kernel_code import KernelCode
+from warplens_tools.launches import Geometry
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.machine.traffic import MemoryTraffic
+from warplens_tools.sass.flow import Flow, Loop
+from warplens_tools.sass.latency import L1_CLOCKS, L2_CLOCKS, waits
+from warplens_tools.sass.listing import TRIPS_PER_LEVEL
+from warplens_tools.sass.pipes import is_load, space_of
+from warplens_tools.text import Span
+
+#: Clocks from a global load to its data when it misses all caches. Microbenchmark studies of sm_70 to
+#: sm_90 measure 430 to 660 unloaded; the middle is taken.
+MEMORY_LATENCY_CLOCKS = 550.0
+#: Theoretical occupancy up to which it is worth asking what limits it (KernelPro's OccupancyLimiter).
+LOW_OCCUPANCY = 0.5
+#: Warps a scheduler needs to issue every clock when each waits four for its last result ("CUDA C++
+#: Programming Guide", "Multiprocessor Level").
+WARPS_TO_ISSUE = 4.0
+
+
+class Residency(msgspec.Struct, frozen=True):
+    """What an SM holds at once, and the warps of one block."""
+
+    blocks: int
+    block_warps: int
+
+    @property
+    def warps(self) -> int:
+        """Resident warps per SM."""
+        return self.blocks * self.block_warps
+
+
+class LoopPass(msgspec.Struct, frozen=True):
+    """One pass of a warp through a loop. Clocks of an SM."""
+
+    #: Of the kernel's instructions.
+    indices: tuple[int, ...]
+    depth: int
+    #: The busiest pipe's clocks for one warp.
+    busy: float
+    #: One warp alone, and how much of that it waits for global memory, at barriers, and for other results.
+    alone: float
+    memory: float
+    barrier: float
+    dependency: float
+    #: By instruction of `indices`: clocks in which others wait for its result.
+    blamed: tuple[float, ...]
+
+
+class Shortage(msgspec.Struct, frozen=True):
+    """A kernel with too few bytes in flight at its theoretical occupancy."""
+
+    compiled: CompiledKernel
+    occupancy: Occupancy
+    #: Bytes in flight per SM, and what the DRAM roof needs by Little's law.
+    in_flight: float
+    needed: float
+
+    @property
+    def gain(self) -> Gain:
+        """Up to the roof, or to full occupancy, whichever is nearer."""
+        most = 1.0 / self.occupancy.occupancy if self.occupancy.occupancy else 1.0
+        return make_gain(min(self.needed / self.in_flight, most) if self.in_flight else most, 1.0, most)
+
+
+class Waiting:
+    """What one kernel waits for, and what hides it."""
+
+    def __init__(self, code: KernelCode, traffic: MemoryTraffic) -> None:
+        self.code, self.sass, self.gpu, self.traffic = code, code.sass, code.gpu, traffic
+
+    @cached_property
+    def residency(self) -> Residency | None:
+        """Blocks that an SM holds, of as many as the launch gives it; None where the launch is not known."""
+        found, threads, shape = self.code.occupancy, self.code.threads, self.code.shape
+        if found is None or not found.blocks or threads is None:
+            return None
+        given = -(-shape.blocks // self.gpu.multiprocessors) if shape is not None else found.blocks
+        if not given or not threads:
+            return None
+        return Residency(min(found.blocks, given), -(-threads // self.gpu.limits.warp_size))
+
+    @cached_property
+    def innermost_passes(self) -> tuple[LoopPass, ...]:
+        """Every loop that holds no other, in address order; a kernel without loops is one pass of its own."""
+        flow = self.sass.flow
+        if not flow.loops and flow.blocks:
+            return (self.loop_pass(Loop(0, frozenset(range(len(flow.blocks))), 0)),)
+        return tuple(self.loop_pass(loop) for loop in flow.innermost_loops)
+
+    def loop_pass(self, loop: Loop, memory: float = L2_CLOCKS) -> LoopPass:
+        """A loop's pass, with `memory` clocks for a load of global memory.
+
+        Loops inside it count `TRIPS_PER_LEVEL` times towards `busy`, and once towards the waits.
+        """
+        indices = self.sass.flow.instructions_of(loop)
+        inside = [self.sass.instructions[i] for i in indices]
+        shares = {i: TRIPS_PER_LEVEL ** (self.sass.flow.depths[i] - loop.depth) for i in indices}
+        spent = waits(inside, self.gpu, memory)
+        from_memory = at_barrier = 0.0
+        for x, blamed in zip(inside, spent.blamed, strict=True):
+            if x.opcode == "BAR":
+                at_barrier += blamed
+            elif space_of(x) in ("global", "generic") and (is_load(x) or x.opcode in ("ATOM", "ATOMG")):
+                from_memory += blamed
+        return LoopPass(
+            indices=tuple(indices),
+            depth=loop.depth,
+            busy=max(self.sass.cycles_of(shares).values()),
+            alone=spent.clocks,
+            memory=from_memory,
+            barrier=at_barrier,
+            dependency=sum(spent.blamed) - from_memory - at_barrier,
+            blamed=spent.blamed,
+        )
+
+    @cached_property
+    def floor(self) -> dict[str, float]:
+        """Clocks of an SM per warp, weighted as `Sass.weights`: "waiting" and "blocks"; empty where the launch is not
+        known."""
+        held = self.residency
+        if held is None:
+            return {}
+        starts = self.gpu.costs.block_start * self.gpu.multiprocessors
+        return {"waiting": self.single_warp_cycles / held.warps, "blocks": starts / held.block_warps}
+
+    def latency_bound(self, ideal: Collection[Span] = ()) -> dict[str, float]:
+        """`MemoryTraffic.cycles` joined by `floor`: what stays where only addresses change."""
+        return self.traffic.cycles(ideal=ideal) | self.floor
+
+    @cached_property
+    def single_warp_cycles(self) -> float:
+        """Weighted clocks of one warp alone: in its loops, or else in all its code and the life of its block around."""
+        flow = self.sass.flow
+        memory = [self._wait(share) for share in self.traffic.compulsory_shares]
+        # How often loops run is not known: where there are any they are taken to outlast the code around them.
+        spent = 0.0 if flow.loops else self.gpu.costs.block_life
+        for depth, indices in stretches(flow):
+            if flow.loops and not depth:
+                continue
+            inside = [self.sass.instructions[i] for i in indices]
+            spent += waits(inside, self.gpu, [memory[i] for i in indices]).clocks * TRIPS_PER_LEVEL**depth
+        return spent
+
+    def _wait(self, share: float | None) -> float:
+        """Clocks of a load: from device memory where no cache can have it, from the L1 where one has, else from L2."""
+        costs = self.gpu.costs
+        return costs.l2_wait if share is None else share * costs.memory_wait + (1.0 - share) * L1_CLOCKS
+
+    def shortage(self, limiter: Limiter) -> Shortage | None:
+        """The shortage of in-flight memory requests that `limiter` causes; None where there is none, or it "
+        "is unknown."""
+        found, compiled = self.code.occupancy, self.code.compiled
+        if compiled is None or not self.sass or found is None:
+            return None
+        if found.occupancy > LOW_OCCUPANCY or limiter not in found.limiters:
+            return None
+        in_flight = float(self.sass.loaded_bytes * found.warps * self.gpu.limits.warp_size)
+        needed = MEMORY_LATENCY_CLOCKS * self.gpu.dram_bytes_per_clock
+        return Shortage(compiled, found, in_flight, needed) if in_flight < needed else None
+
+    def shortage_seen(self, found: Shortage) -> tuple[Observation, ...]:
+        """The figures of a shortage, as evidence."""
+        law = "Little's law: latency times this SM's share of the DRAM roof"
+        see, share = self.code.observe, found.occupancy
+        return (
+            see("theoretical occupancy", round(share.occupancy, 3), "", LOW_OCCUPANCY),
+            see("resident blocks per SM", float(share.blocks)),
+            see("bytes in flight per SM", found.in_flight, "byte", round(found.needed), law),
+        )
+
+    def idle_ratio(self, shape: Geometry) -> float:
+        """Time of the launch as it is over its time if its warps filled every SM, both from the bounded model.
+
+        Arithmetic speeds up with the SMs in use and with the warps each scheduler can switch between; memory
+        traffic with the bytes in flight (Little's law), up to the card's share per SM.
+        """
+        sms, limits, share = self.gpu.multiprocessors, self.gpu.limits, self.gpu.dram_bytes_per_clock
+        used = min(shape.blocks, sms)
+        clocks = max(self.sass.cycles.values(), default=0.0)
+        resident = min(shape.warps / used, limits.max_warps)
+        issue = min(1.0, resident / limits.schedulers / WARPS_TO_ISSUE)
+        flying = max(self.sass.loaded_bytes, 1) * resident * limits.warp_size / MEMORY_LATENCY_CLOCKS
+        most = max(self.traffic.moved().lower / share, 0.0)
+        before = max(clocks * sms / used / issue, most * share * sms / used / max(flying, share / 32))
+        after = max(clocks, most)
+        return before / after if after else 1.0
+
+
+def stretches(flow: Flow) -> list[tuple[int, list[int]]]:
+    """The code outside loops and that of each loop outside the loops in it, with its depth."""
+    taken: set[int] = set()
+    found = []
+    for loop in sorted(flow.loops, key=lambda x: -x.depth):
+        own = [i for i in flow.instructions_of(loop) if i not in taken]
+        taken.update(own)
+        found.append((loop.depth, own))
+    rest = [i for i in range(len(flow.depths)) if i not in taken and i not in flow.rare]
+    return [(0, rest), *found]

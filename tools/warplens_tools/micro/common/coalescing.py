@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The four tools on uncoalesced access: one cause each, looked for in the source, then in SASS, then in counters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, Literal
+
+from warplens_tools.collect import metrics as names
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.machine.counted import Wasteful
+from warplens_tools.machine.gain import make_gain
+from warplens_tools.micro.common.measured import judge_by_sectors
+from warplens_tools.micro.common.overfetch import NEAR, SCATTERED, Cause, cause_of
+from warplens_tools.micro.common.scattered import repaired_too, scattered, scattered_gain
+from warplens_tools.micro.common.sectors import SectorTool
+from warplens_tools.sass.listing import TRIPS_PER_LEVEL
+
+#: Hit rate of the L1, per cent, from which most of what is loaded was fetched before.
+MOSTLY_HITS = 50.0
+_FOR = re.compile(r"\bfor\s*\([^;=]*=([^;]*);")
+
+
+class CoalescingTool(SectorTool):
+    """A tool whose cause is one way of being uncoalesced. A subclass says the cause, and the words for it."""
+
+    judges = (judge_by_sectors,)
+    cause: ClassVar[Cause]
+    #: What to do of an access that only SASS shows, and of a line that only counters show.
+    guidance_hidden: ClassVar[str]
+    guidance_counted: ClassVar[str]
+    index_query: ClassVar[str] = ""
+
+    def words(self, worst: WarpAccess) -> tuple[str, str]:
+        """Message and guidance for an access of the source."""
+        raise NotImplementedError
+
+    def words_counted(self, found: Wasteful) -> str:
+        """The message for a line that only counters show."""
+        raise NotImplementedError
+
+    def check(self) -> Iterable[Finding]:
+        """One finding per kernel, on the access that wastes most."""
+        found = [w for w in self.view.warp_accesses if cause_of(w) == self.cause and self.is_compiled(w)]
+        if not found:
+            yield from self.check_hidden()
+            return
+        found.sort(key=lambda w: (-waste(w), w.access.span))
+        gain, worst = self.sector_gain(found), found[0]
+        if gain is not None and gain.estimate < self.worth and not self._is_near(worst):
+            return
+        message, guidance = self.words(worst)
+        others = [w for w in found[1:] if w.access.span.line != worst.access.span.line][:4]
+        yield self.finding(
+            worst.access.span,
+            severity="information" if gain is None else "warning",
+            confidence="medium" if gain is None or self.view.block is None else "high",
+            message=message,
+            guidance=guidance,
+            evidence=self.sectors_seen(worst),
+            gain=gain,
+            related=tuple(
+                RelatedSpan(w.access.span, f"{w.sectors} sectors a request here too") for w in others
+            ),
+            index_query=self.index_query,
+        )
+
+    def _is_near(self, worst: WarpAccess) -> bool:
+        """Whether the caches that a scattered access keeps busy come near the roof: units do not overlap perfectly."""
+        if not self.sass or worst.overfetch < SCATTERED:
+            return False
+        floor = self.view.traffic.cycles()
+        return max(floor["l2"], floor["l1 lines"]) >= NEAR * max(
+            [*self.sass.cycles.values(), *floor.values()]
+        )
+
+    def check_hidden(self) -> Iterator[Finding]:
+        """What only SASS shows, on the worst line; none where its removal would not show."""
+        every = scattered(self.view)
+        worst = next((s for s in every if s.cause == self.cause), None)
+        if worst is None:
+            return
+        gain, near = scattered_gain(self.view, repaired_too(self.cause, every))
+        if gain.estimate < self.worth and (not near or worst.overfetch < SCATTERED):
+            return
+        doing = "stores" if self.cause == "write" else "loads"
+        apart = (
+            f"{worst.stride} bytes apart"
+            if worst.stride is not None
+            else "on stretches of their own"
+            if self.cause == "chunk"
+            else "a run-time distance apart"
+        )
+        ideal = float(worst.ideal_sectors)
+        yield self.finding(
+            self.sass.hottest_line(worst.indices),
+            confidence="medium",
+            message=(
+                f"The {doing} of this line take {worst.sectors} sectors a request where {worst.ideal_sectors} would "
+                f"do: neighbouring lanes are {apart}."
+            ),
+            guidance=self.guidance_hidden,
+            evidence=(
+                self.view.observe("sectors per request", float(worst.sectors), "", ideal),
+                self.view.observe("global accesses on the line", float(len(worst.indices))),
+            ),
+            gain=gain,
+        )
+
+    def check_counters(self) -> Iterator[Finding]:
+        """The line that was counted to move far more sectors than its lanes want, whatever its address is made of."""
+        found = self.counted_waste()
+        if found is not None:
+            yield self.finding(
+                found.line,
+                confidence="high",
+                message=self.words_counted(found),
+                guidance=self.guidance_counted,
+                evidence=found.evidence,
+                gain=make_gain(found.ratio, 1.0, found.ratio),
+            )
+
+    def counted_waste(self) -> Wasteful | None:
+        """The line of loads that wastes most, where its pattern is of this tool's cause.
+
+        Fewer sectors a request than lanes are lanes less than a sector apart: a field of a struct. One sector a lane,
+        that the L1 still holds when the next loads come, in a loop that starts at a place of each thread's own: a
+        stretch for each thread. All else is a read across rows.
+        """
+        counted = self.view.counted
+        found = counted.wasteful_line(names.GLOBAL_SECTORS, "global", stores=False) if counted else None
+        return found if found is not None and self._cause_counted(found) == self.cause else None
+
+    def _cause_counted(self, found: Wasteful) -> Literal["read", "field", "chunk"]:
+        if found.each < 0.95 * self.gpu.limits.warp_size:
+            return "field"
+        counters = self.view.evidence.counters
+        hits = names.value(counters, names.L1_HIT_RATE) if counters is not None else None
+        again = hits is not None and hits >= MOSTLY_HITS
+        return "chunk" if again and self._starts_apart(found.line) else "read"
+
+    def _starts_apart(self, line: int) -> bool:
+        """Whether the loop around a line starts at anything but a number."""
+        above = range(line, self.view.kernel.body.line, -1)
+        heads = (_FOR.search(self.view.text.line_text(n)) for n in above)
+        head = next((found for found in heads if found is not None), None)
+        return head is not None and not head[1].strip().isdigit()
+
+
+def waste(warp: WarpAccess) -> float:
+    """Sectors moved for nothing, with deeper loops before shallower ones."""
+    return (warp.sectors - warp.ideal_sectors) * TRIPS_PER_LEVEL ** len(warp.access.loops)

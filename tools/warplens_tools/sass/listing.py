@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The SASS of one compiled kernel with what is read out of it, each thing worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.evidence import CompiledKernel, Instruction
+from warplens_tools.sass.addresses import AddressPattern, address_patterns
+from warplens_tools.sass.attribution import LineTable
+from warplens_tools.sass.backward_slice import backward_slice
+from warplens_tools.sass.flow import Flow, analyse
+from warplens_tools.sass.pipes import access_bytes, is_load, space_of
+from warplens_tools.sass.throughput import pipe_cycles
+from warplens_tools.sass.varying import lane_dependent
+from warplens_tools.sass.warps import Block
+
+#: Executions assumed per nesting level where trip counts are unknown. Only ratios between instructions
+#: of one kernel are formed from it: deep loops must dominate, and no figure shown to a user rests on it.
+TRIPS_PER_LEVEL = 32.0
+#: Executions of the compiler's own slow paths: so few that nothing is blamed on them, and not none, as they are there.
+RARE_WEIGHT = 1.0 / 1024.0
+
+
+class Sass:
+    """Instructions, by index in program order, with their loops, weights, lines and clocks.
+
+    Empty, and false, where nothing was disassembled. Sequences that are properties go along with `instructions`.
+    """
+
+    def __init__(
+        self, compiled: CompiledKernel | None, kernel: Kernel, path: str, gpu: Gpu, block: Block | None
+    ) -> None:
+        self.compiled, self.gpu, self.block = compiled, gpu, block
+        self.table = LineTable(kernel, path)
+        self.instructions: tuple[Instruction, ...] = compiled.instructions if compiled is not None else ()
+
+    def __bool__(self) -> bool:
+        return bool(self.instructions)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Basic blocks and loops."""
+        return analyse(self.instructions)
+
+    @cached_property
+    def weights(self) -> tuple[float, ...]:
+        """Relative executions: `TRIPS_PER_LEVEL` to the power of the depth; the compiler's slow paths hardly any."""
+        return weights(self.flow)
+
+    @cached_property
+    def lines(self) -> tuple[int | None, ...]:
+        """The line of the kernel that each belongs to (`LineTable.kernel_line`)."""
+        return tuple(map(self.table.kernel_line, self.instructions))
+
+    @cached_property
+    def written(self) -> tuple[int | None, ...]:
+        """The line of the file that each is written on (`LineTable.written_line`)."""
+        return tuple(map(self.table.written_line, self.instructions))
+
+    def where(self, is_one: Callable[[Instruction], bool]) -> list[int]:
+        """Indices of the instructions of a kind."""
+        return [i for i, x in enumerate(self.instructions) if is_one(x)]
+
+    def on_line(self, line: int | None, is_one: Callable[[Instruction], bool] = lambda _: True) -> list[int]:
+        """Indices of the instructions, of a kind, that belong to a line of the kernel."""
+        return [i for i, n in enumerate(self.lines) if n == line and is_one(self.instructions[i])]
+
+    def in_loops_on(
+        self, line: int | None, is_one: Callable[[Instruction], bool] = lambda _: True
+    ) -> list[int]:
+        """As `on_line`, of those that stand in a loop."""
+        return [i for i in self.on_line(line, is_one) if self.flow.depths[i]]
+
+    def global_on(self, line: int | None) -> list[int]:
+        """Indices of the global-memory instructions that a line of the kernel became."""
+        return self.on_line(line, lambda x: space_of(x) == "global")
+
+    def through_line(self, line: int) -> list[Instruction]:
+        """Instructions that were written on a line of the file, or inlined through it."""
+        return [x for x in self.instructions if self.table.passes(x, line)]
+
+    def weigh(self, indices: Collection[int]) -> float:
+        """Weighted executions of some instructions."""
+        return sum(self.weights[i] for i in indices)
+
+    def weights_by_line(self, indices: Collection[int], lines: Sequence[int | None]) -> dict[int, float]:
+        """Weighted executions of some instructions by line, of the lines that `lines` gives all of them."""
+        found: dict[int, float] = {}
+        for i in indices:
+            line = lines[i]
+            if line is not None:
+                found[line] = found.get(line, 0.0) + self.weights[i]
+        return found
+
+    def hottest_line(self, indices: Collection[int]) -> int | None:
+        """The kernel's line with the largest weight among some instructions."""
+        return heaviest(self.weights_by_line(indices, self.lines))
+
+    @cached_property
+    def cycles(self) -> dict[str, float]:
+        """Clocks of an SM that one warp's pass takes of each pipe, and "issue" (`sass.throughput`)."""
+        return pipe_cycles(self.instructions, self.weights, self.gpu)
+
+    def cycles_at(self, weights: Sequence[float]) -> dict[str, float]:
+        """As `cycles`, with other weights."""
+        return pipe_cycles(self.instructions, weights, self.gpu)
+
+    def cycles_of(self, weights: Mapping[int, float]) -> dict[str, float]:
+        """As `cycles`, of some instructions alone: their indices with their weights."""
+        return pipe_cycles([self.instructions[i] for i in weights], list(weights.values()), self.gpu)
+
+    def without(self, gone: Collection[int]) -> list[float]:
+        """The weights with some instructions' at nothing."""
+        left = frozenset(gone)
+        return [0.0 if i in left else w for i, w in enumerate(self.weights)]
+
+    @cached_property
+    def lane_dependent(self) -> frozenset[int]:
+        """Indices of the instructions with an operand that may differ between lanes."""
+        return lane_dependent(self.instructions)
+
+    @cached_property
+    def patterns(self) -> tuple[AddressPattern, ...]:
+        """The addresses of the global and shared accesses, followed lane by lane (`sass.addresses`)."""
+        if self.compiled is None:
+            return ()
+        return address_patterns(self.compiled, self.flow, self.block, self.gpu.limits)
+
+    def feeding(self, wanted: Collection[int]) -> frozenset[int]:
+        """Indices of arithmetic that only prepares what some instructions read (`sass.backward_slice`)."""
+        return backward_slice(self.instructions, self.flow, wanted)
+
+    @cached_property
+    def loaded_bytes(self) -> int:
+        """Bytes of global loads that one thread has in flight: those of the deepest loop that loads."""
+        loads = self.where(lambda x: space_of(x) == "global" and is_load(x))
+        deepest = max((self.flow.depths[i] for i in loads), default=0)
+        return sum(access_bytes(self.instructions[i]) for i in loads if self.flow.depths[i] == deepest)
+
+
+def weights(flow: Flow) -> tuple[float, ...]:
+    """Relative executions of the instructions of a flow; see `Sass.weights`."""
+    return tuple(
+        RARE_WEIGHT if i in flow.rare else TRIPS_PER_LEVEL**depth for i, depth in enumerate(flow.depths)
+    )
+
+
+def heaviest(by_line: dict[int, float]) -> int | None:
+    """The line with most, the first of them; None where there is none."""
+    return max(sorted(by_line), key=lambda line: by_line[line], default=None)
