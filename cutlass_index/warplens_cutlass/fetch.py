@@ -8,15 +8,16 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
-
-import filelock
+from typing import TYPE_CHECKING
 
 from warplens_cutlass.corpus import Corpus, home, register
 from warplens_cutlass.index_settings import IndexSettings
-from warplens_cutlass.store.build import BuildReport, build
 from warplens_tools.errors import TimeLimitError, ToolFailedError
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
+
+if TYPE_CHECKING:
+    from warplens_cutlass.store.build import BuildReport
 
 WHEEL = "nvidia-cutlass"
 VERSION = "4.2.0.0"
@@ -42,6 +43,10 @@ def setup_cutlass(
         TimeLimitError: the download took more than ten minutes, or another process is at it for as long.
         CancelledError: `cancel` was triggered; what was there stays.
     """
+    from warplens_cutlass.store.build import (
+        build,
+    )  # brings the parsers: who only names this module waits for none
+
     corpus = fetch_cutlass(version=version, wheel=wheel, progress=progress, cancel=cancel)
     return build(corpus.root_path, name=corpus.name, settings=settings, progress=progress, cancel=cancel)
 
@@ -54,6 +59,8 @@ def fetch_cutlass(
     cancel: CancelToken | None = None,
 ) -> Corpus:
     """Bring the sources into the managed folder and register them; see `setup_cutlass`."""
+    import filelock  # as the parsers
+
     target = home() / "cutlass" / version
     target.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(target.with_name(f"{version}.lock"), timeout=_DOWNLOAD_LIMIT)
