@@ -12,8 +12,8 @@ from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
 from warplens.service.service import Service
 from warplens_tools.arch.ceilings import repeatability
-from warplens_tools.arch.nvml import gpu_devices, gpu_state
-from warplens_tools.collect.calibrate import calibrate
+from warplens_tools.arch.nvml import gpu_state
+from warplens_tools.collect.calibrate import calibrate, device_at
 from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
 pytestmark = pytest.mark.gpu
@@ -76,7 +76,7 @@ def test_ceilings_of_the_card_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_nvml_reads_the_card() -> None:
-    card = gpu_devices()[0]
+    card = device_at(0)
     state = gpu_state(card.uuid)
     assert card.uuid.startswith("GPU-")
     assert state.power_w is not None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,37 @@ def test_a_file_that_does_not_parse_counts_as_empty_where_that_is_wanted(tmp_pat
     loaded = load_usable(tmp_path / "k.cu", root=tmp_path, editor={"architecture": "sm_89", "tier": 7})
     assert (loaded.settings.tier, loaded.settings.architecture) == ("auto", "sm_89")
     assert [(p.file, p.line) for p in loaded.problems] == [(str(tmp_path / "warplens.toml"), 2), ("", 1)]
+
+
+def test_the_setting_compile_commands_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "release"
+    folder.mkdir(parents=True)
+    unit = tmp_path / "k.cu"
+    unit.write_text(KERNEL)
+
+    def defines() -> dict[str, str]:
+        service = Service(tmp_path)
+        return service.build_defines(unit, unit, service.settings_for(unit))
+
+    entry = {"directory": str(tmp_path), "file": "k.cu", "arguments": ["nvcc", "-DWIDE", "k.cu"]}
+    (folder / "commands.json").write_text(json.dumps([entry]))
+    assert defines() == {}
+    (tmp_path / "warplens.toml").write_text('compile-commands = "out/release/commands.json"\n')
+    assert defines() == {"WIDE": "1"}
+
+
+def test_paths_and_names_that_mean_nothing_are_problems_on_their_line(tmp_path: Path) -> None:
+    (tmp_path / "warplens.toml").write_text(
+        'tier = "source"\nignore = ["WL108", "WL999"]\ncuda-path = "nowhere"\n'
+    )
+    service = Service(tmp_path)
+    service.configure({})
+    loaded = service.settings_for(tmp_path / "k.cu")
+    assert sorted((p.line, p.message.rsplit(": ", 1)[1][:24]) for p in loaded.problems) == [
+        (2, "there is no check WL999;"),
+        (3, "there is no nowhere (loo"),
+    ]
+    assert loaded.settings.cuda_path == ""
 
 
 def test_findings_stay_in_an_editor_and_the_command_line_refuses(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from warplens.agent.result import OptimizeResult, Proof
 from warplens.cli.interrupt import cancel_token
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.streams import console, say, write_json
-from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
+from warplens.present.proof import conditions_words, expected_words, factor, proof_words
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.service import Service
@@ -113,8 +113,7 @@ def print_result(terminal: Console, result: OptimizeResult) -> None:
         for line in proof_lines(result, result.proof):
             terminal.print(Text(line))
     for offer in result.offers:
-        gain = f"; if it works, about {offer.gain:.2f}x" if offer.promises else ""
-        terminal.print(Text(f"unproven: {offer.title} ({offer.kernel}{gain})"))
+        terminal.print(Text(f"unproven: {offer.title} ({offer.kernel}). {expected_words(offer)}"))
         terminal.print(Text(offer.diff, style="dim"))
     if result.tried:
         terminal.print(_tried_table(result))
@@ -127,62 +126,18 @@ def print_result(terminal: Console, result: OptimizeResult) -> None:
             )
         )
     if result.control is not None:
-        best = _factor(result.control.speedup) if result.control.speedup is not None else "nothing faster"
+        best = factor(result.control.speedup) if result.control.speedup is not None else "nothing faster"
         terminal.print(Text(f"random-search baseline, {result.control.tried} candidates: {best}"))
     for unknown in result.unknown:
         terminal.print(Text(f"not known: {unknown.what}: {unknown.why}"))
 
 
 def proof_lines(result: OptimizeResult, proof: Proof) -> list[str]:
-    """The proof in words: times, the program's gain, what changed, under which conditions."""
-    outside = proof.verdict.outside
-    lines = [*(outside.sentences() if outside is not None else ())]
-    lines += [_timing_line(timing) for timing in proof.verdict.timings]
-    lines += proof.verdict.further.sentences() if proof.verdict.further is not None else ()
-    share = result.baseline.share if result.baseline is not None else None
-    if share is not None:
-        lines.append(f"the kernel is {share:.0%} of the program's kernel time")
-    if proof.program is not None:
-        before, after = proof.program.baseline_seconds.median, proof.program.candidate_seconds.median
-        lines.append(f"whole program {before:.3f} s → {after:.3f} s: {_factor(proof.program.speedup)}")
-    if proof.answers:
-        lines.append(f"answers {', '.join(proof.answers)}")
-    lines += [
-        f"{change.metric} {change.before:g} → {change.after:g}{' ' + change.unit if change.unit else ''}"
-        for change in proof.changes
-        if change.before != change.after and change.metric != "kernel time"
-    ]
-    if proof.caveat:
-        lines.append(f"results may change: {proof.caveat}")
-    conditions = proof.verdict.conditions or result.conditions
-    return [*lines, _conditions_line(conditions)] if conditions is not None else lines
-
-
-def _timing_line(timing: Timing) -> str:
-    cache = "cache as in the program" if timing.cache == "program" else "L2 flushed"
-    return (
-        f"{_time(timing.baseline_ns, timing)} → {_time(timing.candidate_ns, timing)}: {_factor(timing.speedup)}; "
-        f"noise {timing.noise:.2%}, {timing.rounds} rounds, {SPANS.get(timing.span, cache)}"
-    )
-
-
-def _time(of: Interval, timing: Timing) -> str:
-    return f"{of.median / 1e3:.2f} µs" if timing.span == "launch" else f"{of.median / 1e6:.3f} ms"
-
-
-def _factor(speedup: Interval) -> str:
-    return f"{speedup.median:.3f}x (95 %: {speedup.low:.3f} to {speedup.high:.3f})"
-
-
-def _conditions_line(conditions: Conditions) -> str:
-    parts = [conditions.gpu, f"driver {conditions.driver}", f"CUDA {conditions.cuda}"]
-    if conditions.sm_clock_mhz is not None:
-        parts.append(f"SM {conditions.sm_clock_mhz:.0f} MHz")
-    if conditions.memory_clock_mhz is not None:
-        parts.append(f"memory {conditions.memory_clock_mhz:.0f} MHz")
-    if conditions.throttling:
-        parts.append(f"throttled: {', '.join(conditions.throttling)}")
-    return ", ".join(parts)
+    """The proof, a line each: times, the program's gain, what changed, under which conditions."""
+    words = proof_words(result, proof)
+    changes = [f"{metric}: {before} before, {after} after" for metric, before, after in words.changes]
+    conditions = conditions_words(result)
+    return [*words.outside, *words.timings, *words.facts, *changes, *([conditions] if conditions else [])]
 
 
 def _tried_table(result: OptimizeResult) -> Table:

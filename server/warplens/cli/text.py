@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from warplens.present.words import bound, gain
 from warplens.service.fixes import needs_consent
 from warplens.service.report import FileReport, FindingReport, KernelReport, Report
 from warplens_tools.collect.sanitizer import Fault
@@ -107,9 +108,9 @@ def _print_kernel(console: Console, kernel: KernelReport) -> None:
     line = Text("  ")
     line.append(kernel.qualified_name, style="bold")
     line.append(f" (line {kernel.line}): ")
-    line.append(bottleneck.bound, style="magenta")
+    line.append(bound(kernel), style="magenta")
     if bottleneck.bound != "unknown":
-        line.append(f" bound, {bottleneck.confidence} confidence")
+        line.append(f", {bottleneck.confidence} confidence")
     console.print(line)
     console.print(Text(f"    {bottleneck.reason}", style="dim"))
     if kernel.resources is not None:
@@ -158,12 +159,7 @@ def _print_finding(console: Console, finding: FindingReport, text: SourceText | 
     for seen in finding.evidence:
         console.print(Text(f"      evidence  {observation_line(seen)}", style="dim"))
     if finding.gain is not None and finding.gain.estimate > 1.0:
-        g = finding.gain
-        console.print(
-            Text(
-                f"      expect    {g.estimate:g}x ({g.low:g}x to {g.high:g}x), {finding.confidence} confidence"
-            )
-        )
+        console.print(Text(f"      gain      {gain(finding.gain)}, {finding.confidence} confidence"))
     if finding.guidance:
         console.print(Text(f"      do        {finding.guidance}"))
     for fix in finding.fixes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from warplens.lsp import words
 from warplens.lsp.convert import page_uri
 from warplens.lsp.view import View
+from warplens.lsp.words import BEFORE_EDIT
+from warplens.present import words
 from warplens.service.report import FindingReport, KernelReport, ResourceReport
 from warplens_tools.collect.doctor import Check
 from warplens_tools.evidence import Observation, Unknown
@@ -15,7 +16,7 @@ from warplens_tools.evidence import Observation, Unknown
 
 def kernel_page(view: View, kernel: KernelReport) -> str:
     """All that is known of a kernel."""
-    stale = words.BEFORE_EDIT if kernel.qualified_name in view.edited else ""
+    stale = BEFORE_EDIT if kernel.qualified_name in view.edited else ""
     bottleneck = kernel.bottleneck
     parts = [
         f"### `{kernel.qualified_name}`: {words.bound(kernel)}{stale}",

@@ -107,7 +107,7 @@ def test_a_proof_from_outside_says_so(home: Path) -> None:
         "not compared: standard error",
         "could not be ruled out: results remembered",
     ]
-    assert " ms → " in lines[4]
+    assert " ms before, " in lines[4]
     assert lines[4].endswith("whole process, on the clock outside")
 
 

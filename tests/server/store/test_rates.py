@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from warplens.store.database import open_store
-from warplens.store.evidence import read_evidence, record_evidence
 from warplens.store.rates import HitRate, Trial, hit_rates, record_decision, record_trials
-from warplens_tools.evidence import Observation
 
 
 @pytest.fixture
@@ -52,12 +50,3 @@ def test_what_users_took_and_turned_down_is_counted(store: sqlite3.Connection) -
 def test_a_rule_that_was_only_decided_on_is_listed_too(store: sqlite3.Connection) -> None:
     record_decision(store, path="/k.cu", kernel="k", rule="float-literals", accepted=False)
     assert hit_rates(store) == [HitRate("rule", "float-literals", 0, 0, None, None, 0, 1)]
-
-
-def test_evidence_is_kept_per_version(store: sqlite3.Connection) -> None:
-    old = Observation("binary", "ptxas 13.0.88", "registers per thread", 40.0)
-    new = Observation("binary", "ptxas 13.0.88", "registers per thread", 32.0, threshold=64.0)
-    for text_hash, seen in (("a", old), ("b", old), ("b", new)):
-        record_evidence(store, path="/k.cu", kernel="k", text_hash=text_hash, observations=[seen])
-    assert read_evidence(store, text_hash="b", kernel="k") == (new,)
-    assert read_evidence(store, text_hash="c", kernel="k") == ()

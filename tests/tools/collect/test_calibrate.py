@@ -95,7 +95,7 @@ def test_without_a_driver_it_says_so() -> None:
     with pytest.raises(MissingToolError, match="no GPU"):
         device_at(0)
     with pytest.raises(MissingToolError, match="no NVIDIA driver"):
-        nvml.gpu_devices()
+        nvml.gpu_state("GPU-1")
     with nvml.states_around("GPU-1") as states:
         pass
     assert states == []

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warplens_tools.collect.cuobjdump import parse_resource_usage
 from warplens_tools.collect.ncu_csv import parse_csv
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.nsys import MAX_ACTIVITIES, read_sqlite
@@ -51,7 +50,6 @@ READERS: list[tuple[Callable[[str], object], str]] = [
     (parse_csv, read("saxpy_transpose.source_sass.csv")),
     (parse_nvdisasm, read("inline.gi.txt")),
     (parse_nvdisasm, read("inline.lrm.txt")),
-    (parse_resource_usage, read("inline.res-usage.txt")),
     (parse_ptxas, PTXAS),
     (read_messages, PTXAS),
 ]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warplens_tools.collect.cuobjdump import FunctionUsage, parse_resource_usage
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Instruction, SourceLine
 from warplens_tools.toolchain.cubin import parse_cubin, read_cubin
@@ -106,12 +105,6 @@ def test_a_damaged_cubin_is_an_input_error_at_worst(at: int, value: int) -> None
         cubin.code_digest("_Z5firstPfPi")
     except InputError:
         pass
-
-
-def test_resource_usage() -> None:
-    second, first = parse_resource_usage((DATA / "inline.res-usage.txt").read_text())
-    assert second.registers == 24
-    assert first == FunctionUsage("_Z5firstPfPi", 12, 0, 0, 0, 544)
 
 
 @pytest.mark.parametrize(

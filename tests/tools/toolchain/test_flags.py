@@ -121,6 +121,25 @@ def test_another_file_in_the_database_is_not_taken(unit: Path, tmp_path: Path) -
     assert unit_flags(unit, root=tmp_path).origin == "defaults"
 
 
+def test_a_database_that_was_named_counts_alone(unit: Path, tmp_path: Path) -> None:
+    _database(tmp_path, unit, arguments=["nvcc", "-DNEAR", "k.cu"])
+    (tmp_path / "elsewhere").mkdir()
+    named = tmp_path / "elsewhere" / "compile_commands.json"
+    entry = {"directory": str(tmp_path), "file": str(unit), "arguments": ["nvcc", "-DNAMED", str(unit)]}
+    named.write_text(json.dumps([entry]))
+    assert unit_flags(unit, root=tmp_path).arguments == ("-DNEAR",)
+    for database in (named, named.parent):
+        assert unit_flags(unit, root=tmp_path, database=database).arguments == ("-DNAMED",)
+    other = tmp_path / "other.cu"
+    assert unit_flags(other, root=tmp_path, database=named, configured=["-DMINE"]).arguments == ("-DMINE",)
+
+
+def test_a_command_that_does_not_parse_is_an_input_error(unit: Path, tmp_path: Path) -> None:
+    _database(tmp_path, unit, command="nvcc 'unclosed k.cu")
+    with pytest.raises(InputError, match="does not parse"):
+        unit_flags(unit, root=tmp_path)
+
+
 def test_a_broken_database_is_an_input_error(unit: Path, tmp_path: Path) -> None:
     (tmp_path / "compile_commands.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):

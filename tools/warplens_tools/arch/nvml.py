@@ -35,21 +35,6 @@ SLOWDOWNS = frozenset(_THROTTLE_REASONS.values()) - {
 }
 
 
-class GpuDevice(msgspec.Struct, frozen=True):
-    """One GPU as NVML lists it."""
-
-    index: int
-    name: str
-    #: "GPU-…", as `nvidia-smi -L` prints it.
-    uuid: str
-    #: Driver version, e.g. "580.95.05".
-    driver: str
-    #: e.g. "9.0".
-    compute_capability: str
-    max_sm_clock_mhz: float | None = None
-    max_memory_clock_mhz: float | None = None
-
-
 class GpuState(msgspec.Struct, frozen=True):
     """A GPU's condition at one moment."""
 
@@ -94,23 +79,6 @@ def _explained(library: ctypes.CDLL, status: int) -> str:
     library.nvmlErrorString.restype = ctypes.c_char_p
     text = library.nvmlErrorString(status)
     return text.decode(errors="replace") if text else f"status {status}"
-
-
-def gpu_devices() -> tuple[GpuDevice, ...]:
-    """Every GPU of this machine, by NVML index.
-
-    Raises:
-        MissingToolError: there is no driver, or it does not answer.
-    """
-    library = _library()
-    count = ctypes.c_uint()
-    if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
-        return ()
-    driver = ctypes.create_string_buffer(96)
-    library.nvmlSystemGetDriverVersion(driver, 96)
-    version = driver.value.decode(errors="replace")
-    found = (_device(library, index, version) for index in range(count.value))
-    return tuple(device for device in found if device is not None)
 
 
 def gpu_state(uuid: str) -> GpuState:
@@ -162,26 +130,6 @@ def _throttling(library: ctypes.CDLL, handle: ctypes.c_void_p) -> tuple[str, ...
     if library.nvmlDeviceGetCurrentClocksThrottleReasons(handle, ctypes.byref(bits)) != 0:
         return ()
     return throttle_reasons(bits.value)
-
-
-def _device(library: ctypes.CDLL, index: int, driver: str) -> GpuDevice | None:
-    handle = ctypes.c_void_p()
-    if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) != 0:
-        return None
-    name, uuid = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
-    library.nvmlDeviceGetName(handle, name, 96)
-    library.nvmlDeviceGetUUID(handle, uuid, 96)
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    library.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
-    return GpuDevice(
-        index=index,
-        name=name.value.decode(errors="replace"),
-        uuid=uuid.value.decode(errors="replace"),
-        driver=driver,
-        compute_capability=f"{major.value}.{minor.value}",
-        max_sm_clock_mhz=_unsigned(library.nvmlDeviceGetMaxClockInfo, handle, _SM_CLOCK),
-        max_memory_clock_mhz=_unsigned(library.nvmlDeviceGetMaxClockInfo, handle, _MEMORY_CLOCK),
-    )
 
 
 def _unsigned(function: object, handle: ctypes.c_void_p, *which: int) -> float | None:

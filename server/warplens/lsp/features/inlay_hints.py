@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from lsprotocol import types
 
-from warplens.lsp import words
 from warplens.lsp.server import WarplensServer
+from warplens.lsp.words import BEFORE_EDIT
+from warplens.present import words
 from warplens.service.report import KernelReport
 from warplens.settings import Hints
 
@@ -30,7 +31,7 @@ def register(server: WarplensServer) -> None:
             if not first <= kernel.name_line - 1 <= last:
                 continue
             where = session.positions.position(text, kernel.name_line, kernel.column + len(kernel.name))
-            stale = words.BEFORE_EDIT if kernel.qualified_name in view.edited else ""
+            stale = BEFORE_EDIT if kernel.qualified_name in view.edited else ""
             for label, tooltip in _labels(kernel, hints):
                 found.append(types.InlayHint(where, label + stale, tooltip=tooltip, padding_left=True))
         return found

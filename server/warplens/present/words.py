@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short sentences about kernels and findings, for lenses, hints, tables and the terminal."""
+
+from __future__ import annotations
+
+from warplens.service.report import FindingReport, KernelReport, ResourceReport
+from warplens_tools.finding import BottleneckClass, Gain
+
+_BOUND: dict[BottleneckClass, str] = {
+    "memory": "memory-bound",
+    "compute": "compute-bound",
+    "latency": "latency-bound",
+    "launch": "launch-bound",
+    "mixed": "bound by memory and compute alike",
+    "unknown": "bound unknown",
+}
+
+
+def bound(kernel: KernelReport) -> str:
+    """What bounds a kernel, in two words."""
+    return _BOUND[kernel.bottleneck.bound]
+
+
+def title(finding: FindingReport) -> str:
+    """A finding's name as words."""
+    return finding.slug.replace("-", " ")
+
+
+def gain(expected: Gain) -> str:
+    """An expected speedup with its bounds."""
+    return f"{expected.estimate:.2f}× expected ({expected.low:.2f}× to {expected.high:.2f}×)"
+
+
+def of_instantiation(resources: ResourceReport) -> str:
+    """Which instantiation a figure is of, where there are several."""
+    if resources.instantiations < 2:
+        return ""
+    return f", the worst of {resources.instantiations} instantiations: {resources.instantiation}"
+
+
+def occupancy(resources: ResourceReport) -> str:
+    """Occupancy in a sentence; "" where it is unknown."""
+    if resources.occupancy is None:
+        return ""
+    threads = f" with {resources.block_threads} threads per block" if resources.block_threads else ""
+    limiter = f", limited by {resources.occupancy_limiter}" if resources.occupancy_limiter else ""
+    return f"theoretical occupancy {resources.occupancy:.0%} on {resources.arch}{threads}{limiter}"
+
+
+def number(value: float | str | None) -> str:
+    """A figure as a person writes it; "unknown" where there is none."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
