@@ -204,8 +204,8 @@ async def test_saving_adds_registers_occupancy_and_the_compilers_findings(
     params = types.InlayHintParams(types.TextDocumentIdentifier(uri), whole)
 
     labels = [str(hint.label) for hint in await client.text_document_inlay_hint_async(params) or ()]
-    assert any("registers" in label for label in labels)
-    assert any("occupancy" in label for label in labels)
+    assert any("regs" in label for label in labels)
+    assert any("occ" in label for label in labels)
     line = next(n for n, row in enumerate(text.splitlines()) if "void forces(" in row)
     page = await hover(client, uri, line, text.splitlines()[line].index("forces") + 1)
     assert "| registers per thread |" in page and "WL301" in page

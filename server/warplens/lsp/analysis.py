@@ -203,7 +203,7 @@ class Analysis:
         for item in checked.unknown:
             sentence = f"{item.what}: {item.why}"
             self._server.log_once(f"{sentence}; {item.remedy}." if item.remedy else f"{sentence}.")
-        missing = next((u for u in checked.unknown if u.what.startswith("binary tier")), None)
+        missing = next((u for u in checked.unknown if u.what.startswith(("binary tier of", "SASS of"))), None)
         if missing is None:
             self._server.status("ready", uri=file.document.uri)
         else:

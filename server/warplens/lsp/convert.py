@@ -123,7 +123,7 @@ def diagnostic(
     ]
     return types.Diagnostic(
         range=positions.range(text, finding_span(finding)),
-        message=finding.message + mark,
+        message=f"{finding.kernel}: {finding.message}{mark}" if finding.kernel else finding.message + mark,
         severity=_SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(page_uri(finding)) if finding.page else None,

@@ -15,6 +15,7 @@ from warplens_tools.text import SourceText, Span
 
 _USES = re.compile(r"#\s*include\s*[<\"](?:cute|cutlass)/|\b(?:cute|cutlass)::")
 _NAME = re.compile(r"(?:\w+::)*\w+")
+_WORD = re.compile(r"\w+")
 _ARGUMENT = re.compile(r"\s*<\s*([\w:]+)")
 _DOC_LIMIT = 900
 _WORDS = frozenset(
@@ -54,6 +55,14 @@ def name_at(text: SourceText, line: int, column: int) -> NameAt | None:
             span = Span(line, match.start() + start + 1, line, stop + 1)
             return NameAt(name, span, argument[1] if argument else "")
     return None
+
+
+def word_at(text: SourceText, line: int, column: int) -> Span:
+    """The word at a position, else the position itself."""
+    for match in _WORD.finditer(text.line_text(line)):
+        if match.start() < column <= match.end() + 1:
+            return Span(line, match.start() + 1, line, match.end() + 1)
+    return Span(line, column, line, column)
 
 
 def _likely(name: str, after: str) -> bool:

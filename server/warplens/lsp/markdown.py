@@ -72,12 +72,18 @@ def unknown_list(unknown: Iterable[Unknown]) -> str:
 
 
 def diagnosis(checks: Iterable[Check]) -> str:
-    """The doctor's answer."""
+    """The doctor's answer: what is missing first."""
+    order = ("missing", "broken", "warning", "ok")
+    checks = sorted(checks, key=lambda check: order.index(check.status))
+    lacking = [check for check in checks if check.status in ("missing", "broken")]
     rows = [
         (check.name, check.status, check.text, "; ".join(filter(None, (check.takes_away, check.remedy))))
         for check in checks
     ]
-    return table(("what", "state", "found", "what it takes away, and what to do"), rows)
+    head = (
+        f"**{len(lacking)} of {len(rows)} are missing or broken.**" if lacking else "**Nothing is missing.**"
+    )
+    return f"{head}\n\n" + table(("what", "state", "found", "what it takes away, and what to do"), rows)
 
 
 def _concerning(view: View, kernel: KernelReport) -> list[Unknown]:

@@ -40,13 +40,14 @@ def offer_of_fix(result: OptimizeResult, fix: Fix) -> Offer:
 
 
 def _unproven(result: OptimizeResult) -> Offer:
-    if not result.offers:
+    asked = [offer for offer in result.offers if offer.answers]
+    if not asked:
         raise MissingToolError(result.reason, remedy=result.remedy)
-    first = result.offers[0]
+    first = asked[0]
     why = f"**Unproven:** {result.reason.rstrip('.')}."
     remedy = f"To have it measured: {result.remedy}." if result.remedy else ""
     caveat = f"Results may change: {first.caveat}." if first.caveat else ""
-    parts = [why, remedy, expected_words(first), caveat, _others(result.offers[1:])]
+    parts = [why, remedy, expected_words(first), caveat, _others(asked[1:])]
     proof = "\n\n".join(part for part in parts if part)
     return Offer(first.kernel, f"{first.title} (unproven)", "unproven", first.edits, proof)
 

@@ -20,6 +20,9 @@ PROPOSAL = "warplens/proposal"
 #: Client to server: the user granted or withdrew trust. Parameters: `Trust`.
 DID_CHANGE_TRUST = "warplens/didChangeTrust"
 
+#: Client to server: which documents are on screen. Parameters: `Visible`.
+DID_CHANGE_VISIBLE = "warplens/didChangeVisible"
+
 #: Commands for `workspace/executeCommand`; each takes one object, or none, as its only argument.
 #: `OptimizeArguments` → `Proposal` or null.
 OPTIMIZE = "warplens.optimize"
@@ -35,8 +38,25 @@ SHOW_EVIDENCE = "warplens.showEvidence"
 DOCTOR = "warplens.doctor"
 #: `CuteArguments` → `CutePage` or null: definitions and examples of CUTLASS/CuTe for words or code.
 SHOW_CUTE = "warplens.showCute"
+#: `FileArguments` → null: check a file as it is on disk, now.
+CHECK_FILE = "warplens.checkFile"
+#: `IgnoreArguments` → `ApplyResult`: write the comment that silences a finding, with its reason.
+IGNORE = "warplens.ignore"
+#: `SetupArguments` → `SetupResult`: bring what is missing, with the user's consent, or say what it would be.
+SETUP = "warplens.setup"
 
-COMMANDS = (OPTIMIZE, FIX_AND_PROVE, FIX_APPLIED, APPLY_PROPOSAL, SHOW_EVIDENCE, DOCTOR, SHOW_CUTE)
+COMMANDS = (
+    OPTIMIZE,
+    FIX_AND_PROVE,
+    FIX_APPLIED,
+    APPLY_PROPOSAL,
+    SHOW_EVIDENCE,
+    DOCTOR,
+    SHOW_CUTE,
+    CHECK_FILE,
+    IGNORE,
+    SETUP,
+)
 
 
 StatusState = Literal["ready", "checking", "optimizing", "limited", "error"]
@@ -77,6 +97,12 @@ class Trust(Message, frozen=True):
     """The user's decision on the workspace."""
 
     trusted: bool
+
+
+class Visible(Message, frozen=True):
+    """The documents on screen: they are checked before others."""
+
+    uris: tuple[str, ...]
 
 
 class WirePosition(Message, frozen=True):
@@ -199,3 +225,32 @@ class CutePage(Evidence, frozen=True):
     """A page, and the same results as data."""
 
     results: tuple[CuteResult, ...]
+
+
+class FileArguments(Message, frozen=True):
+    """An open document."""
+
+    uri: str
+
+
+class IgnoreArguments(Message, frozen=True):
+    """Which finding to silence, and why; `line` is 1-based in the document as it is now."""
+
+    uri: str
+    code: str
+    line: int
+    reason: str
+
+
+class SetupArguments(Message, frozen=True):
+    """What to bring. Without consent nothing is downloaded, and the result says what would be."""
+
+    what: Literal["toolchain", "cutlass"]
+    consent: bool = False
+
+
+class SetupResult(Message, frozen=True):
+    """`question` asks for the consent; "" where there is nothing to bring. `done` says that it was brought."""
+
+    question: str
+    done: bool = False

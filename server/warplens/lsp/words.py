@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from warplens.lsp.view import View
-from warplens.present.words import bound, title
+from warplens.present.words import bound, short_gain, title
 from warplens.service.report import KernelReport
 
 #: Marks what was measured on a version of the kernel that has been edited since.
@@ -18,8 +18,10 @@ def headline(view: View, kernel: KernelReport) -> str:
     parts = [bound(kernel)]
     findings = view.findings_of(kernel)
     if findings:
+        expected = findings[0].gain
+        best = f" {short_gain(expected)}" if expected is not None else ""
         more = f" +{len(findings) - 1}" if len(findings) > 1 else ""
-        parts.append(f"{title(findings[0])} ({findings[0].code}){more}")
+        parts.append(f"{title(findings[0])}{best}{more}")
     resources = kernel.resources
     if resources is not None and resources.occupancy is not None:
         parts.append(f"occupancy {resources.occupancy:.0%}")

@@ -27,8 +27,21 @@ def title(finding: FindingReport) -> str:
 
 
 def gain(expected: Gain) -> str:
-    """An expected speedup with its bounds."""
-    return f"{expected.estimate:.2f}× expected ({expected.low:.2f}× to {expected.high:.2f}×)"
+    """An expected speedup with its bounds; one that is its own upper bound is a bound, no expectation."""
+    if expected.estimate >= expected.high:
+        return f"up to {factor(expected.high)} expected"
+    return f"{factor(expected.estimate)} expected ({factor(expected.low)} to {factor(expected.high)})"
+
+
+def short_gain(expected: Gain) -> str:
+    """The same in two words."""
+    bound = "up to " if expected.estimate >= expected.high else ""
+    return f"{bound}{factor(expected.estimate)}"
+
+
+def factor(value: float) -> str:
+    """A speedup to two digits; near 1 to the hundredth, which is where the difference is."""
+    return f"{value:.2f}×" if 0.9 <= value < 1.1 else f"{value:.1f}×" if value < 9.95 else f"{value:.0f}×"
 
 
 def of_instantiation(resources: ResourceReport) -> str:
@@ -53,4 +66,6 @@ def number(value: float | str | None) -> str:
         return "unknown"
     if isinstance(value, str):
         return value
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    if float(value).is_integer() or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2g}"

@@ -29,7 +29,7 @@ from warplens_tools.micro.registry import all_tools
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.flags import CompileFlags
-from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.locate import SETUP_REMEDY, Toolchain
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -43,8 +43,8 @@ class Checked(msgspec.Struct, frozen=True):
     built_from: frozenset[str] = frozenset()
 
     def before_the_end(self) -> Checked:
-        """The same as a stage that others follow."""
-        return msgspec.structs.replace(self, complete=False)
+        """The same as a stage that others follow; what stays unknown is said by the last."""
+        return msgspec.structs.replace(self, unknown=(), complete=False)
 
     def lacking(self, *unknown: Unknown) -> Checked:
         """The same, with more that is not known, said first."""
@@ -70,13 +70,14 @@ class FileCheck:
 
     def binary(self, evidence: BinaryEvidence) -> Checked:
         """What the text and the compiled unit say."""
-        return self._checked(
+        checked = self._checked(
             by_kernel(evidence),
             build_findings(self.path, self.text, evidence.messages),
             ("source", "binary"),
             compiled=True,
             built_from=frozenset(map(os.path.realpath, evidence.dependencies)),
         )
+        return checked if evidence.disassembled else checked.lacking(_no_sass(self.path, evidence))
 
     def measured(
         self, binary: BinaryEvidence | None, evidence: dict[str, KernelEvidence], tiers: tuple[str, ...]
@@ -114,6 +115,13 @@ class FileCheck:
         )
         unknown = tuple(unknown_kernels(analyses, self.model, compiled=compiled))
         return Checked(report, unknown, built_from=built_from)
+
+
+def _no_sass(path: Path, evidence: BinaryEvidence) -> Unknown:
+    """Why what bounds a kernel is not known though it was compiled."""
+    failed = next((m.text for m in evidence.messages if "nvdisasm" in m.text), "")
+    why = failed or "no nvdisasm was found, so what bounds the kernels is not known"
+    return Unknown(f"SASS of {path.name}", why, SETUP_REMEDY)
 
 
 class BinaryTier(msgspec.Struct, frozen=True):

@@ -127,9 +127,9 @@ class Client(LanguageClient):
         self.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
 
     def found(self, uri: str) -> list[tuple[int, str]]:
-        """0-based line and message of what is shown for a document."""
+        """0-based line and message, without the kernel it begins with, of what is shown for a document."""
         params = self.published.get(uri)
-        return sorted((d.range.start.line, d.message) for d in params.diagnostics) if params else []
+        return sorted((d.range.start.line, _sentence(d)) for d in params.diagnostics) if params else []
 
     async def until(self, condition: Callable[[], object], seconds: float = 90) -> None:
         """Wait until `condition` holds."""
@@ -141,6 +141,11 @@ class Client(LanguageClient):
     def explain(self) -> str:
         """What was received, for a failed test."""
         return f"published {self.published}; logged {self.logged}; shown {self.shown}"
+
+
+def _sentence(diagnostic: types.Diagnostic) -> str:
+    data: Any = diagnostic.data or {}
+    return diagnostic.message.removeprefix(f"{data.get('kernel')}: ")
 
 
 def _record(client: Client) -> None:

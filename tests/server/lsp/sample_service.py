@@ -27,6 +27,7 @@ from warplens_tools.text import SourceText, Span, TextEdit
 
 _MARK = re.compile(r"// (source|binary): (\w+)")
 _KERNEL = re.compile(r"__global__ void (\w+)")
+_LAUNCH = re.compile(r"(\w+)<<<")
 _SLEEP = re.compile(r"// sleep: ([\d.]+)")
 _JUDGE = re.compile(r"// judge: ([\d.]+)")
 
@@ -98,6 +99,11 @@ def _kernels(text: SourceText, binary: bool) -> Iterator[KernelReport]:
                 resources=ResourceReport("sm_90", registers=40, occupancy=0.5, occupancy_limiter="registers")
                 if binary
                 else None,
+                launch_lines=tuple(
+                    line
+                    for line in range(1, text.line_count + 1)
+                    if (found := _LAUNCH.search(text.line_text(line))) and found[1] == match[1]
+                ),
             )
 
 

@@ -47,7 +47,7 @@ async def test_a_selection_leads_to_definition_and_example(opened: tuple[Client,
         types.TextDocumentIdentifier(uri), _range(2, 0, 3, 0), types.CodeActionContext(diagnostics=[])
     )
     actions = await client.raw(types.TEXT_DOCUMENT_CODE_ACTION, asked)
-    command = next(a["command"] for a in actions if a["title"] == "Show CuTe examples for this")
+    command = next(a["command"] for a in actions if a["title"] == "Show CuTe for this")
     assert command["command"] == protocol.SHOW_CUTE
     page = await client.raw(
         types.WORKSPACE_EXECUTE_COMMAND, types.ExecuteCommandParams(protocol.SHOW_CUTE, command["arguments"])

@@ -9,8 +9,9 @@ from typing import Any
 from lsprotocol import types
 
 from warplens.lsp import protocol
-from warplens.lsp.convert import SOURCE, builtins, diagnostic, enum_value, fix_title, workspace_edit
+from warplens.lsp.convert import builtins, diagnostic, enum_value, fix_title, workspace_edit
 from warplens.lsp.features import cute_search
+from warplens.lsp.features.ignore import comment
 from warplens.lsp.server import WarplensServer
 from warplens.lsp.session import OpenFile
 from warplens.service.report import FindingReport
@@ -29,38 +30,31 @@ def register(server: WarplensServer) -> None:
         file, view = session.file(uri), await server.analysis.view(uri)
         if file is None:
             return []
-        asked = session.positions.span(file.document.text, params.range)
-        actions: list[types.CodeAction] = []
-        for finding in view.report.findings if view is not None else ():
-            if finding.line <= asked.end_line and asked.line <= finding.end_line:
-                actions += _for_finding(server, file, finding)
-        kernel = view.kernel_at(asked.line) if view is not None else None
-        if kernel is not None:
+        text = file.document.text
+        asked = session.positions.span(text, params.range)
+        # a selection of whole lines ends at the start of the next
+        last = asked.end_line - (asked.end_column == 1 and asked.end_line > asked.line)
+        everything = view.report.findings if view is not None else ()
+        findings = [f for f in everything if f.line <= last and asked.line <= f.end_line]
+        actions = [action for f in findings for action in _for_finding(server, file, f)]
+        actions += _fix_all(server, file, findings, everything)
+        actions += (_ignore(server, file, finding) for finding in findings if not _in_macro(text, finding))
+        lines = range(asked.line, last + 1)
+        kernels = [view.kernel_at(line) for line in lines] if view is not None else []
+        for kernel in dict.fromkeys(k for k in kernels if k is not None):
             actions.append(_optimize(uri, kernel.qualified_name))
-        actions += cute_search.actions(uri, file.document.text, asked, kernel)
+        actions += cute_search.action(uri, text, asked, findings, next(filter(None, kernels), None))
+        preferred = next((a for a in actions if a.edit is not None), None)
+        if preferred is not None and findings and findings[0].fixes:
+            preferred.is_preferred = True
         return [action for action in actions if _wanted(action, params.context.only)]
 
 
 def _for_finding(
     server: WarplensServer, file: OpenFile, finding: FindingReport
 ) -> Iterator[types.CodeAction]:
-    session, document = server.session, file.document
-    shown = diagnostic(finding, document.uri, document.text, session.positions)
-
-    def edit(title: str, edits: tuple[TextEdit, ...], after: types.Command | None = None) -> types.CodeAction:
-        return types.CodeAction(
-            title,
-            kind=types.CodeActionKind.QuickFix,
-            diagnostics=[shown],
-            edit=workspace_edit(
-                document.uri,
-                document.version,
-                session.positions.edits(document.text, edits),
-                versioned=server.versioned_edits,
-            ),
-            command=after,
-        )
-
+    document = file.document
+    shown = [_shown(server, file, finding)]
     for fix in finding.fixes:
         arguments: Any = builtins(
             protocol.FixAndProveArguments(
@@ -72,31 +66,82 @@ def _for_finding(
             )
         )
         title = fix_title(fix)
-        yield edit(title, fix.edits, types.Command(title, protocol.FIX_APPLIED, arguments=[arguments]))
         yield types.CodeAction(
-            f"Fix and prove: {fix.title}",
+            title,
             kind=types.CodeActionKind.QuickFix,
-            diagnostics=[shown],
-            command=types.Command(
-                f"Fix and prove: {fix.title}", protocol.FIX_AND_PROVE, arguments=[arguments]
-            ),
+            diagnostics=shown,
+            edit=_edit(server, file, fix.edits),
+            command=types.Command(title, protocol.FIX_APPLIED, arguments=[arguments]),
         )
-    if finding.index_query:
-        yield cute_search.finding_action(document.uri, finding, shown)
-    comment = suppression(document.text, finding)
-    if comment is not None:
-        yield edit(f"Ignore {finding.code} here, with a reason", (comment,))
+        title = f"Fix and prove: {fix.title}"
+        yield types.CodeAction(
+            title,
+            kind=types.CodeActionKind.QuickFix,
+            diagnostics=shown,
+            command=types.Command(title, protocol.FIX_AND_PROVE, arguments=[arguments]),
+        )
 
 
-def suppression(text: SourceText, finding: FindingReport) -> TextEdit | None:
-    """A comment above the finding's line; None inside a continued macro, where it would end the macro."""
-    above = text.line_text(finding.line - 1)
-    if above.rstrip().endswith("\\"):
-        return None
-    line = text.line_text(finding.line)
-    indent = line[: len(line) - len(line.lstrip())]
-    comment = f"{indent}// {SOURCE}: ignore {finding.code}: reason{text.newline}"
-    return TextEdit(Span(finding.line, 1, finding.line, 1), comment)
+def _fix_all(
+    server: WarplensServer,
+    file: OpenFile,
+    findings: Sequence[FindingReport],
+    everything: Sequence[FindingReport],
+) -> Iterator[types.CodeAction]:
+    """The first fix of every finding of a code, where there are several; on request alone, as none is proven."""
+    for code in dict.fromkeys(f.code for f in findings if f.fixes):
+        same = [f for f in everything if f.code == code and f.fixes]
+        edits: list[TextEdit] = []
+        for finding in same:
+            new = [edit for edit in finding.fixes[0].edits if edit not in edits]
+            if not any(_meet(edit.span, other.span) for edit in new for other in edits):
+                edits += new
+        if len(same) > 1 and edits:
+            yield types.CodeAction(
+                f"Fix all {code} in this file ({same[0].fixes[0].status})",
+                kind=types.CodeActionKind.QuickFix,
+                edit=_edit(server, file, edits),
+            )
+
+
+def _meet(one: Span, other: Span) -> bool:
+    first, second = sorted(((s.line, s.column), (s.end_line, s.end_column)) for s in (one, other))
+    return second[0] < first[1] or second == first
+
+
+def _edit(server: WarplensServer, file: OpenFile, edits: Sequence[TextEdit]) -> types.WorkspaceEdit:
+    document = file.document
+    return workspace_edit(
+        document.uri,
+        document.version,
+        server.session.positions.edits(document.text, edits),
+        versioned=server.versioned_edits,
+    )
+
+
+def _shown(server: WarplensServer, file: OpenFile, finding: FindingReport) -> types.Diagnostic:
+    return diagnostic(finding, file.document.uri, file.document.text, server.session.positions)
+
+
+def _in_macro(text: SourceText, finding: FindingReport) -> bool:
+    return comment(text, finding.line, finding.code, "reason") is None
+
+
+def _ignore(server: WarplensServer, file: OpenFile, finding: FindingReport) -> types.CodeAction:
+    """A client that asks for the reason sends it back; for any other the comment says where it goes."""
+    title = f"Ignore {finding.code} here, with a reason"
+    action = types.CodeAction(
+        title, kind=types.CodeActionKind.QuickFix, diagnostics=[_shown(server, file, finding)]
+    )
+    if server.session.accepts(protocol.IGNORE):
+        arguments: Any = builtins(
+            protocol.IgnoreArguments(uri=file.document.uri, code=finding.code, line=finding.line, reason="")
+        )
+        action.command = types.Command(title, "warplens.ignoreWithReason", arguments=[arguments])
+        return action
+    edit = comment(file.document.text, finding.line, finding.code, "reason")
+    action.edit = _edit(server, file, [edit] if edit is not None else [])
+    return action
 
 
 def _optimize(uri: str, kernel: str) -> types.CodeAction:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""*Show CuTe examples for this* on findings and selections, *Find CuTe abstraction* on kernels and for words."""
+"""*Show CuTe for this*, on selections, findings and kernels; and for words."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from warplens_tools.errors import InputError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText, Span
 
-_EXAMPLES = "Show CuTe examples for this"
-_ABSTRACTION = "Find CuTe abstraction"
+_EXAMPLES = "Show CuTe for this"
 _SNIPPET_LINES = 6
 
 
@@ -35,36 +34,31 @@ def register(server: WarplensServer) -> None:
         return await answer_page(server, protocol.SHOW_CUTE, _page(server, params))
 
 
-def actions(
-    uri: str, text: SourceText, asked: Span, kernel: KernelReport | None
+def action(
+    uri: str,
+    text: SourceText,
+    asked: Span,
+    findings: Sequence[FindingReport],
+    kernel: KernelReport | None,
 ) -> Iterator[types.CodeAction]:
-    """Code actions on a selection, and on the kernel around the cursor."""
+    """One entry: for the selected code, else for what a finding asks, else for the kernel around the cursor."""
+    query = next((f for f in findings if f.index_query), None)
     if (asked.line, asked.column) != (asked.end_line, asked.end_column) and text.slice(asked).strip():
         last = asked.end_line - (asked.end_column == 1 and asked.end_line > asked.line)
-        yield _action(_EXAMPLES, protocol.CuteArguments(uri=uri, line=asked.line, end_line=last))
-    if kernel is not None:
-        yield _action(
-            _ABSTRACTION, protocol.CuteArguments(uri=uri, line=kernel.line, end_line=kernel.end_line)
-        )
+        yield _action(protocol.CuteArguments(uri=uri, line=asked.line, end_line=last))
+    elif query is not None:
+        lines = {"line": query.line, "end_line": query.end_line}
+        yield _action(protocol.CuteArguments(uri=uri, query=query.index_query, **lines))
+    elif kernel is not None:
+        yield _action(protocol.CuteArguments(uri=uri, line=kernel.line, end_line=kernel.end_line))
 
 
-def finding_action(uri: str, finding: FindingReport, shown: types.Diagnostic) -> types.CodeAction:
-    """The code action on a finding: by the words it gives, with its lines."""
-    arguments = protocol.CuteArguments(
-        uri=uri, line=finding.line, end_line=finding.end_line, query=finding.index_query
-    )
-    return _action(_EXAMPLES, arguments, shown)
-
-
-def _action(
-    title: str, arguments: protocol.CuteArguments, shown: types.Diagnostic | None = None
-) -> types.CodeAction:
+def _action(arguments: protocol.CuteArguments) -> types.CodeAction:
     wire: Any = builtins(arguments)
     return types.CodeAction(
-        title,
-        kind=types.CodeActionKind.QuickFix if shown else types.CodeActionKind.RefactorRewrite,
-        diagnostics=[shown] if shown else None,
-        command=types.Command(title, protocol.SHOW_CUTE, arguments=[wire]),
+        _EXAMPLES,
+        kind=types.CodeActionKind.RefactorRewrite,
+        command=types.Command(_EXAMPLES, protocol.SHOW_CUTE, arguments=[wire]),
     )
 
 

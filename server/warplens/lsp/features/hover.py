@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 from lsprotocol import types
 
 from warplens.lsp import markdown
 from warplens.lsp.convert import finding_span
-from warplens.lsp.cute_symbols import card_page, name_at
+from warplens.lsp.cute_symbols import card_page, name_at, word_at
 from warplens.lsp.server import WarplensServer
 from warplens.lsp.view import View
 from warplens.service.report import KernelReport
 from warplens_tools.text import SourceText, Span
-
-_WORD = re.compile(r"\w+")
 
 
 def register(server: WarplensServer) -> None:
@@ -46,20 +43,12 @@ def register(server: WarplensServer) -> None:
         if not parts:
             return None
         content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts))
-        return types.Hover(content, session.positions.range(text, _span(text, line, column)))
-
-
-def _span(text: SourceText, line: int, column: int) -> Span:
-    """The word at a position, else the position itself."""
-    for match in _WORD.finditer(text.line_text(line)):
-        if match.start() < column <= match.end() + 1:
-            return Span(line, match.start() + 1, line, match.end() + 1)
-    return Span(line, column, line, column)
+        return types.Hover(content, session.positions.range(text, word_at(text, line, column)))
 
 
 def _kernel(view: View, text: SourceText, line: int, column: int) -> KernelReport | None:
     """The kernel whose name stands at a position, in its definition or in a launch."""
-    word = text.slice(_span(text, line, column))
+    word = text.slice(word_at(text, line, column))
     return next(
         (
             k

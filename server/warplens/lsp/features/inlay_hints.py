@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hints after a kernel's name: registers per thread, occupancy. Each kind is switched on its own."""
+"""One short hint behind a kernel's signature: registers per thread, occupancy. Each is switched on its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from warplens.lsp.words import BEFORE_EDIT
 from warplens.present import words
 from warplens.service.report import KernelReport
 from warplens.settings import Hints
+from warplens_tools.text import SourceText
+
+#: Lines that a signature may have.
+_MOST_LINES = 40
 
 
 def register(server: WarplensServer) -> None:
@@ -28,13 +32,27 @@ def register(server: WarplensServer) -> None:
         text, first, last = file.document.text, params.range.start.line, params.range.end.line
         found: list[types.InlayHint] = []
         for kernel in view.report.kernels:
-            if not first <= kernel.name_line - 1 <= last:
+            line = _signature_end(text, kernel)
+            labels = dict(_labels(kernel, hints))
+            if not labels or not first <= line - 1 <= last:
                 continue
-            where = session.positions.position(text, kernel.name_line, kernel.column + len(kernel.name))
+            where = session.positions.position(text, line, len(text.line_text(line).rstrip()) + 1)
             stale = BEFORE_EDIT if kernel.qualified_name in view.edited else ""
-            for label, tooltip in _labels(kernel, hints):
-                found.append(types.InlayHint(where, label + stale, tooltip=tooltip, padding_left=True))
+            label, tooltip = " · ".join(labels), "; ".join(labels.values())
+            found.append(types.InlayHint(where, label + stale, tooltip=tooltip + stale, padding_left=True))
         return found
+
+
+def _signature_end(text: SourceText, kernel: KernelReport) -> int:
+    """The line on which a kernel's parameters end."""
+    depth = 0
+    for line in range(kernel.name_line, min(kernel.end_line, kernel.name_line + _MOST_LINES) + 1):
+        start = kernel.column - 1 + len(kernel.name) if line == kernel.name_line else 0
+        for character in text.line_text(line)[start:]:
+            depth += (character == "(") - (character == ")")
+            if character == ")" and depth == 0:
+                return line
+    return kernel.name_line
 
 
 def _labels(kernel: KernelReport, hints: Hints) -> Iterator[tuple[str, str]]:
@@ -44,8 +62,10 @@ def _labels(kernel: KernelReport, hints: Hints) -> Iterator[tuple[str, str]]:
     if hints.registers and resources.registers is not None:
         spilled = (resources.spill_store_bytes or 0) + (resources.spill_load_bytes or 0)
         yield (
-            f"{resources.registers} registers" + (f", {spilled} B spilled" if spilled else ""),
-            f"registers per thread for {resources.arch}{words.of_instantiation(resources)}",
+            f"{resources.registers} regs" + (", spills" if spilled else ""),
+            f"{resources.registers} registers per thread"
+            + (f", {spilled} B spilled" if spilled else "")
+            + f", for {resources.arch}{words.of_instantiation(resources)}",
         )
     if hints.occupancy and resources.occupancy is not None:
-        yield (f"occupancy {resources.occupancy:.0%}", words.occupancy(resources))
+        yield f"occ {resources.occupancy:.0%}", words.occupancy(resources)
