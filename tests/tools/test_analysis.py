@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from warplens_tools.analysis import relevant_tools
+from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CounterEvidence, KernelEvidence
 from warplens_tools.finding import Bottleneck, BottleneckClass, Vote
 from warplens_tools.kernel import KernelView
-from warplens_tools.machine.launch_cost import LEAST_NS, PROFILED_NS
 from warplens_tools.micro import low_ilp, scalar_access, sfu_bound
 from warplens_tools.testing import odd_evidence, views
 
@@ -48,8 +48,8 @@ def test_the_tools_of_both_votes_run(
 def test_a_counted_duration_is_that_of_a_launch_with_cold_caches() -> None:
     counters = CounterEvidence("ncu 2025.3", "k", "", "9.0", (1, 1, 1), (32, 1, 1), {names.DURATION: 5_000.0})
     (view,) = views(KERNEL, evidence={"k": KernelEvidence(counters=counters)})
-    assert view.launching.duration == 5_000.0 - PROFILED_NS
+    assert view.launching.duration == 5_000.0 - view.gpu.costs.cold_ns
     assert view.launching.duration_origin[0] == "counters"
     short = msgspec.structs.replace(counters, metrics={names.DURATION: 1_000.0})
     (view,) = views(KERNEL, evidence={"k": KernelEvidence(counters=short)})
-    assert view.launching.duration == LEAST_NS
+    assert view.launching.duration == SHORTEST_KERNEL_NS

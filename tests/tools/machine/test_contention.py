@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.evidence import Instruction
 from warplens_tools.machine.atomics import sector_turns, slices_at_once
@@ -24,7 +25,7 @@ MEASURED = {
 @pytest.mark.parametrize("places", [1, 2, 4, 16, 64, 256, 1024])
 def test_atomics_at_random_places_take_what_a_card_took(places: int) -> None:
     gpu = load_architecture("sm_90")
-    turns = sector_turns(gpu.limits.warp_size, places, 4, gpu.limits.sector_bytes)
+    turns = sector_turns(gpu.limits.warp_size, places, 4, SECTOR_BYTES)
     lane = turns * gpu.costs.atomic / slices_at_once(places * 4, gpu) / gpu.limits.warp_size
     measured = MEASURED[f"global int, {places} places 4 B apart"]
     assert max(lane / measured, measured / lane) < 1.5

@@ -7,7 +7,7 @@ import pytest
 
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.evidence import Instruction
-from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
+from warplens_tools.sass.latency import waits
 from warplens_tools.sass.registers import registers_of
 from warplens_tools.sass.varying import lane_dependent
 
@@ -57,8 +57,8 @@ def test_a_chain_waits_for_each_result_and_two_chains_share_the_wait() -> None:
 
 def test_the_giver_of_a_late_result_is_blamed() -> None:
     found = waits([sass("LDS R4, [R0]"), sass("FADD R5, R4, R5"), sass("BAR.SYNC 0x0")], GPU, 500.0)
-    assert found.blamed[0] == pytest.approx(SHARED_CLOCKS - 1.0)
-    assert found.blamed[2] == BARRIER_CLOCKS
+    assert found.blamed[0] == pytest.approx(GPU.costs.shared_wait - 1.0)
+    assert found.blamed[2] == GPU.costs.barrier_clocks(8)
     memory = waits([sass("LDG.E R4, desc[UR4][R2.64]"), sass("FADD R5, R4, R5")], GPU, 500.0)
     assert memory.blamed[0] == pytest.approx(499.0)
 

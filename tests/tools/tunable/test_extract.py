@@ -26,7 +26,7 @@ LIMITS = Limits(
     max_registers_per_thread=255, register_allocation_unit=256, warp_allocation_granularity=4,
     shared_bytes=233472, max_shared_bytes_per_block=232448, default_shared_bytes_per_block=49152,
     reserved_shared_bytes_per_block=1024, shared_allocation_unit=128, shared_banks=32, shared_bank_bytes=4,
-    sector_bytes=32, cache_line_bytes=128, schedulers=4,
+    cache_line_bytes=128, schedulers=4,
 )  # fmt: skip
 
 named = pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.name)

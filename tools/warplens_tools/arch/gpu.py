@@ -12,6 +12,14 @@ import msgspec
 L2_OF_PORTS = 0.5
 
 
+#: Bytes of a sector, in which global memory moves, on every architecture ("CUDA C++ Best Practices Guide", "Coalesced
+#: Access to Global Memory").
+SECTOR_BYTES = 32
+#: Nanoseconds from start to end of a kernel on the device, however little it does: an H200 took as long for each node
+#: of a graph of small kernels (not in docs/benchmarks/costs.json yet).
+SHORTEST_KERNEL_NS = 1_200.0
+
+
 class Limits(msgspec.Struct, frozen=True):
     """What an architecture allows. Sizes in bytes; counts per streaming multiprocessor (SM) unless named."""
 
@@ -33,7 +41,6 @@ class Limits(msgspec.Struct, frozen=True):
     shared_allocation_unit: int
     shared_banks: int
     shared_bank_bytes: int
-    sector_bytes: int
     cache_line_bytes: int
     #: Schedulers, each of which issues one warp instruction per clock.
     schedulers: int
@@ -48,6 +55,10 @@ class Rates(msgspec.Struct, frozen=True):
     int32: float
     sfu: float
     load_store: float
+    #: Add, logic, compare and select.
+    alu: float
+    #: Bytes per clock per SM of the data path of L1 and shared memory.
+    l1_bytes: float
     #: Dense multiply-adds per clock per SM by type name, e.g. {"bf16": 2048}.
     tensor_fma: dict[str, float] = {}
 
@@ -80,9 +91,29 @@ class Costs(msgspec.Struct, frozen=True):
     #: From a load to its value where many are on their way to device memory, and where the L2 has it.
     memory_wait: float
     l2_wait: float
+    #: As these: where the L1 has it, and of shared memory and shuffles.
+    l1_wait: float
+    shared_wait: float
+    #: Of a block at a barrier that its warps reach together: of any block, and more for each of its warps.
+    barrier: float
+    barrier_warp: float
+    #: Of an SM: the constant cache's pass for one word, and what a miss takes more; bytes that the cache holds.
+    constant_word: float
+    constant_miss: float
+    constant_cache_bytes: int
     #: Of the whole card: from one block's start to the next one's; and what a block's life takes beside its code.
     block_start: float
     block_life: float
+    #: Nanoseconds from one asynchronous launch of the host to the next, and for which the device idles per wait of the
+    #: host: the wait's return and the next launch's latency.
+    launch_ns: float
+    host_wait_ns: float
+    #: Nanoseconds by which Nsight Compute's duration of a short launch exceeds that in the program, as caches are cold.
+    cold_ns: float
+
+    def barrier_clocks(self, warps: float) -> float:
+        """Clocks of a block of so many warps at a barrier that they reach together."""
+        return self.barrier + self.barrier_warp * warps
 
 
 class Ceiling(msgspec.Struct, frozen=True):

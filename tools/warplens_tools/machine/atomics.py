@@ -18,7 +18,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values.form_reader import Loop
@@ -186,7 +186,7 @@ class AtomicConflicts:
         used = self.gpu.multiprocessors if own else places
         turns, chain = 1.0, 1.0 / used
         if not self.is_aggregated(atomic.span):
-            turns = sector_turns(warp, places, width, self.gpu.limits.sector_bytes)
+            turns = sector_turns(warp, places, width, SECTOR_BYTES)
             chain = warp / places / (used if own else 1)
         at_slices = turns * costs.atomic / slices_at_once(used * width, self.gpu)
         clocks = max(at_slices, chain * (costs.atomic_float if floating else costs.atomic))

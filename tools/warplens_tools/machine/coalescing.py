@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.arch.gpu import Gpu, Limits
+from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu, Limits
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.forms import Form, Symbol
@@ -128,7 +128,7 @@ class _Coalescing:
         if pattern is None or pattern.sectors is None:
             return told
         # As in the source an offset that is not known counts as aligned: the fewest sectors.
-        sectors, size = pattern.sectors[0], self.limits.sector_bytes
+        sectors, size = pattern.sectors[0], SECTOR_BYTES
         ideal = max(1, math.ceil(pattern.wanted / size))
         if told is not None and (pattern.wanted < told.wanted or sectors >= _WASTE * ideal):
             return told
@@ -198,7 +198,7 @@ class _Lanes:
 
     def __init__(self, block: tuple[int, int, int], known: Mapping[str, int], gpu: Gpu) -> None:
         self.block, self.known, self.limits = block, known, gpu.limits
-        self.fetched = max(1, gpu.costs.fetch_bytes // gpu.limits.sector_bytes)
+        self.fetched = max(1, gpu.costs.fetch_bytes // SECTOR_BYTES)
         self.first = warp_lanes(block, self.limits.warp_size)
 
     def warp_access(self, place: _Place, every: Sequence[_Place]) -> WarpAccess | None:
@@ -216,10 +216,10 @@ class _Lanes:
 
     def _footprint(self, place: _Place, probe: Mapping[str, int]) -> Footprint | None:
         starts = self._elements(place, self._values(place.access.index, probe), self.first)
-        return footprint(starts, place.ranges, self.limits) if starts is not None else None
+        return footprint(starts, place.ranges) if starts is not None else None
 
     def _described(self, place: _Place, shape: Footprint, every: Sequence[_Place]) -> WarpAccess:
-        ideal = max(1, math.ceil(shape.wanted / self.limits.sector_bytes))
+        ideal = max(1, math.ceil(shape.wanted / SECTOR_BYTES))
         used = sum(size for _, size in place.ranges)
         reused_by: ReusedBy = "nobody"
         unshared, partial, read_too = 1.0, 0.0, False
@@ -230,10 +230,8 @@ class _Lanes:
             reused_by = self._reused_by(place, shape, siblings)
             unshared, partial = self._unshared(place), self._partial(siblings)
             read_too = any(p.access.reads for p in siblings)
-            if reused_by in ("nobody", "fields"):
-                dram = self._shared_sectors(siblings)
-            else:
-                dram = shape.wanted / self.limits.sector_bytes
+            own = reused_by in ("nobody", "fields")
+            dram = self._shared_sectors(siblings) if own else shape.wanted / SECTOR_BYTES
             used = max(used, sum(size for _, size in union))
         return WarpAccess(
             access=place.access,
@@ -245,11 +243,11 @@ class _Lanes:
             read_too=read_too,
             unshared=unshared,
             passes=wavefronts(shape.starts, min(r[1] for r in place.ranges), self.limits),
-            lines=len({s * self.limits.sector_bytes // self.limits.cache_line_bytes for s in shape.sectors}),
+            lines=len({s * SECTOR_BYTES // self.limits.cache_line_bytes for s in shape.sectors}),
             stride=stride_of(shape.starts),
             reused_by=reused_by,
             dram_sectors=min(dram, len(shape.sectors) * self.fetched),
-            aligned=shape.first % self.limits.sector_bytes == 0,
+            aligned=shape.first % SECTOR_BYTES == 0,
             element=place.element,
             used=min(used, place.element),
             lines_used=place.lines,
@@ -304,7 +302,7 @@ class _Lanes:
         starts = self._elements(place, values, lanes) if lanes else None
         if starts is None:
             return False
-        other = footprint(starts, place.ranges, self.limits)
+        other = footprint(starts, place.ranges)
         return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
 
     def _partial(self, siblings: Sequence[_Place]) -> float:
@@ -314,8 +312,8 @@ class _Lanes:
             shape = self._footprint(sibling, _PROBES[0]) if sibling.access.writes else None
             if shape is not None:
                 spans |= {(s + at, s + at + size) for s in shape.starts for at, size in sibling.ranges}
-        filled = filled_sectors(spans, self.limits.sector_bytes)
-        return sum(part < self.limits.sector_bytes for part in filled.values()) / max(1, len(filled))
+        filled = filled_sectors(spans, SECTOR_BYTES)
+        return sum(part < SECTOR_BYTES for part in filled.values()) / max(1, len(filled))
 
     def _unshared(self, place: _Place) -> float:
         """Sectors that the block touches over those that its warps touch, each for itself."""
@@ -327,7 +325,7 @@ class _Lanes:
             starts = self._elements(place, values, every[first : first + size])
             if starts is None:
                 return 1.0
-            touched.append(footprint(starts, place.ranges, self.limits).sectors)
+            touched.append(footprint(starts, place.ranges).sectors)
         return len(set().union(*touched)) / sum(map(len, touched))
 
     def _moves_inside(self, place: _Place, values: Mapping[str, int], name: str) -> bool:
@@ -336,7 +334,7 @@ class _Lanes:
         here = self._elements(place, values, lane)
         there = self._elements(place, {**values, name: values[name] + 1}, lane)
         moved = abs(there[0] - here[0]) if here and there else 0
-        return 0 < moved < self.limits.sector_bytes
+        return 0 < moved < SECTOR_BYTES
 
     def _values(self, index: Form | None, probe: Mapping[str, int]) -> dict[str, int]:
         return {s.name: self._value(s, probe) for s in (index.symbols if index else ()) if s.kind in _PLAIN}

@@ -16,10 +16,6 @@ from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.atomics import executions
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 
-#: Clocks of one pass of the constant cache, and of one that misses it: an H200 took 2.0 a word at random places of up
-#: to 2 KB, 10 of 4 KB, 28 of 16 KB (docs/benchmarks/costs.json), 1.2 where lanes read neighbouring words (planted
-#: film_tone). Its size: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking".
-CONSTANT_CLOCKS, CONSTANT_MISS_CLOCKS, CONSTANT_CACHE_BYTES = 1.5, 20.0, 2048
 _WORD = 4
 
 
@@ -65,10 +61,10 @@ class ConstantReads:
 
     def clocks_of(self, found: Sequence[DivergentRead]) -> float:
         """Weighted clocks of the constant cache's passes for some reads."""
-        lines = [c.access.span.line for c in found]
+        lines, costs = [c.access.span.line for c in found], self.code.gpu.costs
         return sum(
             c.words
-            * (CONSTANT_CLOCKS + CONSTANT_MISS_CLOCKS * _missed(c.access))
+            * (costs.constant_word + costs.constant_miss * _missed(c.access, costs.constant_cache_bytes))
             * executions(self.code, c.access.span, 9, {"LDC"})
             / lines.count(c.access.span.line)
             for c in found
@@ -86,7 +82,7 @@ class ConstantReads:
     def clocks(self) -> float:
         """Weighted clocks of all passes; of `hidden` loads each lane counts with a word of its own."""
         told = self.clocks_of(self.divergent) if self.sass else 0.0
-        return told + self.sass.weigh(self.hidden) * self.warp * CONSTANT_CLOCKS
+        return told + self.sass.weigh(self.hidden) * self.warp * self.code.gpu.costs.constant_word
 
 
 def _table_bytes(access: ArrayAccess) -> int | None:
@@ -98,7 +94,7 @@ def _table_bytes(access: ArrayAccess) -> int | None:
     return size
 
 
-def _missed(access: ArrayAccess) -> float:
-    """Share of even draws from the table that its cache does not hold."""
+def _missed(access: ArrayAccess, held: int) -> float:
+    """Share of even draws from the table that a cache of `held` bytes misses."""
     size = _table_bytes(access)
-    return max(0.0, 1.0 - CONSTANT_CACHE_BYTES / size) if size else 0.0
+    return max(0.0, 1.0 - held / size) if size else 0.0

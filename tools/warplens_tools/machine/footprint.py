@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from warplens_tools.arch.gpu import Limits
+from warplens_tools.arch.gpu import SECTOR_BYTES
 
 
 class Footprint(msgspec.Struct, frozen=True, order=True):
@@ -25,10 +25,10 @@ class Footprint(msgspec.Struct, frozen=True, order=True):
     whole: int
 
 
-def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]], limits: Limits) -> Footprint:
+def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Footprint:
     """Of lanes whose elements start there, each taking `ranges` (offset, size) of its element."""
     spans = {(s + offset, s + offset + size) for s in starts for offset, size in ranges}
-    sector = limits.sector_bytes
+    sector = SECTOR_BYTES
     sectors = {n for low, high in spans for n in range(low // sector, (high - 1) // sector + 1)}
     wanted, end = 0, -(2**62)
     for low, high in sorted(spans):

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import msgspec
 
+from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.host_copies import idle_waits
 from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
@@ -16,16 +17,6 @@ from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
 from warplens_tools.machine.traffic import MemoryTraffic
 
-#: Nanoseconds from one asynchronous launch of the host to the next ("launch_period" of docs/benchmarks/calibrate.json).
-LAUNCH_NS = 3_300.0
-#: Nanoseconds the device idles per wait of the host: the wait's return plus the next launch's latency.
-WAIT_NS = 8_000.0
-#: Start and end of a kernel on the device, nanoseconds, however little it does: an H200 took 1.2 us for each node of
-#: the graph of planted ring_automaton's twin.
-LEAST_NS = 1_200.0
-#: Nanoseconds by which Nsight Compute's duration of a short launch exceeds CUPTI's, as its caches are cold. On H200,
-#: kernels of 3.6 and 5.0 us took 5.1 and 7.0 us.
-PROFILED_NS = 1_500.0
 #: Iterations of a loop from which its launches are worth saving.
 FEWEST_ITERATIONS = 16
 
@@ -44,7 +35,7 @@ class LaunchCost:
     """What launching one kernel costs, against what it does."""
 
     def __init__(self, code: KernelCode, traffic: MemoryTraffic) -> None:
-        self.code, self.traffic = code, traffic
+        self.code, self.traffic, self.costs = code, traffic, code.gpu.costs
 
     @cached_property
     def repeated(self) -> Repeated | None:
@@ -70,7 +61,11 @@ class LaunchCost:
         repeated = self.repeated
         if repeated is None or repeated.duration_ns is None:
             return ""
-        cost, doing = (WAIT_NS, "waiting for it") if repeated.waits else (LAUNCH_NS, "launching it")
+        cost, doing = (
+            (self.costs.host_wait_ns, "waiting for it")
+            if repeated.waits
+            else (self.costs.launch_ns, "launching it")
+        )
         # Another kernel of the loop may be long enough to hide what launching this one costs.
         if repeated.duration_ns >= cost or repeated.loop.launches > 1:
             return ""
@@ -86,7 +81,7 @@ class LaunchCost:
         if seen is not None:
             return seen.median_ns
         if counters is not None and (counted := names.value(counters, names.DURATION)) is not None:
-            return max(counted - PROFILED_NS, LEAST_NS)
+            return max(counted - self.costs.cold_ns, SHORTEST_KERNEL_NS)
         shape, sass, gpu = self.code.shape, self.code.sass, self.code.gpu
         if shape is None or not sass:
             return None
@@ -99,7 +94,7 @@ class LaunchCost:
         per_sm = math.ceil(shape.warps / min(shape.blocks, gpu.multiprocessors))
         # A lone warp still waits for each of its instructions: four clocks for arithmetic at the least.
         latency = 4.0 * sum(weight)
-        return LEAST_NS + max(per_sm * clocks, latency) / gpu.clock_hz * 1e9
+        return SHORTEST_KERNEL_NS + max(per_sm * clocks, latency) / gpu.clock_hz * 1e9
 
     @property
     def duration_origin(self) -> tuple[Tier, str]:
@@ -108,7 +103,7 @@ class LaunchCost:
         if timing is not None:
             return "timing", timing.origin
         if counters is not None and names.value(counters, names.DURATION) is not None:
-            return "counters", f"{counters.origin}, less {PROFILED_NS:.0f} ns for its cold start"
+            return "counters", f"{counters.origin}, less {self.costs.cold_ns:.0f} ns for its cold start"
         return "binary", "bounded model"
 
     def _most_trips(self) -> int | None:

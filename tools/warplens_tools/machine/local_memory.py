@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.finding import Gain
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.gain import removal_gain
@@ -42,13 +43,13 @@ class _LocalMemory:
             x, weight = self.sass.instructions[i], self.sass.weights[i]
             words = access_bytes(x) / _WORD
             scattered = i in apart and not any(on_stack(o) for o in x.operands)
-            lined = 1.0, float(limits.warp_size * _WORD) / limits.sector_bytes
+            lined = 1.0, float(limits.warp_size * _WORD) / SECTOR_BYTES
             touched, sectors = (n * words for n in (self._scattered() if scattered else lined))
             lines += weight * max(1.0, touched / costs.lines_at_once)
-            whole = sectors * limits.sector_bytes
+            whole = sectors * SECTOR_BYTES
             if x.opcode == "STL" and scattered:
                 parts = sectors * costs.partial_write + touched * costs.partial_request
-                l2 += weight * lost * parts * limits.sector_bytes
+                l2 += weight * lost * parts * SECTOR_BYTES
                 dram += weight * lost * far * touched * costs.partial_line_bytes
             else:
                 l2 += weight * lost * max(whole, touched * costs.request_bytes)
@@ -74,7 +75,7 @@ class _LocalMemory:
         """Cache lines and sectors of a request whose lanes draw their words evenly, one word each."""
         limits = self.gpu.limits
         words = max(1.0, self.stack_bytes / _WORD)
-        side_by_side = limits.sector_bytes // _WORD
+        side_by_side = SECTOR_BYTES // _WORD
         groups = limits.warp_size / side_by_side
 
         def drawn(lanes: int) -> float:

@@ -7,7 +7,7 @@ import math
 
 import msgspec
 
-from warplens_tools.arch.gpu import Limits
+from warplens_tools.arch.gpu import SECTOR_BYTES, Limits
 from warplens_tools.cuda.facts.accesses import ArrayAccess, indirect_accesses
 from warplens_tools.cuda.values.forms import LOADED, Form
 from warplens_tools.kernel_code import KernelCode
@@ -70,7 +70,7 @@ def _row(code: KernelCode, access: ArrayAccess) -> Row | None:
 
 
 def _described(limits: Limits, access: ArrayAccess, first: int, length: int, pitch: int, size: int) -> Row:
-    sector = limits.sector_bytes
+    sector = SECTOR_BYTES
     step = math.gcd(pitch, sector)
     starts = [first + n * step for n in range(sector // step)]
     counts = [(s + length - 1) // sector - s // sector + 1 for s in starts]

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import msgspec
 
-from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import Instruction
@@ -150,7 +150,7 @@ class MemoryTraffic:
     def _moved(self, warp: WarpAccess, size: float, plain: _Request, *, store: bool, ideal: bool) -> _Request:
         """What one access moves as an instruction of `size` bytes a warp."""
         limits, costs = self.gpu.limits, self.gpu.costs
-        sector = limits.sector_bytes
+        sector = SECTOR_BYTES
         wanted = min(float(warp.wanted), size)
         if ideal or warp.sectors <= warp.ideal_sectors:
             return _Request(wanted, wanted, max(1.0, wanted / limits.cache_line_bytes))
@@ -173,15 +173,15 @@ class MemoryTraffic:
         limits, costs = self.gpu.limits, self.gpu.costs
         if warp.reused_by == "block":
             # A sector that a neighbouring warp completes at once costs no more than another request.
-            return float(warp.sectors * limits.sector_bytes)
+            return float(warp.sectors * SECTOR_BYTES)
         words = max(1.0, warp.wanted / warp.sectors / limits.shared_bank_bytes)
         each = max(1.0, costs.partial_write / words)
         partly = (warp.sectors - warp.whole) * each
-        return (warp.whole + partly + warp.lines * costs.partial_request) * limits.sector_bytes
+        return (warp.whole + partly + warp.lines * costs.partial_request) * SECTOR_BYTES
 
     def _written_back(self, warp: WarpAccess) -> float:
         """Bytes of device memory that take as long as what a store sends there: this access's share of its sectors."""
-        sector, costs = self.gpu.limits.sector_bytes, self.gpu.costs
+        sector, costs = SECTOR_BYTES, self.gpu.costs
         whole = warp.dram_sectors * sector
         if warp.reused_by not in ("nobody", "fields"):
             return whole

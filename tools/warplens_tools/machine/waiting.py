@@ -23,14 +23,11 @@ from warplens_tools.launches import Geometry
 from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.traffic import MemoryTraffic
 from warplens_tools.sass.flow import Flow, Loop
-from warplens_tools.sass.latency import L1_CLOCKS, L2_CLOCKS, waits
+from warplens_tools.sass.latency import USUAL_WARPS, waits
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import is_load, space_of
 from warplens_tools.text import Span
 
-#: Clocks from a global load to its data when it misses all caches. Microbenchmark studies of sm_70 to
-#: sm_90 measure 430 to 660 unloaded; the middle is taken.
-MEMORY_LATENCY_CLOCKS = 550.0
 #: Theoretical occupancy up to which it is worth asking what limits it (KernelPro's OccupancyLimiter).
 LOW_OCCUPANCY = 0.5
 #: Warps a scheduler needs to issue every clock when each waits four for its last result ("CUDA C++
@@ -100,6 +97,10 @@ class Waiting:
             return None
         return Residency(min(found.blocks, given), -(-threads // self.gpu.limits.warp_size))
 
+    @property
+    def _block_warps(self) -> int:
+        return self.residency.block_warps if self.residency is not None else USUAL_WARPS
+
     @cached_property
     def innermost_passes(self) -> tuple[LoopPass, ...]:
         """Every loop that holds no other, in address order; a kernel without loops is one pass of its own."""
@@ -108,15 +109,16 @@ class Waiting:
             return (self.loop_pass(Loop(0, frozenset(range(len(flow.blocks))), 0)),)
         return tuple(self.loop_pass(loop) for loop in flow.innermost_loops)
 
-    def loop_pass(self, loop: Loop, memory: float = L2_CLOCKS) -> LoopPass:
-        """A loop's pass, with `memory` clocks for a load of global memory.
+    def loop_pass(self, loop: Loop, memory: float | None = None) -> LoopPass:
+        """A loop's pass, with `memory` clocks for a load of global memory; those of one that the L2 has where none are
+        given.
 
         Loops inside it count `TRIPS_PER_LEVEL` times towards `busy`, and once towards the waits.
         """
         indices = self.sass.flow.instructions_of(loop)
         inside = [self.sass.instructions[i] for i in indices]
         shares = {i: TRIPS_PER_LEVEL ** (self.sass.flow.depths[i] - loop.depth) for i in indices}
-        spent = waits(inside, self.gpu, memory)
+        spent = waits(inside, self.gpu, memory or self.gpu.costs.l2_wait, self._block_warps)
         from_memory = at_barrier = 0.0
         for x, blamed in zip(inside, spent.blamed, strict=True):
             if x.opcode == "BAR":
@@ -159,13 +161,15 @@ class Waiting:
             if flow.loops and not depth:
                 continue
             inside = [self.sass.instructions[i] for i in indices]
-            spent += waits(inside, self.gpu, [memory[i] for i in indices]).clocks * TRIPS_PER_LEVEL**depth
+            own = [memory[i] for i in indices]
+            clocks = waits(inside, self.gpu, own, self._block_warps).clocks
+            spent += clocks * TRIPS_PER_LEVEL**depth
         return spent
 
     def _wait(self, share: float | None) -> float:
         """Clocks of a load: from device memory where no cache can have it, from the L1 where one has, else from L2."""
         costs = self.gpu.costs
-        return costs.l2_wait if share is None else share * costs.memory_wait + (1.0 - share) * L1_CLOCKS
+        return costs.l2_wait if share is None else share * costs.memory_wait + (1.0 - share) * costs.l1_wait
 
     def shortage(self, limiter: Limiter) -> Shortage | None:
         """The shortage of in-flight memory requests that `limiter` causes; None where there is none, or it "
@@ -176,7 +180,7 @@ class Waiting:
         if found.occupancy > LOW_OCCUPANCY or limiter not in found.limiters:
             return None
         in_flight = float(self.sass.loaded_bytes * found.warps * self.gpu.limits.warp_size)
-        needed = MEMORY_LATENCY_CLOCKS * self.gpu.dram_bytes_per_clock
+        needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
         return Shortage(compiled, found, in_flight, needed) if in_flight < needed else None
 
     def shortage_seen(self, found: Shortage) -> tuple[Observation, ...]:
@@ -200,7 +204,7 @@ class Waiting:
         clocks = max(self.sass.cycles.values(), default=0.0)
         resident = min(shape.warps / used, limits.max_warps)
         issue = min(1.0, resident / limits.schedulers / WARPS_TO_ISSUE)
-        flying = max(self.sass.loaded_bytes, 1) * resident * limits.warp_size / MEMORY_LATENCY_CLOCKS
+        flying = max(self.sass.loaded_bytes, 1) * resident * limits.warp_size / self.gpu.costs.memory_wait
         most = max(self.traffic.moved().lower / share, 0.0)
         before = max(clocks * sms / used / issue, most * share * sms / used / max(flying, share / 32))
         after = max(clocks, most)

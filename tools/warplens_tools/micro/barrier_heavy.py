@@ -51,15 +51,14 @@ from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room, stalled
-from warplens_tools.sass.latency import BARRIER_CLOCKS, SHARED_CLOCKS, waits
+from warplens_tools.sass.latency import waits
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import is_load, space_of
-from warplens_tools.sass.throughput import ISSUE_PER_CLOCK
 
 #: Instructions from barrier to barrier up to which a step is short, and steps from which they are worth a word.
 SHORT, FEWEST = 40, 4
-#: Clocks and warp instructions of a shuffle step that takes a short step's place: exchange and combine.
-SHUFFLE_CLOCKS, SHUFFLE_INSTRUCTIONS = SHARED_CLOCKS + 4.0, 2.0
+#: Warp instructions of a shuffle step that takes a short step's place, exchange and combine, and clocks of the latter.
+SHUFFLE_INSTRUCTIONS, COMBINE_CLOCKS = 2.0, 4.0
 #: Share of the stalls from which counters alone name barriers: half.
 SPOT_STALLS = 0.5
 
@@ -135,11 +134,13 @@ class BarrierHeavy(MicroTool):
         now = later = 0.0
         for step in steps:
             inside = [self.sass.instructions[i] for i in step.indices]
-            alone = waits(inside, self.gpu, SHARED_CLOCKS).clocks + BARRIER_CLOCKS
+            alone = waits(inside, self.gpu, costs.shared_wait).clocks + costs.barrier_clocks(held.block_warps)
             busy = max(self.sass.cycles_of(dict.fromkeys(step.indices, 1.0)).values())
             now += step.times * max(held.warps * busy, held.block_warps * busy + alone)
-            exchange = SHUFFLE_INSTRUCTIONS / ISSUE_PER_CLOCK
-            later += step.times * max(held.warps * exchange, held.block_warps * exchange + SHUFFLE_CLOCKS)
+            exchange = SHUFFLE_INSTRUCTIONS / self.gpu.limits.schedulers
+            later += step.times * max(
+                held.warps * exchange, held.block_warps * exchange + costs.shared_wait + COMBINE_CLOCKS
+            )
             for i in (*step.indices, step.barrier):
                 weight[i] = 0.0
         rest = max(self.sass.cycles_at(weight).values()) * held.warps

@@ -46,9 +46,6 @@ from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import EVERY, judge_by_room
 
-#: Clocks a block waits at a barrier even if its warps arrive together. Microbenchmarks of sm_70 to sm_90
-#: measure 15 to 30.
-BARRIER_CLOCKS = 20.0
 #: Kinds that say with whom memory is shared, not where the barrier stands.
 _PRIVATE = ("thread", "warp")
 
@@ -124,7 +121,7 @@ class ExcessBarriers(MicroTool):
         threads = self.view.threads or 256
         warps = -(-threads // self.gpu.limits.warp_size)
         busy = max(self.sass.cycles_at(weight).values()) * warps
-        waits = sum(weight[i] for i in self._bars([worst])) * BARRIER_CLOCKS
+        waits = sum(weight[i] for i in self._bars([worst])) * self.gpu.costs.barrier_clocks(warps)
         waits /= max(1.0, self.gpu.limits.max_threads / threads / 2)
         ratio = 1.0 + waits / busy if busy else 1.0
         return make_gain(ratio, 1.0, 1.0 + 2.0 * (ratio - 1.0))

@@ -38,10 +38,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.arch.gpu import Costs
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.machine.gain import make_gain
-from warplens_tools.machine.launch_cost import LAUNCH_NS, WAIT_NS, Repeated
+from warplens_tools.machine.launch_cost import Repeated
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_idle
 
@@ -66,7 +67,7 @@ class HostSyncInLoop(MicroTool):
             return
         ratio = 1.0
         if repeated.duration_ns is not None:
-            ratio = wait_ratio(repeated)
+            ratio = wait_ratio(repeated, self.gpu.costs)
             if ratio < self.worth:
                 return
         wait = waits[0]
@@ -103,16 +104,16 @@ class HostSyncInLoop(MicroTool):
                     "duration of one launch",
                     round(repeated.duration_ns),
                     "ns",
-                    WAIT_NS,
+                    self.gpu.costs.host_wait_ns,
                     "idle time of the device per wait",
                 )
             )
         return tuple(seen)
 
 
-def wait_ratio(repeated: Repeated) -> float:
+def wait_ratio(repeated: Repeated, costs: Costs) -> float:
     """An iteration's time with the wait over that without, when all its kernels last as long as this one."""
     assert repeated.duration_ns is not None, "asked only of known durations"
     kernels = max(repeated.loop.launches, 1)
-    busy = kernels * max(repeated.duration_ns, LAUNCH_NS)
-    return (kernels * repeated.duration_ns + WAIT_NS) / busy
+    busy = kernels * max(repeated.duration_ns, costs.launch_ns)
+    return (kernels * repeated.duration_ns + costs.host_wait_ns) / busy

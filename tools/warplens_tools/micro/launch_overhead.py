@@ -34,10 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.machine.gain import make_gain
-from warplens_tools.machine.launch_cost import LAUNCH_NS, LEAST_NS
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.measured import judge_by_idle
 
@@ -55,11 +55,15 @@ class LaunchOverhead(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on its launch."""
         repeated = self.view.launching.repeated
-        if repeated is None or repeated.duration_ns is None or repeated.duration_ns >= LAUNCH_NS:
+        if (
+            repeated is None
+            or repeated.duration_ns is None
+            or repeated.duration_ns >= self.gpu.costs.launch_ns
+        ):
             return
         if repeated.waits or repeated.loop.launches > 1:
             return
-        ratio = LAUNCH_NS / min(repeated.duration_ns, LEAST_NS)
+        ratio = self.gpu.costs.launch_ns / min(repeated.duration_ns, SHORTEST_KERNEL_NS)
         site = self.view.sites[0]
         tier, origin = self.view.launching.duration_origin
         yield self.finding(
@@ -68,7 +72,7 @@ class LaunchOverhead(MicroTool):
             message=(
                 f"Each launch of {self.view.kernel.name} in this loop works for about "
                 f"{repeated.duration_ns / 1e3:.1f} us, "
-                f"less than the {LAUNCH_NS / 1e3:.1f} us that launching it costs."
+                f"less than the {self.gpu.costs.launch_ns / 1e3:.1f} us that launching it costs."
             ),
             guidance=(
                 "Do several iterations per launch (the loop inside the kernel, with grid-wide "
@@ -82,7 +86,7 @@ class LaunchOverhead(MicroTool):
                     "duration of one launch",
                     round(repeated.duration_ns),
                     "ns",
-                    LAUNCH_NS,
+                    self.gpu.costs.launch_ns,
                     "cost of a launch on the host",
                 ),
             ),

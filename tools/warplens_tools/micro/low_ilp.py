@@ -57,7 +57,6 @@ from warplens_tools.micro.common.room import (
     observed,
     stalled,
 )
-from warplens_tools.sass.latency import SCHEDULERS
 
 #: Independent chains that a rewrite makes of one, at most.
 CHAINS = 4.0
@@ -96,7 +95,7 @@ class LowIlp(MicroTool):
         wait = _alone(worst)
         yield self.finding(line,
             # A warp alone on its scheduler is hidden by none, however the latencies were rounded.
-            confidence="high" if held.warps <= SCHEDULERS else "medium",
+            confidence="high" if held.warps <= self.gpu.limits.schedulers else "medium",
             message=(
                 f"Each step of this loop waits for the one before: a warp takes {wait:.0f} clocks for a pass "
                 "that keeps "

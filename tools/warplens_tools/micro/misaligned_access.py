@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.coalescing import WarpAccess
@@ -86,9 +87,7 @@ class MisalignedAccess(SectorTool):
 
     def _of_rows(self, every: Sequence[WarpAccess]) -> Iterator[Finding]:
         """Rows that data chooses, where they are most of what the kernel moves."""
-        found = [
-            r for r in rows(self.view) if r.length >= self.gpu.limits.sector_bytes and r.overfetch >= _EXCESS
-        ]
+        found = [r for r in rows(self.view) if r.length >= SECTOR_BYTES and r.overfetch >= _EXCESS]
         if not found or not self.sass:
             return
         worst = max(found, key=lambda r: (len(r.access.loops), r.overfetch))
@@ -99,7 +98,7 @@ class MisalignedAccess(SectorTool):
             return
         text, name = self.view.said(worst.access.span), worst.access.name
         ratio = (own * worst.sectors + others) / (own * worst.ideal_sectors + others)
-        padded = worst.pitch % self.gpu.limits.sector_bytes == 0
+        padded = worst.pitch % SECTOR_BYTES == 0
         yield self.finding(
             worst.access.span,
             confidence="medium",

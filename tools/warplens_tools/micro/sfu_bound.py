@@ -64,7 +64,6 @@ from warplens_tools.micro.integer_division import is_reciprocal
 from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.registers import registers_of
-from warplens_tools.sass.throughput import ISSUE_PER_CLOCK
 
 #: Clocks of the special-function unit over those of the next resource: the margin that Nsight Compute asks
 #: of a leading unit (10 %).
@@ -223,7 +222,7 @@ class SfuBound(MicroTool):
         after = self.sass.cycles_at(self.sass.without(indices))
         specials = self.sass.weigh(frozenset(indices)) / PER_SPECIAL
         after["sfu"] = after.get("sfu", 0.0) + specials * self.gpu.limits.warp_size / self.gpu.rates.sfu
-        after["issue"] += 2.0 * specials / ISSUE_PER_CLOCK
+        after["issue"] += 2.0 * specials / self.gpu.limits.schedulers
         floor = self.view.traffic.pessimistic_cycles
         return bound_ratio(self.sass.cycles | floor, after | floor)
 

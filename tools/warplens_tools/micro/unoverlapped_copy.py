@@ -51,11 +51,10 @@ from collections.abc import Iterator
 
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.gain import make_gain
-from warplens_tools.machine.waiting import MEMORY_LATENCY_CLOCKS, Residency
+from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.room import EVERY, judge_by_room
 from warplens_tools.sass.flow import Loop
-from warplens_tools.sass.latency import L2_CLOCKS
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import flops, space_of
 from warplens_tools.sass.registers import registers_of
@@ -86,7 +85,7 @@ class UnoverlappedCopy(MicroTool):
         if held is None or not staged:
             return
         loop, loads = max(staged, key=lambda s: s[0].depth)
-        wait = MEMORY_LATENCY_CLOCKS if self._is_own() else L2_CLOCKS
+        wait = self.gpu.costs.memory_wait if self._is_own() else self.gpu.costs.l2_wait
         gain, block = self._gain(loop, held, wait)
         if gain.estimate < self.worth:
             return

@@ -13,14 +13,13 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.arch.gpu import Ceiling, Gpu
+from warplens_tools.arch.gpu import SECTOR_BYTES, Ceiling, Gpu
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CounterEvidence
 
 MemoryLevel = Literal["dram", "l2", "shared"]
 #: Ceiling name to what people call the level; L1 and shared memory are one data path.
 LEVELS: dict[MemoryLevel, str] = {"dram": "DRAM", "l2": "L2", "shared": "L1/shared"}
-SECTOR_BYTES = 32.0
 #: Bytes that one cycle of L1 write-back returns: 32 lanes of 4 bytes.
 WRITEBACK_BYTES = 128.0
 

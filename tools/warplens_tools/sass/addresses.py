@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.arch.gpu import Limits
+from warplens_tools.arch.gpu import SECTOR_BYTES, Limits
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.sass import lanes
 from warplens_tools.sass.banks import conflict_degree, wavefronts
@@ -225,7 +225,7 @@ def _with_sectors(
     starts = [
         first + start for start in range(0, limits.cache_line_bytes, min(base, limits.cache_line_bytes))
     ]
-    sectors = [_units([a + start for a in addresses], width, limits.sector_bytes) for start in starts]
+    sectors = [_units([a + start for a in addresses], width, SECTOR_BYTES) for start in starts]
     lines = [_units([a + start for a in addresses], width, limits.cache_line_bytes) for start in starts]
     return msgspec.structs.replace(
         found,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.gpu import Costs, Gpu
 from warplens_tools.evidence import Instruction
 from warplens_tools.sass.pipes import Pipe, pipe_of, space_of
 from warplens_tools.sass.registers import registers_of
@@ -24,17 +24,12 @@ _LATENCY: dict[Pipe, float] = {
     "fp32": 4.0, "fp16": 4.0, "int": 4.0, "alu": 4.0, "fp64": 8.0, "sfu": 18.0, "tensor": 17.0,
     "uniform": 6.0, "control": 1.0, "other": 12.0,
 }  # fmt: skip
-#: Shared memory and shuffles; the L1, the L2 behind it.
-SHARED_CLOCKS, L1_CLOCKS, L2_CLOCKS = 23.0, 33.0, 200.0
-#: Clocks a block waits at a barrier even if its warps arrive together. Microbenchmarks of sm_70 to sm_90
-#: measure 15 to 30.
-BARRIER_CLOCKS = 20.0
-#: Schedulers of an SM, one warp instruction a clock each (all architectures since sm_70).
-SCHEDULERS = 4
+#: Warps of a block where the launch is not known.
+USUAL_WARPS = 8
 _PARTITIONED = frozenset({"fp32", "fp16", "fp64", "int", "alu", "sfu", "tensor"})
 
 
-def latency(instruction: Instruction, memory: float) -> float:
+def latency(instruction: Instruction, costs: Costs, memory: float) -> float:
     """Clocks until a result can be read; `memory` for loads of global memory."""
     pipe = pipe_of(instruction)
     if pipe != "lsu":
@@ -42,7 +37,7 @@ def latency(instruction: Instruction, memory: float) -> float:
     space = space_of(instruction)
     if space in ("global", "generic"):
         return memory
-    return L1_CLOCKS if space == "local" else SHARED_CLOCKS
+    return costs.l1_wait if space == "local" else costs.shared_wait
 
 
 class Waits(msgspec.Struct, frozen=True):
@@ -53,12 +48,18 @@ class Waits(msgspec.Struct, frozen=True):
     blamed: tuple[float, ...]
 
 
-def waits(instructions: Sequence[Instruction], gpu: Gpu, memory: float | Sequence[float]) -> Waits:
+def waits(
+    instructions: Sequence[Instruction],
+    gpu: Gpu,
+    memory: float | Sequence[float],
+    block_warps: int = USUAL_WARPS,
+) -> Waits:
     """A warp's pass through a stretch that it runs again and again.
 
     `memory`: clocks for loads of global memory, or for each instruction those if it is one.
     """
-    warp = _Warp(gpu, [memory] * len(instructions) if isinstance(memory, float) else memory)
+    each = [memory] * len(instructions) if isinstance(memory, float) else memory
+    warp = _Warp(gpu, each, gpu.costs.barrier_clocks(block_warps))
     ends = [warp.run(instructions) for _ in range(3)]
     return Waits(ends[-1] - ends[-2], tuple(warp.blamed))
 
@@ -66,8 +67,8 @@ def waits(instructions: Sequence[Instruction], gpu: Gpu, memory: float | Sequenc
 class _Warp:
     """A warp alone on its scheduler, from one issue to the next."""
 
-    def __init__(self, gpu: Gpu, memory: Sequence[float]) -> None:
-        self.gpu, self.memory = gpu, memory
+    def __init__(self, gpu: Gpu, memory: Sequence[float], barrier: float) -> None:
+        self.gpu, self.memory, self.barrier = gpu, memory, barrier
         self.now = 0.0
         self.blamed: list[float] = []
         #: By register: when its value is there, and which instruction gives it.
@@ -89,11 +90,11 @@ class _Warp:
         self.blamed[giver] += max(when - start, 0.0)
         start = max(start, when)
         # Arithmetic pipes belong to one scheduler each; the load/store units serve the whole SM.
-        parts = SCHEDULERS if pipe in _PARTITIONED else 1
+        parts = self.gpu.limits.schedulers if pipe in _PARTITIONED else 1
         self.free[pipe] = start + max(1.0, parts * instruction_cycles(instruction, pipe, self.gpu))
         for name in written:
-            self.ready[name] = (start + latency(instruction, self.memory[index]), index)
+            self.ready[name] = (start + latency(instruction, self.gpu.costs, self.memory[index]), index)
         self.now = start + 1.0
         if instruction.opcode == "BAR":
-            self.now += BARRIER_CLOCKS
-            self.blamed[index] += BARRIER_CLOCKS
+            self.now += self.barrier
+            self.blamed[index] += self.barrier

@@ -14,21 +14,13 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import Instruction
 from warplens_tools.sass.pipes import Pipe, access_bytes, flops, pipe_of, space_of
 
-#: Warp instructions an SM issues per clock: four schedulers, one each (all architectures since sm_70).
-ISSUE_PER_CLOCK = 4.0
-#: Lanes per clock of the ALU pipe (add, logic, compare, select): half the fp32 lanes of an SM from
-#: sm_75 on ("CUDA C++ Programming Guide", throughput of native arithmetic instructions).
-ALU_LANES = 64.0
-#: Bytes the L1/shared data path moves per clock per SM ("CUDA C++ Best Practices Guide", sm_70 and later).
-L1_BYTES_PER_CLOCK = 128.0
-
 
 def pipe_cycles(instructions: Sequence[Instruction], weights: Sequence[float], gpu: Gpu) -> dict[str, float]:
     """Clocks per warp by pipe, plus "issue". Weights are relative executions; see `attribution.weights`."""
     cycles: dict[str, float] = {"issue": 0.0}
     for instruction, weight in zip(instructions, weights, strict=True):
         pipe = pipe_of(instruction)
-        cycles["issue"] += weight / ISSUE_PER_CLOCK
+        cycles["issue"] += weight / gpu.limits.schedulers
         cycles[pipe] = cycles.get(pipe, 0.0) + weight * instruction_cycles(instruction, pipe, gpu)
     return cycles
 
@@ -40,7 +32,7 @@ def instruction_cycles(instruction: Instruction, pipe: Pipe, gpu: Gpu) -> float:
     if pipe == "lsu":
         if space_of(instruction) == "constant":
             return 0.0
-        return max(warp / rates.load_store, warp * access_bytes(instruction) / L1_BYTES_PER_CLOCK)
+        return max(warp / rates.load_store, warp * access_bytes(instruction) / rates.l1_bytes)
     if pipe == "tensor":
         rate = _tensor_rate(instruction, gpu)
         return flops(instruction) / 2.0 * warp / rate if rate else 0.0
@@ -49,7 +41,7 @@ def instruction_cycles(instruction: Instruction, pipe: Pipe, gpu: Gpu) -> float:
         "fp32": rates.fp32_fma,
         "fp16": rates.fp16_fma / 2.0,
         "int": rates.int32,
-        "alu": ALU_LANES,
+        "alu": rates.alu,
         "sfu": rates.sfu,
     }.get(pipe)
     return warp / lanes if lanes else 0.0

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CounterEvidence, KernelEvidence, Observation
 from warplens_tools.finding import Finding
@@ -34,7 +35,6 @@ from warplens_tools.micro.common.room import (
 
 #: Measured amount over the ideal one up to which a finding of waste is contradicted.
 NO_WASTE = 1.1
-SECTOR_BYTES = 32
 _LOCAL_OPCODES = frozenset({"LDL", "STL"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.micro.common.sectors import OVERFETCHED, growth_along_lanes
@@ -18,7 +19,6 @@ Cause = Literal["field", "chunk", "read", "write"]
 SCATTERED, NEAR = 4.0, 0.6
 #: Bytes between lanes up to which a constant stride counts as a record laid out by hand.
 RECORD_BYTES = 128
-_SECTOR_BYTES = 32
 
 
 def cause_of(warp: WarpAccess) -> Cause | None:
@@ -28,10 +28,10 @@ def cause_of(warp: WarpAccess) -> Cause | None:
         return None
     if _is_chunk(warp):
         # A stretch inside one sector is fetched once and used at once.
-        return "chunk" if warp.stride is None or abs(warp.stride) > _SECTOR_BYTES else None
+        return "chunk" if warp.stride is None or abs(warp.stride) > SECTOR_BYTES else None
     if _is_field(warp):
         # Where every field is used, the same sectors serve the next access from L1.
-        return "field" if warp.dram_sectors * _SECTOR_BYTES >= OVERFETCHED * warp.wanted else None
+        return "field" if warp.dram_sectors * SECTOR_BYTES >= OVERFETCHED * warp.wanted else None
     return "write" if access.writes and not access.reads else "read"
 
 

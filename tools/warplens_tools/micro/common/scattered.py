@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.finding import Gain
 from warplens_tools.kernel import KernelView
 from warplens_tools.machine.gain import bound_ratio, make_gain
@@ -123,7 +124,7 @@ def repaired_too(cause: Cause, every: Sequence[Scattered]) -> list[Scattered]:
 def scattered_gain(view: KernelView, found: Sequence[Scattered]) -> tuple[Gain, bool]:
     """Bounds with these sectors moved and looked up, over the bounds with the fewest; and whether the caches come near
     the roof as it is."""
-    gpu, costs, sector = view.gpu, view.gpu.costs, view.gpu.limits.sector_bytes
+    gpu, costs, sector = view.gpu, view.gpu.costs, SECTOR_BYTES
     before = view.sass.cycles | view.waiting.latency_bound()
     after = dict(before)
     for s in found:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import Observation, Tier
 from warplens_tools.finding import BottleneckClass, Gain
@@ -55,9 +56,7 @@ class SectorTool(MicroTool):
 
     def sectors_seen(self, worst: WarpAccess) -> tuple[Observation, ...]:
         """Sectors per request from the addresses, and the instructions that SASS has on the line."""
-        why = (
-            f"sectors of {self.gpu.limits.sector_bytes} bytes that hold the {worst.wanted} bytes a warp wants"
-        )
+        why = f"sectors of {SECTOR_BYTES} bytes that hold the {worst.wanted} bytes a warp wants"
         seen = self.view.observe(
             "sectors per request", float(worst.sectors), "", float(worst.ideal_sectors), why, tier=worst.tier
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CounterEvidence, KernelEvidence, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.machine.launch_cost import LEAST_NS
 from warplens_tools.micro.common.room import (
     ARITHMETIC,
     CONFIRMED,
@@ -74,7 +74,7 @@ def _serial(
 ) -> Finding:
     left = busiest(counters, kept) or ("", 0.0)
     duration = names.value(counters, names.DURATION)
-    least = max(left[1], LEAST_NS / duration if duration else 0.0, 1e-4)
+    least = max(left[1], SHORTEST_KERNEL_NS / duration if duration else 0.0, 1e-4)
     evidence = (observed(counters, f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH), seen)
     expected = finding.gain.estimate if finding.gain is not None else 1.0
     estimate = max(expected, LEAST_REACHED / least, 1.0) if confirmed else None
