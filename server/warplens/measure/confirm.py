@@ -8,7 +8,7 @@ no fence, or the program does not do the same behind it, the candidate stays unp
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -18,8 +18,10 @@ from warplens.measure.bound import sanitizer_seconds
 from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.conditions import Watch
+from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.gate import pooled, verdict_of
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
+from warplens.measure.kernel.stand_in import StoodIn, stand_in
 from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.visits import VisitResult, Visits
 from warplens.measure.program.rebuilt import Rebuilt
@@ -52,59 +54,136 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 def confirm(
-    built: Built, opened: PreparedWorkload, watch: Watch, progress: Progress, cancel: CancelToken | None
+    built: Built,
+    replacements: Sequence[Replacement],
+    opened: PreparedWorkload,
+    watch: Watch,
+    progress: Progress,
+    cancel: CancelToken | None,
 ) -> Confirmation:
-    """Rebuild, compare, measure in fresh processes, run. The card is the caller's. Raises as `Judge.confirm`."""
-    session = opened.session
-    folder = Path(tempfile.mkdtemp(dir=session.folder, prefix="confirm-"))
-    progress("rebuilding the program", None)
-    text = opened.builder.edited(built.candidate).text
-    try:
-        rebuilt = Rebuilt(session, folder / "fenced", opened.place.library)
-        program = rebuilt.build(text, cancel)
-    except CompileError as error:
-        return _failed(built, opened, "not_built", str(error))
-    except InputError as error:
-        return _failed(built, opened, "unproven", str(error))
-    if strange := opened.builder.differs(program, cancel):
-        return _failed(built, opened, "unproven", strange)
-    strange, untold = shipped_otherwise(
-        Path(built.job.cubin),
-        built.job.entry,
-        program,
-        toolchain=session.toolchain,
-        folder=folder,
-        cancel=cancel,
-    )
-    if strange:
-        return _failed(built, opened, "unproven", strange)
-    progress("comparing other launches", None)
-    elsewhere = _elsewhere(built, opened, folder, lambda h: _one(h, built, opened, watch), cancel)
-    if elsewhere is not None:
-        return _failed(built, opened, *elsewhere)
-    progress("measuring in fresh processes", None)
-    heards = _fresh(built, opened, cancel)
-    verdict = _verdict(heards, built, opened, watch)
-    if verdict.state != "faster":
-        return Confirmation(verdict)
-    progress("running the rebuilt program", None)
-    rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
-    rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
-    whole = _whole(built, opened, rebuilt, rounding, cancel)
-    if not isinstance(whole, ProgramGain):
-        return _failed(built, opened, *whole)
-    progress("looking for faults with compute-sanitizer", None)
-    fault, unknown = new_reports(
-        opened.place.command,
-        rebuilt.command,
-        kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
-        toolchain=session.toolchain,
-        time_limit=sanitizer_seconds(opened.baseline.program.seconds, session.settings),
-        cancel=cancel,
-    )
-    if fault:
-        return _failed(built, opened, "wrong", fault)
-    return Confirmation(verdict, whole, (*untold, *unknown))
+    """Rebuild, compare, measure in fresh processes, run. The card is the caller's. Raises as `Judge.confirm`.
+
+    `replacements`: every kernel that the edit changes and the program launches, for one run with all of them in place.
+    """
+    return _Confirming(built, opened, watch, cancel).run(replacements, progress)
+
+
+class _NoWinnerError(Exception):
+    """The candidate is no winner: its state and why."""
+
+    def __init__(self, state: State, reason: str) -> None:
+        super().__init__(reason)
+        self.state, self.reason = state, reason
+
+
+class _Confirming:
+    """The steps of one confirmation; each raises `_NoWinnerError` where it is the last."""
+
+    def __init__(
+        self, built: Built, opened: PreparedWorkload, watch: Watch, cancel: CancelToken | None
+    ) -> None:
+        self._built, self._opened, self._watch, self._cancel = built, opened, watch, cancel
+        self._folder = Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="confirm-"))
+        self._unknown: list[Unknown] = []
+
+    def run(self, replacements: Sequence[Replacement], progress: Progress) -> Confirmation:
+        opened = self._opened
+        try:
+            progress("rebuilding the program", None)
+            rebuilt = self._rebuilt()
+            progress("comparing other launches", None)
+            elsewhere = _elsewhere(
+                self._built,
+                opened,
+                self._folder,
+                lambda heard: _one(heard, self._built, opened, self._watch),
+                self._cancel,
+            )
+            if elsewhere is not None:
+                raise _NoWinnerError(*elsewhere)
+            progress("measuring in fresh processes", None)
+            heards = _fresh(self._built, opened, self._cancel)
+            verdict = _verdict(heards, self._built, opened, self._watch)
+            if verdict.state != "faster":
+                return Confirmation(verdict)
+            rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
+            rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
+            progress("running the program with the candidate in place", None)
+            stood = self._stood_in(replacements, rounding)
+            progress("running the rebuilt program", None)
+            gain = self._whole(rebuilt, rounding, needed=not stood.right)
+            progress("looking for faults with compute-sanitizer", None)
+            self._sanitized(rebuilt)
+        except _NoWinnerError as odd:
+            return _failed(self._built, opened, odd.state, odd.reason)
+        reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
+        return Confirmation(msgspec.structs.replace(verdict, reason=reason), gain, tuple(self._unknown))
+
+    def _rebuilt(self) -> Rebuilt:
+        """The program built from the candidate's text behind the fence; it holds the machine code that was judged."""
+        opened, session = self._opened, self._opened.session
+        text = opened.builder.edited(self._built.candidate).text
+        try:
+            rebuilt = Rebuilt(session, self._folder / "fenced", opened.place.library)
+            program = rebuilt.build(text, self._cancel)
+        except CompileError as error:
+            raise _NoWinnerError("not_built", str(error)) from error
+        except InputError as error:
+            raise _NoWinnerError("unproven", str(error)) from error
+        if strange := opened.builder.differs(program, self._cancel):
+            raise _NoWinnerError("unproven", strange)
+        strange = shipped_otherwise(
+            Path(self._built.job.cubin),
+            self._built.job.entry,
+            program,
+            toolchain=session.toolchain,
+            folder=self._folder,
+            cancel=self._cancel,
+        )
+        if strange:
+            raise _NoWinnerError("unproven", strange)
+        return rebuilt
+
+    def _stood_in(self, replacements: Sequence[Replacement], rounding: float) -> StoodIn:
+        opened = self._opened
+        stood = stand_in(
+            opened.place,
+            replacements,
+            opened.baseline.program,
+            opened.session.settings,
+            opened.session.folder,
+            rounding=rounding,
+            cancel=self._cancel,
+        )
+        if stood.odd is not None:
+            raise _NoWinnerError(*stood.odd)
+        self._unknown += stood.unknown
+        return stood
+
+    def _whole(self, rebuilt: Rebuilt, rounding: float, *, needed: bool) -> ProgramGain | None:
+        """The whole program's gain, behind the fence. Where it does not run there as it does outside it, that is
+        unknown if the candidate stood in for its kernels in the program itself, else the candidate is unproven."""
+        found = _whole(self._built, self._opened, rebuilt, rounding, self._cancel)
+        if isinstance(found, ProgramGain):
+            return found
+        if found[0] != "unproven" or needed:
+            raise _NoWinnerError(*found)
+        self._unknown.append(Unknown("the whole rebuilt program", found[1]))
+        return None
+
+    def _sanitized(self, rebuilt: Rebuilt) -> None:
+        opened, session = self._opened, self._opened.session
+        fault, unknown = new_reports(
+            opened.place.command,
+            rebuilt.command,
+            kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
+            toolchain=session.toolchain,
+            time_limit=sanitizer_seconds(opened.baseline.program.seconds, session.settings),
+            cancel=self._cancel,
+        )
+        if fault:
+            raise _NoWinnerError("wrong", fault)
+        self._unknown += unknown
 
 
 def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -> Confirmation:
@@ -152,8 +231,7 @@ def _elsewhere(
     verdict: Callable[[VisitResult], Verdict],
     cancel: CancelToken | None,
 ) -> tuple[State, str] | None:
-    """What is not right at other launches than the judged one, other shapes, the first, the last; nor slower
-    at other shapes where every one counts."""
+    """What is not right at the first and the last launch; nor faster at other shapes where every one counts."""
     place, settings = opened.place, opened.session.settings
     shape = place.target.shape
     places = [

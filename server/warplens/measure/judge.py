@@ -24,6 +24,7 @@ import psutil
 
 from warplens.measure.build.allowed import why_outside
 from warplens.measure.build.candidates import Builder, Built
+from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written
 from warplens.measure.conditions import Watch
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
@@ -204,7 +205,10 @@ class Judge:
             )
             if candidate.id in odd:
                 return Confirmation(self._plain(opened, one, *odd[candidate.id]))
-            confirmed = confirm(one, opened, watch, progress, cancel)
+            stands = further.replacements(one, opened.builder.edited(candidate), cancel)
+            if isinstance(stands, NoGeometry):
+                return Confirmation(self._plain(opened, one, stands.state, stands.reason))
+            confirmed = confirm(one, stands, opened, watch, progress, cancel)
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)
             return msgspec.structs.replace(confirmed, verdict=verdict)

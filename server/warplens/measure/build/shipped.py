@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
-from warplens_tools.evidence import Unknown
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
 from warplens_tools.toolchain.functions import changes
@@ -25,8 +24,8 @@ def shipped_otherwise(
     toolchain: Toolchain,
     folder: Path,
     cancel: CancelToken | None = None,
-) -> tuple[str, tuple[Unknown, ...]]:
-    """Which function of the rebuilt `program` is not as it was judged, "" if all are; and what could not be told.
+) -> str:
+    """Which function of the rebuilt `program` is not as it was judged, or why that is not known; "" if all are.
 
     `judged` is the cubin that was judged, `entry` its kernel's mangled name. Files are written in `folder`.
 
@@ -36,7 +35,7 @@ def shipped_otherwise(
     try:
         carried = _carried(program, toolchain, folder, cancel)
     except (MissingToolError, ToolFailedError) as error:
-        return "", (Unknown("the machine code in the rebuilt program", str(error), error.remedy),)
+        return f"the machine code in the rebuilt program is not known: {error}"
     name = unit_free_name(entry)
     ours = judged.read_bytes()
     said = f"the rebuilt program carries no machine code of {name} that is as it was judged"
@@ -47,9 +46,9 @@ def shipped_otherwise(
         found = changes(ours, data)
         odd = next(iter((*found.entries, *found.removed, *found.variables)), "")
         if not odd:
-            return "", ()
+            return ""
         said = f"in the rebuilt program {odd} is not the machine code that was judged"
-    return said, ()
+    return said
 
 
 def _carried(

@@ -18,6 +18,7 @@ from warplens.measure.build.candidates import Built, Unit
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import with_own_geometry
 from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.survey import named, paired
 from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
@@ -26,6 +27,7 @@ from warplens_tools.cuda.model import SourceModel
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.process.cancel import CancelToken
+from warplens_tools.run.elements import probed_parameters
 from warplens_tools.run.probe.job import JobCandidate, Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
@@ -166,6 +168,36 @@ class FurtherJudge:
             places=tuple(places[:most]),
             not_run=tuple(self._never(found)),
             left_out=tuple(place.name for place in places[most:]),
+        )
+
+    def replacements(
+        self, built: Built, text: SourceText, cancel: CancelToken | None
+    ) -> tuple[Replacement, ...] | NoGeometry:
+        """The judged kernel and every other launched one that the edit changes, each with its own geometries."""
+        found = self._changed(built)
+        made: list[Replacement] = []
+        for name, shapes in self._run().items():
+            jobs = self._jobs(built, name, shapes, text, found, cancel)
+            if isinstance(jobs, tuple):
+                return NoGeometry(*jobs)
+            if jobs:
+                made.append(self._replacement(name, shapes, jobs))
+        return tuple(made)
+
+    def _replacement(
+        self, name: str, shapes: Sequence[SurveyedShape], jobs: dict[SurveyedShape, JobCandidate]
+    ) -> Replacement:
+        place, kernel = self._program.place, self._of(name)
+        parameters = place.parameters if name == self._judged else kernel.parameters
+        compiled = kernel.compiled or place.target.compiled
+        moved = len({(job.grid, job.block, job.shared) for job in jobs.values()}) > 1
+        pairs = tuple((_shape(was), _shape_of(job, was)) for was, job in jobs.items()) if moved else ()
+        return Replacement(
+            shapes[0].mangled,
+            jobs[next(iter(jobs))],
+            launches=sum(shape.runs for shape in shapes),
+            parameters=probed_parameters(compiled.demangled, parameters),
+            geometries=pairs,
         )
 
     def examine(
@@ -315,6 +347,16 @@ class _Named:
 
 def _at(job: JobCandidate, shape: Shape) -> JobCandidate:
     return msgspec.structs.replace(job, grid=shape.grid, block=shape.block, shared=shape.shared)
+
+
+def _shape(shape: SurveyedShape) -> Shape:
+    return Shape(shape.grid, shape.block, shape.shared)
+
+
+def _shape_of(job: JobCandidate, was: SurveyedShape) -> Shape:
+    return Shape(
+        job.grid or was.grid, job.block or was.block, was.shared if job.shared is None else job.shared
+    )
 
 
 def _said(heard: VisitResult, timed: bool, own: bool, verdict: ToVerdict) -> tuple[State, str] | None:
