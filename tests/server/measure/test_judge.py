@@ -9,12 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from warplens.measure import confirm as confirm_room
 from warplens.measure import judge as judge_room
 from warplens.measure import kept as kept_room
 from warplens.measure import session as session_room
 from warplens.measure.confirm import Confirmation
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel import accompany as accompany_room
+from warplens.measure.kernel import stand_in as stand_in_room
 from warplens.measure.kernel import survey as survey_room
 from warplens.measure.kernel import visits as visits_room
 from warplens.measure.program import program_sandbox as sandbox_room
@@ -29,9 +32,11 @@ from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.process.run import Completed
 from warplens_tools.run.probe.job import Job, Shape, encode_job
 from warplens_tools.run.probe.records import (
+    Accompanied,
     BaselineRecord,
     Begin,
     Closed,
+    Compared,
     Damaged,
     Failed,
     Never,
@@ -93,6 +98,8 @@ class Card:
         records: list[Record] = []
         if job.mode == "survey":
             records = [self.shape, self.other, SurveyEnd()]
+        elif job.mode == "accompany":
+            records = self._accompanied(job)
         else:
             for record in self._visit(job):
                 records.append(record)
@@ -103,6 +110,13 @@ class Card:
             stalled = stalled if self.faults.get(stalled) == "hangs" else ""
         completed = None if stalled else Completed(command.arguments, 0, self.outputs[0], "", 0.1)
         return ProbeRun(tuple(records), completed, stalled)
+
+    def _accompanied(self, job: Job) -> list[Record]:
+        (one,) = job.candidates
+        record = Compared(one.id, one.kernel, 3, (1, 1, 1), (32, 1, 1), "right", "an element differs", 0.1)
+        if self.faults.get(one.id) == "seldom":
+            record = msgspec.structs.replace(record, state="wrong")
+        return [record, Accompanied(one.id, one.kernel, one.launches, 0, 4, 2, one.launches, "", True)]
 
     def _visit(self, job: Job) -> list[Record]:
         records: list[Record] = [self._opened]
@@ -158,9 +172,10 @@ def card(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     monkeypatch.setenv("WARPLENS_LOCKS", str(folder))
     monkeypatch.setattr(judge_room, "present_gpus", lambda: (gpu,))
     monkeypatch.setattr(session_room, "probe_library", lambda *_, **__: library)
-    for room in (survey_room, visits_room):
+    for room in (survey_room, visits_room, accompany_room):
         monkeypatch.setattr(room, "run_with_probe", card.answer)
-    monkeypatch.setattr(session_room, "run_program", card.run)
+    for room in (session_room, stand_in_room):
+        monkeypatch.setattr(room, "run_program", card.run)
     monkeypatch.setattr(rebuilt_room, "observe", card.observe)
     return card
 
@@ -176,6 +191,8 @@ def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for room in (session_room, sandbox_room):
         monkeypatch.setattr(room, "build_program", place)
+    # what an empty file carries of machine code is not looked at
+    monkeypatch.setattr(confirm_room, "shipped_otherwise", lambda *_, **__: "")
 
 
 def edit(id: str, old: str, new: str) -> Candidate:
@@ -259,6 +276,7 @@ def test_a_winner_is_confirmed_elsewhere_afresh_and_whole(card: Card) -> None:
         confirmed = judging.confirm(variant("a", 2))
     assert confirmed.verdict.state == "faster", confirmed.verdict.reason
     assert "in each of 2 fresh processes" in confirmed.verdict.reason
+    assert "in the program itself 4 of 7 launches of affine compared at 2 shapes" in confirmed.verdict.reason
     assert confirmed.verdict.timings[0].rounds == 42
     assert confirmed.program is not None
     assert confirmed.program.speedup.median == pytest.approx(1.1)
@@ -280,6 +298,16 @@ def test_a_winner_that_is_wrong_elsewhere_is_wrong(card: Card) -> None:
     assert confirmed.verdict.state == "wrong"
     assert confirmed.verdict.reason.startswith("at launch 0 with grid ")
     assert confirmed.program is None
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_winner_that_is_wrong_at_a_launch_drawn_at_random_is_wrong(card: Card) -> None:
+    card.faults = {"a": "seldom"}
+    with judge() as judging:
+        verdict = judging.confirm(variant("a", 2)).verdict
+    assert verdict.state == "wrong"
+    assert verdict.reason.startswith("at launch 3 of ")
+    assert verdict.reason.endswith(": an element differs")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape
 from warplens_tools.run.probe.records import Accompanied, Begin, Compared, Failed, Record, Stage
 from warplens_tools.run.probe.visit import ProbeRun, run_with_probe
+from warplens_tools.toolchain.demangle import qualified_name
 
 Found = Literal["right"] | State
 #: Questions that the baseline itself may not stand, by the stage in which it died.
@@ -62,7 +63,6 @@ class AccompaniedRun(msgspec.Struct, frozen=True):
     compared: tuple[Compared, ...]
     #: How the program ended and what it printed; None where it was ended.
     program: ProgramRun | None = None
-    Found = Literal["right"] | State
     #: Questions that the baseline did not stand, and that were left out.
     given_up: tuple[str, ...] = ()
 
@@ -174,7 +174,10 @@ def _state(
     odd = next((c for c in compared if c.state != "right"), None)
     if odd is not None:
         grid = "x".join(map(str, odd.grid))
-        return odd.state, f"at launch {odd.launch} of {odd.kernel}, with grid {grid}: {odd.reason}"
+        return (
+            odd.state,
+            f"at launch {odd.launch} of {qualified_name(odd.kernel)}, with grid {grid}: {odd.reason}",
+        )
     failed = next((r for r in run.records if isinstance(r, Failed)), None)
     if failed is not None:
         raise InputError(f"the program cannot be accompanied: {failed.reason}")
@@ -196,6 +199,7 @@ def _whole(kernels: Sequence[Accompanied], replacements: Sequence[Replacement]) 
     if left is not None:
         return "unproven", f"not every launch of {left.kernel} was the candidate's: {left.left}"
     words = (
-        f"{k.compared} of {k.launches} launches of {k.kernel} compared at {k.shapes} shapes" for k in kernels
+        f"{k.compared} of {k.launches} launches of {qualified_name(k.kernel)} compared at {k.shapes} shapes"
+        for k in kernels
     )
     return "right", "; ".join(words)
