@@ -7,13 +7,18 @@ python docs/generate.py --check    exit 1 if a file is stale
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import sys
 from pathlib import Path
 
 import msgspec
+from rich.console import Console
 
 from warplens.agent.result import OptimizeResult
+from warplens.cli.commands import COMMANDS, PAGES
+from warplens.cli.main import build_app
 from warplens.service.pages import markdown
 from warplens.service.pages import pages as check_pages
 from warplens.service.report import Report
@@ -37,6 +42,7 @@ def pages() -> dict[Path, str]:
     made[HERE / "checks" / "index.md"] = head + "\n".join(rows) + "\n"
     for rewrite in REWRITES:
         made[HERE / "rewrites" / f"{rewrite.slug}.md"] = markdown(rewrite.slug, rewrite.title, rewrite.apply)
+    made |= help_pages()
     made[HERE / "command-line.md"] = _command_line()
     made[HERE / "schema" / "report.json"] = schema(Report)
     made[HERE / "schema" / "optimize.json"] = schema(OptimizeResult)
@@ -49,6 +55,31 @@ def _command_line() -> str:
     head, begin, rest = page.partition("<!-- begin: written by make generate -->\n")
     _, end, tail = rest.partition("<!-- end -->")
     return head + begin + bad_input.table() + end + tail
+
+
+def help_pages() -> dict[Path, str]:
+    """What the parser of each command prints for `--help`, by the file that the command line reads it from."""
+    app = build_app([name for name, _, _ in COMMANDS])
+    pages = {}
+    for name, _, _ in COMMANDS:
+        if name == "lsp":
+            continue
+        words = [[name], *([name, sub] for sub in app[name] if not sub.startswith("-"))]
+        for each in words:
+            out = io.StringIO()
+            app.help_print(
+                each, console=Console(file=out, width=104, color_system=None, legacy_windows=False)
+            )
+            pages[PAGES / f"{'-'.join(each)}.txt"] = _without_boxes(out.getvalue())
+    return pages
+
+
+def _without_boxes(page: str) -> str:
+    """Help without borders, which a narrower terminal would break."""
+    page = re.sub(r"^╭─ (.*?) ─*╮$", r"\1:", page, flags=re.MULTILINE)
+    page = re.sub(r"^╰─*╯$", "", page, flags=re.MULTILINE)
+    page = re.sub(r"^│ ?(.*?) *│$", r"  \1", page, flags=re.MULTILINE)
+    return "\n".join(line.rstrip() for line in page.strip().splitlines()) + "\n"
 
 
 def schema(kind: type) -> str:

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+#: Where `make generate` writes the help of each command, as its parser prints it: parsing takes longer than reading.
+PAGES = Path(__file__).with_name("help")
+
 ABOUT = "A performance lens for CUDA: findings on the line, and faster kernels with their proof."
 
 #: Name, "module:attribute", help.
@@ -32,3 +37,11 @@ def help_text() -> str:
     lines += ["  --version     The version.", "", "Exit status: 0 clean, 1 findings at or above --fail-on, "]
     lines[-1] += "2 something asked for could not be done."
     return "\n".join(lines) + "\n"
+
+
+def help_page(words: list[str]) -> str:
+    """What `warplens WORDS --help` prints; "" where there is no such page."""
+    try:
+        return (PAGES / f"{'-'.join(words)}.txt").read_text("utf-8")
+    except (OSError, ValueError):
+        return ""

@@ -20,7 +20,7 @@ from warplens.settings import FILE_NAME, Hints, Optimize, Settings
 from warplens_tools.errors import InputError
 
 app = App(
-    name="config", help="Write a settings file, or show the settings that count.", help_format="plaintext",
+    name="config", help="Write a settings file, or show the settings that count.", help_format="markdown",
     result_action="return_value",
 )  # fmt: skip
 

@@ -29,7 +29,7 @@ from warplens_tools.process.cancel import Progress as Report
 T = TypeVar("T")
 _WORST = 15
 
-app = App(name="index", help="Build and update the CUTLASS/CuTe index.", help_format="plaintext")
+app = App(name="index", help="Build and update the CUTLASS/CuTe index.", help_format="markdown")
 
 
 @app.command

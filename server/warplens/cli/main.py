@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import warplens
-from warplens.cli.commands import ABOUT, COMMANDS, help_text
+from warplens.cli.commands import ABOUT, COMMANDS, help_page, help_text
 from warplens.cli.interrupt import Interrupts, interrupts
 from warplens.cli.streams import STDIN, prepare, silence, write, write_failed
 from warplens_tools.errors import CancelledError, InputError, WarplensError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_FAILED = 0, 1, 2
 _SIGNALLED = 128
 _SIGINT = 2
+#: Words of a command line that asks for help: a command, its own command, and --help.
+_LONGEST = 4
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -54,6 +56,13 @@ def run(arguments: Sequence[str]) -> int:
 def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments in (["--help"], ["-h"]):
         write(help_text().encode())
+        return EXIT_CLEAN
+    if (
+        len(arguments) < _LONGEST
+        and arguments[-1] in ("--help", "-h")
+        and (page := help_page(arguments[:-1]))
+    ):
+        write(page.encode())
         return EXIT_CLEAN
     if arguments == ["--version"]:
         write(f"{warplens.__version__}\n".encode())
@@ -91,7 +100,7 @@ def build_app(names: Sequence[str]) -> App:
         name="warplens",
         help=ABOUT,
         version=lambda: warplens.__version__,
-        help_format="plaintext",
+        help_format="markdown",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )

@@ -14,7 +14,7 @@ from warplens.cli.text import print_report
 from warplens.service.profile_report import LineProfile, ProfileReport
 from warplens.service.report import Report
 from warplens_tools.errors import InputError
-from warplens_tools.evidence import TimelineEvidence
+from warplens_tools.evidence import Advice, TimelineEvidence
 from warplens_tools.roofline.model import LEVELS, Reach
 from warplens_tools.text import SourceText
 
@@ -47,7 +47,19 @@ def _print_kernel(console: Console, name: str, profile: ProfileReport, text: Sou
         _show(console, _bars("stalled warps wait on", stalls))
     if profile.lines:
         _show(console, _lines(profile.lines, text))
+    for advice in profile.advice:
+        console.print(Text(f"  Nsight Compute: {advice_line(advice)}"))
     console.print()
+
+
+def advice_line(advice: Advice) -> str:
+    """A rule of Nsight Compute in its own words, with its own estimate."""
+    saves = (
+        ""
+        if advice.speedup_percent is None
+        else f" (its estimate: {advice.speedup_percent:.3g} % of the time)"
+    )
+    return f"{advice.rule}: {' '.join(advice.message.split())}{saves}"
 
 
 def _headline(profile: ProfileReport) -> str:

@@ -20,7 +20,6 @@ from warplens_cutlass.corpus import corpora
 from warplens_cutlass.engine import SearchOptions
 from warplens_cutlass.engine import search as search_corpora
 from warplens_cutlass.extract.architecture import architectures
-from warplens_cutlass.fetch import VERSION
 from warplens_cutlass.model import Answer, Kind
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
@@ -98,6 +97,7 @@ def _offer_index(*, yes: bool) -> None:
         InputError: the user does not, or nobody is there to ask.
     """
     from warplens.cli.index import fetch_cutlass
+    from warplens_cutlass.fetch import VERSION
 
     asked = yes or sys.stdin.isatty()
     if not asked or not fetch_cutlass(VERSION, yes=yes, why="Nothing is indexed yet. "):

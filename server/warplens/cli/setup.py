@@ -16,7 +16,7 @@ from warplens_tools.toolchain.locate import forget_toolchain, resolve_toolchain
 from warplens_tools.toolchain.managed import install_bundle
 
 app = App(
-    name="setup", help="Bring what this machine lacks into Warplens' own folder.", help_format="plaintext"
+    name="setup", help="Bring what this machine lacks into Warplens' own folder.", help_format="markdown"
 )
 
 app.command(

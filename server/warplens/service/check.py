@@ -91,7 +91,7 @@ class FileCheck:
         messages: Sequence[CompilerMessage] = getattr(error, "messages", ())
         remedy = error.remedy or ("" if not isinstance(error, CompileError) else "mend the compiler's errors")
         # what does not compile is a finding of its own, an error
-        failed = not isinstance(error, CompileError)
+        failed = not any(message.severity == "error" for message in messages)
         unknown = Unknown(f"binary tier of {self.path.name}", str(error), remedy, failed=failed)
         checked = self._checked(
             {}, build_findings(self.path, self.text, messages), ("source",), compiled=False

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from warplens.service.profile_times import launch_timings
 from warplens.service.workloads import require_main, workload_of
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.collect.cache import work_folder
 from warplens_tools.collect.cupti import trace_timeline
 from warplens_tools.collect.match import match_launches
 from warplens_tools.collect.ncu import NcuRequest, collect_counters
@@ -111,8 +111,8 @@ def _read(
     with path.open("rb") as file:
         head = file.read(16)
     if path.suffix == ".nsys-rep" or head.startswith(b"SQLite format 3"):
-        with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
-            gathered.timeline = read_timeline(path, toolchain=toolchain, workdir=Path(folder), cancel=cancel)
+        with work_folder() as folder:
+            gathered.timeline = read_timeline(path, toolchain=toolchain, workdir=folder, cancel=cancel)
         return ()
     if path.suffix == ".ncu-rep":
         return read_report(path, toolchain=toolchain, cancel=cancel)
@@ -145,8 +145,8 @@ def run_and_collect(
         unit = subject.unit or path
         require_main(path, unit, subject.loaded)
         workload = workload_of(path, unit, subject.loaded)
-        with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
-            started = _Run(subject, workload, gpu, toolchain, Path(folder))
+        with work_folder() as folder:
+            started = _Run(subject, workload, gpu, toolchain, folder)
             _collect(started, kernels, gathered, tier, progress, cancel)
     except CancelledError:
         raise

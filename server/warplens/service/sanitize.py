@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -13,6 +12,7 @@ from warplens.service.service import Service
 from warplens.service.workloads import require_main, workload_of
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
+from warplens_tools.collect.cache import work_folder
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
 from warplens_tools.errors import CancelledError, MissingToolError, WarplensError
 from warplens_tools.evidence import SourceLine, Unknown
@@ -62,9 +62,9 @@ def _faults(
     unit = service.unit(path, loaded) or path
     require_main(path, unit, loaded)
     work = workload_of(path, unit, loaded)
-    with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
+    with work_folder() as folder:
         progress(f"building {path.name}", None)
-        built = build_program(work, toolchain=toolchain, arch=gpu.arch, folder=Path(folder), cancel=cancel)
+        built = build_program(work, toolchain=toolchain, arch=gpu.arch, folder=folder, cancel=cancel)
         start = start_command(work, built)
         limit = max(120.0, SLOWER * work.time_limit)
         found, unknown = _examined(start, gpu, toolchain, limit, progress, cancel)

@@ -63,6 +63,23 @@ def test_an_imported_report_needs_no_gpu(unit: Path) -> None:
     assert not any("no CUDA GPU" in u.why for u in report.unknown), "the counters are known"
 
 
+@pytest.mark.parametrize("names", [["saxpy_transpose.raw.csv"], ["saxpy_transpose.nsys.sqlite"]])
+def test_who_gave_a_report_is_not_asked_for_one(unit: Path, names: list[str]) -> None:
+    report = profiled(unit, [REPORTS / name for name in names])
+    assert not [u for u in report.unknown if "--import" in u.remedy or "no CUDA GPU" in u.why]
+    assert not [u for u in report.unknown if u.failed]
+
+
+def test_the_rules_of_nsight_compute_stand_beside_ours(unit: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    given = [str(RAW), str(REPORTS / "saxpy_transpose.details.csv")]
+    assert run(["profile", str(unit), *(word for path in given for word in ("--import", path))]) == 0
+    out = capfd.readouterr().out
+    advice = [line for line in out.splitlines() if line.startswith("  Nsight Compute: ")]
+    assert advice
+    assert any("(its estimate: " in line and "% of the time)" in line for line in advice)
+    assert "no CUDA GPU" not in out
+
+
 def test_one_kernel_alone(unit: Path) -> None:
     report = profiled(unit, [RAW], kernel="tr")
     assert [k.name for k in report.files[0].kernels] == ["tr"]
@@ -100,7 +117,7 @@ def test_the_text_answer_shows_roofs_stalls_and_timeline(
     sqlite = REPORTS / "saxpy_transpose.nsys.sqlite"
     assert run(["profile", str(unit), "--import", str(RAW), "--import", str(sqlite)]) == 0
     text = capfd.readouterr().out
-    for said in ("DRAM", "71%", "long scoreboard", "launch calls", "memory bound"):
+    for said in ("DRAM", "71%", "long scoreboard", "launch calls", "memory-bound"):
         assert said in text
 
 

@@ -50,6 +50,29 @@ def cache_folder() -> Path:
     return Path(os.environ.get("WARPLENS_CACHE") or platformdirs.user_cache_dir("warplens", appauthor=False))
 
 
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """A fresh folder for what is built and run, removed at the end; after a kill, by the next call.
+
+    Raises:
+        InputError: the cache's folder cannot be written.
+    """
+    with _scratch(cache_folder() / "work") as folder:
+        yield folder
+
+
+@contextmanager
+def _scratch(base: Path) -> Iterator[Path]:
+    try:
+        with scratch_folder(base) as folder:
+            yield folder
+    except OSError as error:
+        raise InputError(
+            f"the cache folder {base.parent} cannot be written: {error.strerror or error}",
+            remedy="set WARPLENS_CACHE to a folder that can",
+        ) from error
+
+
 def unit_key(
     unit: Path, text: bytes, *, flags: Sequence[str], directory: str, arch: str, tools: Toolchain
 ) -> str:
@@ -90,14 +113,8 @@ class BinaryCache:
         Raises:
             InputError: the cache's folder cannot be written.
         """
-        try:
-            with scratch_folder(self.folder / "work") as folder:
-                yield folder
-        except OSError as error:
-            raise InputError(
-                f"the cache folder {self.folder} cannot be written: {error.strerror or error}",
-                remedy="set WARPLENS_CACHE to a folder that can",
-            ) from error
+        with _scratch(self.folder / "work") as folder:
+            yield folder
 
     def load(self, key: str) -> BinaryEvidence | None:
         """The unit's evidence, without SASS, if it is here and nothing it was built from has changed."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -19,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.arch.load import DeviceQuery, driver_version, query_devices
+from warplens_tools.collect.cache import work_folder
 from warplens_tools.errors import WarplensError
 from warplens_tools.run.gpu_lock import holder, said
 from warplens_tools.toolchain.compile import compile_unit
@@ -141,17 +141,17 @@ def _disassembler(toolchain: Toolchain) -> Iterator[Check]:
 
 def _trial(toolchain: Toolchain) -> Check:
     """Compile a kernel that includes CCCL: the surest test of whether these parts belong together."""
-    with tempfile.TemporaryDirectory(prefix="warplens-") as folder:
-        unit = Path(folder) / "trial.cu"
-        unit.write_text("#include <cuda/std/cstdint>\n__global__ void trial(int* p) { *p = 1; }\n")
-        flags = CompileFlags(("-std=c++17",), "trial")
-        try:
+    flags = CompileFlags(("-std=c++17",), "trial")
+    try:
+        with work_folder() as folder:
+            unit = folder / "trial.cu"
+            unit.write_text("#include <cuda/std/cstdint>\n__global__ void trial(int* p) { *p = 1; }\n")
             compile_unit(
-                unit, toolchain=toolchain, flags=flags, arch="sm_90", workdir=Path(folder) / "w", timeout=60
+                unit, toolchain=toolchain, flags=flags, arch="sm_90", workdir=folder / "w", timeout=60
             )
-        except WarplensError as error:
-            remedy = error.remedy or SETUP_REMEDY
-            return Check("trial compile", "broken", str(error), _TAKES_AWAY["nvcc"], remedy)
+    except WarplensError as error:
+        remedy = error.remedy or SETUP_REMEDY
+        return Check("trial compile", "broken", str(error), _TAKES_AWAY["nvcc"], remedy)
     return Check("trial compile", "ok", "a small unit compiles for sm_90")
 
 

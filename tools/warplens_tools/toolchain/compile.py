@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from warplens_tools.toolchain.ptxas import FunctionReport, parse_ptxas
 
 #: Seconds; a CUTLASS unit with many GEMMs takes about one minute on a slow machine.
 DEFAULT_TIME_LIMIT = 600.0
+#: Bytes below which a preprocessed CUDA unit (a megabyte without any include of its own) cannot be written.
+_LEAST_ROOM = 2 << 20
 _MARKER = re.compile(rb'\n# \d+ "([^"<][^"]*)"')
 
 
@@ -82,7 +85,7 @@ def compile_unit(
         output, directory=directory, ptx_lines=line_map(ptx) if _names_ptx(output) else None
     )
     if done.status != 0:
-        raise _failure(done, unit, arch, flags, nvcc.path, messages)
+        raise _disk_full(workdir, output) or _failure(done, unit, arch, flags, nvcc.path, messages)
     dependencies = _dependencies(unit, workdir, directory)
     _drop_intermediates(workdir)
     foreign = foreign_target(flags, arch)
@@ -203,6 +206,16 @@ def _drop_intermediates(workdir: Path) -> None:
         if path.suffix in (".ii", ".gpu", ".c", ".module_id", ".stub", ".cpp") or ".cudafe" in path.name:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+def _disk_full(workdir: Path, output: str) -> InputError | None:
+    """Why nvcc failed where its folder has no room: it and its host compiler often do not say."""
+    if shutil.disk_usage(workdir).free > _LEAST_ROOM and "No space left on device" not in output:
+        return None
+    return InputError(
+        f"the disk that holds {workdir} is full",
+        remedy="make room, or set WARPLENS_CACHE to a folder elsewhere",
+    )
 
 
 def _failure(
