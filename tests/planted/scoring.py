@@ -22,11 +22,12 @@ from pathlib import Path
 import msgspec
 
 from warplens.service.profile import ProfileOptions, profile_file
-from warplens.service.report import FileReport, FindingReport
+from warplens.service.report import FileReport
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.collect.recording import SUFFIX
 from warplens_tools.evidence import Tier
+from warplens_tools.finding import Finding
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "recordings"
@@ -205,7 +206,7 @@ def _alarm(path: Path, file: FileReport) -> Alarm:
     return Alarm(path.stem, loud, quiet)
 
 
-def _loud(findings: Sequence[FindingReport]) -> tuple[str, ...]:
+def _loud(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(f.slug for f in findings if f.severity in ("warning", "error"))
 
 

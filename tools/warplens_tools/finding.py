@@ -70,6 +70,23 @@ class Finding(msgspec.Struct, frozen=True):
     related: tuple[RelatedSpan, ...] = ()
     #: Words for the CUTLASS/CuTe index where an abstraction answers the finding; "" if none does.
     index_query: str = ""
+    #: Where the check's page can be read; "" until it is reported.
+    page: str = ""
+
+    @property
+    def line(self) -> int:
+        """The line it begins on."""
+        return self.span.line
+
+    @property
+    def end_line(self) -> int:
+        """The line it ends on."""
+        return self.span.end_line
+
+    @property
+    def column(self) -> int:
+        """The column it begins in."""
+        return self.span.column
 
 
 class Vote(msgspec.Struct, frozen=True):

@@ -17,7 +17,8 @@ from warplens_tools.finding import SEVERITIES, Severity
 
 if TYPE_CHECKING:
     from warplens.cli.checking import CheckRun
-    from warplens.service.report import FindingReport, Report
+    from warplens.service.report import Report
+    from warplens_tools.finding import Finding
 
 Switch = Parameter(negative="")
 Format = Literal["text", "concise", "json", "sarif", "github"]
@@ -162,6 +163,6 @@ def reaches(report: Report, fail_on: FailOn) -> bool:
     return faulty or any(counts(f) and f.severity in failing for file in report.files for f in file.findings)
 
 
-def counts(finding: FindingReport) -> bool:
+def counts(finding: Finding) -> bool:
     """Whether a finding still stands: none of its fixes was written just now."""
     return not any(fix.applied for fix in finding.fixes)

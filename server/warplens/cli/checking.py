@@ -13,12 +13,13 @@ import msgspec
 from warplens.cli.streams import STDIN
 from warplens.service.baseline import Baseline
 from warplens.service.profile import check_measured
-from warplens.service.report import FileReport, FindingReport, Report
+from warplens.service.report import FileReport, Report
 from warplens.service.sanitize import with_faults
 from warplens.service.service import CheckOptions, Service
 from warplens.service.suppression import names_of, require_known
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
+from warplens_tools.finding import Finding
 from warplens_tools.process.cancel import CancelToken, Progress
 from warplens_tools.text import SourceText
 
@@ -48,7 +49,7 @@ class Selection(msgspec.Struct, frozen=True):
         kept = self.baseline.new_of(file.path, named)
         return msgspec.structs.replace(file, findings=tuple(kept)), len(named) - len(kept)
 
-    def _named(self, finding: FindingReport) -> bool:
+    def _named(self, finding: Finding) -> bool:
         names = {finding.code.lower(), finding.slug}
         return (not self.selected or bool(names & self.selected)) and not names & self.ignored
 

@@ -10,8 +10,9 @@ from warplens.cli.streams import console, write, write_json
 
 if TYPE_CHECKING:
     from warplens.cli.checking import Answer
-    from warplens.service.report import FileReport, FindingReport, Report
+    from warplens.service.report import FileReport, Report
     from warplens_tools.evidence import Unknown
+    from warplens_tools.finding import Finding
 
 
 def print_answer(answer: Answer, format: str) -> None:
@@ -88,11 +89,13 @@ def github_lines(report: Report) -> Iterator[str]:
 _LEVELS = {"error": "error", "warning": "warning", "information": "notice", "hint": "notice"}
 
 
-def _annotation(file: FileReport, f: FindingReport) -> str:
+def _annotation(file: FileReport, f: Finding) -> str:
     # columns are only understood where a finding stays on its line
-    columns = f",col={f.column},endColumn={max(f.end_column - 1, f.column)}" if f.line == f.end_line else ""
+    columns = (
+        f",col={f.column},endColumn={max(f.span.end_column - 1, f.column)}" if f.line == f.end_line else ""
+    )
     place = f"file={_property(file.path)},line={f.line},endLine={f.end_line}{columns}"
-    body = f"{f.message}\n{f.guidance}\n{f.url}" if f.guidance else f"{f.message}\n{f.url}"
+    body = f"{f.message}\n{f.guidance}\n{f.page}" if f.guidance else f"{f.message}\n{f.page}"
     return f"::{_LEVELS[f.severity]} {place},title={_property(f'{f.code} {f.slug}')}::{_data(body)}"
 
 

@@ -11,10 +11,11 @@ from urllib.parse import quote
 
 from warplens.service.baseline import mark
 from warplens.service.pages import page_title
-from warplens.service.report import FileReport, FindingReport, Report, page_url
+from warplens.service.report import FileReport, Report, page_url
 from warplens_tools.collect.sanitizer import Fault
 from warplens_tools.evidence import Unknown
-from warplens_tools.finding import Fix
+from warplens_tools.finding import Finding, Fix
+from warplens_tools.text import Span
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "information": "note", "hint": "note"}
@@ -44,7 +45,7 @@ def sarif_log(report: Report) -> Json:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _driver(report: Report, findings: list[FindingReport]) -> Json:
+def _driver(report: Report, findings: list[Finding]) -> Json:
     name, _, version = report.tool.partition(" ")
     return {
         "name": name,
@@ -62,14 +63,14 @@ def _driver(report: Report, findings: list[FindingReport]) -> Json:
     }
 
 
-def _result(file: FileReport, finding: FindingReport, order: dict[str, int]) -> Json:
+def _result(file: FileReport, finding: Finding, order: dict[str, int]) -> Json:
     text = finding.message + (f"\n{finding.guidance}" if finding.guidance else "")
     result: Json = {
         "ruleId": finding.code,
         "ruleIndex": order[finding.code],
         "level": _LEVELS[finding.severity],
         "message": {"text": text},
-        "locations": [_location(file.path, _region(finding), finding.kernel)],
+        "locations": [_location(file.path, _region(finding.span), finding.kernel)],
         "partialFingerprints": {"warplens/v1": _fingerprint(file, finding)},
         "properties": {"confidence": finding.confidence, "architecture": file.arch},
     }
@@ -77,19 +78,19 @@ def _result(file: FileReport, finding: FindingReport, order: dict[str, int]) -> 
         result["properties"]["expectedSpeedup"] = finding.gain.estimate
     if finding.related:
         result["relatedLocations"] = [
-            {**_location(file.path, _region(other)), "message": {"text": other.message}}
+            {**_location(file.path, _region(other.span)), "message": {"text": other.message}}
             for other in finding.related
         ]
     fixes = [_fix(file.path, fix) for fix in finding.fixes if fix.edits]
     return result | ({"fixes": fixes} if fixes else {})
 
 
-def _region(place: Any) -> Json:
+def _region(span: Span) -> Json:
     return {
-        "startLine": place.line,
-        "startColumn": place.column,
-        "endLine": place.end_line,
-        "endColumn": place.end_column,
+        "startLine": span.line,
+        "startColumn": span.column,
+        "endLine": span.end_line,
+        "endColumn": span.end_column,
     }
 
 
@@ -112,12 +113,7 @@ def _artifact(path: str) -> Json:
 def _fix(path: str, fix: Fix) -> Json:
     changes = [
         {
-            "deletedRegion": {
-                "startLine": edit.span.line,
-                "startColumn": edit.span.column,
-                "endLine": edit.span.end_line,
-                "endColumn": edit.span.end_column,
-            },
+            "deletedRegion": _region(edit.span),
             "insertedContent": {"text": edit.new_text},
         }
         for edit in fix.edits
@@ -148,6 +144,6 @@ def _notification(unknown: Unknown) -> Json:
     }
 
 
-def _fingerprint(file: FileReport, finding: FindingReport) -> str:
+def _fingerprint(file: FileReport, finding: Finding) -> str:
     """The same for the same cause when lines and figures have moved."""
     return hashlib.sha256("\0".join(mark(file.path, finding)).encode(errors="replace")).hexdigest()[:32]

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from warplens.present.words import bound, gain
 from warplens.service.fixes import needs_consent
-from warplens.service.report import FileReport, FindingReport, KernelReport, Report
+from warplens.service.report import FileReport, KernelReport, Report
 from warplens_tools.collect.sanitizer import Fault
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import LaunchTiming, Observation
-from warplens_tools.finding import Fix
+from warplens_tools.finding import Finding, Fix
 from warplens_tools.text import SourceText
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "information": "cyan", "hint": "dim"}
@@ -148,7 +148,7 @@ def resources_line(kernel: KernelReport) -> str:
     return " · ".join(parts)
 
 
-def _print_finding(console: Console, finding: FindingReport, text: SourceText | None) -> None:
+def _print_finding(console: Console, finding: Finding, text: SourceText | None) -> None:
     head = Text(f"    {finding.line}:{finding.column} ")
     head.append(finding.severity, style=_COLOURS[finding.severity])
     head.append(f" {finding.code} {finding.slug}: ", style="bold")
@@ -164,10 +164,10 @@ def _print_finding(console: Console, finding: FindingReport, text: SourceText | 
         console.print(Text(f"      do        {finding.guidance}"))
     for fix in finding.fixes:
         console.print(Text(f"      fix       {fix_line(finding, fix)}"))
-    console.print(Text(f"      more      warplens explain {finding.code} · {finding.url}", style="dim"))
+    console.print(Text(f"      more      warplens explain {finding.code} · {finding.page}", style="dim"))
 
 
-def fix_line(finding: FindingReport, fix: Fix) -> str:
+def fix_line(finding: Finding, fix: Fix) -> str:
     """ "Pad the rows of tile (applied, unproven); results may change: ..."."""
     consent = needs_consent(finding, fix)
     state = f"applied, {fix.status}" if fix.applied else fix.status

@@ -13,13 +13,10 @@ from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.documents import ContentChange
-from warplens.service.report import FindingReport
 from warplens.settings import Problem
-from warplens_tools.finding import Fix, Severity
+from warplens_tools.finding import Finding, Fix, Severity
 from warplens_tools.text import SourceText, Span, TextEdit
 
-#: Where a finding's page is read.
-PAGES = "https://github.com/warplens/warplens/blob/main/docs/checks/"
 SOURCE = "warplens"
 
 _SEVERITIES: dict[Severity, types.DiagnosticSeverity] = {
@@ -91,14 +88,9 @@ class Positions:
         return [types.TextEdit(self.range(text, edit.span), edit.new_text) for edit in edits]
 
 
-def finding_span(finding: FindingReport) -> Span:
+def finding_span(finding: Finding) -> Span:
     """The span a finding stands on."""
-    return Span(finding.line, finding.column, finding.end_line, finding.end_column)
-
-
-def page_uri(finding: FindingReport) -> str:
-    """Where the finding's page is."""
-    return PAGES + finding.page
+    return finding.span
 
 
 class FindingData(msgspec.Struct, frozen=True):
@@ -111,12 +103,12 @@ class FindingData(msgspec.Struct, frozen=True):
 
 
 def diagnostic(
-    finding: FindingReport, uri: str, text: SourceText, positions: Positions, mark: str = ""
+    finding: Finding, uri: str, text: SourceText, positions: Positions, mark: str = ""
 ) -> types.Diagnostic:
     """A finding as a diagnostic of `uri`, whose text is `text`; `mark` goes after its sentence."""
     related = [
         types.DiagnosticRelatedInformation(
-            types.Location(uri, positions.range(text, Span(r.line, r.column, r.end_line, r.end_column))),
+            types.Location(uri, positions.range(text, r.span)),
             r.message,
         )
         for r in finding.related
@@ -126,7 +118,7 @@ def diagnostic(
         message=f"{finding.kernel}: {finding.message}{mark}" if finding.kernel else finding.message + mark,
         severity=_SEVERITIES[finding.severity],
         code=finding.code,
-        code_description=types.CodeDescription(page_uri(finding)) if finding.page else None,
+        code_description=types.CodeDescription(finding.page) if finding.page else None,
         source=SOURCE,
         related_information=related or None,
         data=msgspec.to_builtins(FindingData(finding.code, finding.kernel, finding.line, finding.column)),

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from warplens.lsp.convert import page_uri
 from warplens.lsp.view import View
 from warplens.lsp.words import BEFORE_EDIT
 from warplens.present import words
-from warplens.service.report import FindingReport, KernelReport, ResourceReport
+from warplens.service.report import KernelReport, ResourceReport
 from warplens_tools.collect.doctor import Check
 from warplens_tools.evidence import Observation, Unknown
+from warplens_tools.finding import Finding
 
 
 def kernel_page(view: View, kernel: KernelReport) -> str:
@@ -30,9 +30,9 @@ def kernel_page(view: View, kernel: KernelReport) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def finding_section(finding: FindingReport, *, message: bool = True) -> str:
+def finding_section(finding: Finding, *, message: bool = True) -> str:
     """One finding with its evidence; without its message where the editor already shows that."""
-    link = f"[{finding.code}]({page_uri(finding)})" if finding.page else finding.code
+    link = f"[{finding.code}]({finding.page})" if finding.page else finding.code
     head = [
         f"**{link} {words.title(finding)}**",
         words.gain(finding.gain) if finding.gain is not None else "",

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from warplens.service.report import FileReport, FindingReport, KernelReport, RelatedReport
-from warplens_tools.finding import Fix
+from warplens.service.report import FileReport, KernelReport
+from warplens_tools.finding import Finding, Fix, RelatedSpan
 from warplens_tools.text import SourceText, Span, TextEdit
 
 
@@ -116,15 +116,14 @@ def carry_kernel(kernel: KernelReport, changes: Sequence[LineChange]) -> tuple[K
     return carried, whole[2]
 
 
-def carry_finding(finding: FindingReport, changes: Sequence[LineChange]) -> tuple[FindingReport, bool] | None:
+def carry_finding(finding: Finding, changes: Sequence[LineChange]) -> tuple[Finding, bool] | None:
     """A finding where it is now, and whether its lines were touched; None if they were deleted."""
     lines = carry_lines(finding.line, finding.end_line, changes)
     if lines is None:
         return None
     carried = msgspec.structs.replace(
         finding,
-        line=lines[0],
-        end_line=lines[1],
+        span=_on_lines(finding.span, lines[0], lines[1]),
         fixes=tuple(f for f in (_fix(f, changes) for f in finding.fixes) if f is not None),
         related=tuple(r for r in (_related(r, changes) for r in finding.related) if r is not None),
     )
@@ -144,11 +143,15 @@ def carry_report(report: FileReport, changes: Sequence[LineChange]) -> FileRepor
     )
 
 
-def _related(related: RelatedReport, changes: Sequence[LineChange]) -> RelatedReport | None:
-    lines = shift_lines(related.line, related.end_line, changes)
+def _related(related: RelatedSpan, changes: Sequence[LineChange]) -> RelatedSpan | None:
+    lines = shift_lines(related.span.line, related.span.end_line, changes)
     if lines is None:
         return None
-    return msgspec.structs.replace(related, line=lines[0], end_line=lines[1])
+    return msgspec.structs.replace(related, span=_on_lines(related.span, *lines))
+
+
+def _on_lines(span: Span, first: int, last: int) -> Span:
+    return Span(first, span.column, last, span.end_column)
 
 
 def _fix(fix: Fix, changes: Sequence[LineChange]) -> Fix | None:
@@ -163,6 +166,5 @@ def shift_edits(edits: Sequence[TextEdit], changes: Sequence[LineChange]) -> tup
         lines = shift_lines(edit.span.line, edit.span.end_line, changes)
         if lines is None:
             return None
-        span = Span(lines[0], edit.span.column, lines[1], edit.span.end_column)
-        moved.append(TextEdit(span, edit.new_text))
+        moved.append(TextEdit(_on_lines(edit.span, *lines), edit.new_text))
     return tuple(moved)

@@ -15,8 +15,9 @@ from typing import Literal
 import msgspec
 
 from warplens.lsp.shift import LineChange, carry_finding, carry_kernel, carry_report
-from warplens.service.report import FileReport, FindingReport, KernelReport
+from warplens.service.report import FileReport, KernelReport
 from warplens_tools.evidence import Unknown
+from warplens_tools.finding import Finding
 
 #: How well founded what is said of a kernel is: its text; what the compiler reports; its machine code, or more.
 Ground = Literal[0, 1, 2]
@@ -52,11 +53,11 @@ class View(msgspec.Struct, frozen=True):
             (k for k in kernels if k.name == name), None
         )
 
-    def findings_of(self, kernel: KernelReport) -> tuple[FindingReport, ...]:
+    def findings_of(self, kernel: KernelReport) -> tuple[Finding, ...]:
         """The kernel's findings, best first."""
         return tuple(f for f in self.report.findings if f.kernel == kernel.qualified_name)
 
-    def is_touched(self, finding: FindingReport) -> bool:
+    def is_touched(self, finding: Finding) -> bool:
         """Whether a finding's lines changed since it was found."""
         return place(finding) in self.touched
 
@@ -114,7 +115,7 @@ class View(msgspec.Struct, frozen=True):
         now_at = pairs(old.report.findings, source.findings)
         said = pairs(old.report.findings, old.source.findings)
         names = {"", *(k.qualified_name for k in source.kernels)}
-        kept: list[tuple[FindingReport, bool]] = []
+        kept: list[tuple[Finding, bool]] = []
         for index, finding in enumerate(old.report.findings):
             now = source.findings[now_at[index]] if index in now_at else None
             if not old._is_held(finding):
@@ -149,21 +150,18 @@ class View(msgspec.Struct, frozen=True):
             u.what.startswith("binary tier of") for u in self.unknown
         )
 
-    def _is_held(self, finding: FindingReport) -> bool:
+    def _is_held(self, finding: Finding) -> bool:
         return self.ground.get(finding.kernel, SOURCE) > SOURCE
 
-    def _confirmed(self, finding: FindingReport, now: FindingReport) -> FindingReport:
+    def _confirmed(self, finding: Finding, now: Finding) -> Finding:
         """A finding that the text still shows, where it shows it; a fix is made for the kernel as it is."""
         return msgspec.structs.replace(
             finding,
-            line=now.line,
-            column=now.column,
-            end_line=now.end_line,
-            end_column=now.end_column,
+            span=now.span,
             fixes=now.fixes if finding.kernel in self.edited else finding.fixes,
         )
 
-    def _unconfirmed(self, finding: FindingReport) -> FindingReport:
+    def _unconfirmed(self, finding: Finding) -> Finding:
         """A finding of the compiler's alone; its fixes were made for the kernel as it was."""
         return msgspec.structs.replace(finding, fixes=()) if finding.kernel in self.edited else finding
 
@@ -223,12 +221,12 @@ def view_of(
     return View(report, source, dict.fromkeys(names, ground), unknown=tuple(unknown))
 
 
-def place(finding: FindingReport) -> _Place:
+def place(finding: Finding) -> _Place:
     """What tells a finding from the others of its file."""
     return finding.code, finding.kernel, finding.line, finding.column
 
 
-def pairs(old: Sequence[FindingReport], new: Sequence[FindingReport]) -> dict[int, int]:
+def pairs(old: Sequence[Finding], new: Sequence[Finding]) -> dict[int, int]:
     """Which finding is which: indices of `new` by those of `old`.
 
     The same place first, then the same line, then, a few lines off, the same words.
@@ -255,13 +253,13 @@ def pairs(old: Sequence[FindingReport], new: Sequence[FindingReport]) -> dict[in
 _NEAR = 3
 
 
-def _alike(one: FindingReport, other: FindingReport) -> bool:
+def _alike(one: Finding, other: Finding) -> bool:
     if (one.code, one.kernel) != (other.code, other.kernel):
         return False
     return one.line == other.line or (one.message == other.message and abs(one.line - other.line) <= _NEAR)
 
 
-def _distance(one: FindingReport, other: FindingReport) -> tuple[int, int]:
+def _distance(one: Finding, other: Finding) -> tuple[int, int]:
     return abs(one.line - other.line), abs(one.column - other.column)
 
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from warplens.service.report import FindingReport, KernelReport, ResourceReport
-from warplens_tools.finding import BottleneckClass, Gain
+from warplens.service.report import KernelReport, ResourceReport
+from warplens_tools.finding import BottleneckClass, Finding, Gain
 
 _BOUND: dict[BottleneckClass, str] = {
     "memory": "memory-bound",
@@ -21,7 +21,7 @@ def bound(kernel: KernelReport) -> str:
     return _BOUND[kernel.bottleneck.bound]
 
 
-def title(finding: FindingReport) -> str:
+def title(finding: Finding) -> str:
     """A finding's name as words."""
     return finding.slug.replace("-", " ")
 

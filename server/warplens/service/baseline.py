@@ -11,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.service.report import FindingReport, Report
+from warplens.service.report import Report
 from warplens_tools.errors import InputError
+from warplens_tools.finding import Finding
 
 _FIGURE = re.compile(r"\d[\d.,]*")
 Mark = tuple[str, str, str, str]
@@ -44,7 +45,7 @@ class Baseline(msgspec.Struct, frozen=True):
             ) from error
         return cls(dict(Counter(mark(f.path, finding) for f in report.files for finding in f.findings)))
 
-    def new_of(self, path: str, findings: Sequence[FindingReport]) -> list[FindingReport]:
+    def new_of(self, path: str, findings: Sequence[Finding]) -> list[Finding]:
         """Those that were not there, or not so often: of alike ones the first count as old."""
         seen: Counter[Mark] = Counter()
         new = []
@@ -56,6 +57,6 @@ class Baseline(msgspec.Struct, frozen=True):
         return new
 
 
-def mark(path: str, finding: FindingReport) -> Mark:
+def mark(path: str, finding: Finding) -> Mark:
     """What a finding is known by when lines and figures have moved: file, code, kernel, and its words."""
     return os.path.normpath(path), finding.code, finding.kernel, _FIGURE.sub("#", finding.message)

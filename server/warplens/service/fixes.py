@@ -11,12 +11,12 @@ from typing import Literal
 import msgspec
 
 from warplens.service.patch import patch_of, patch_root
-from warplens.service.report import FileReport, FindingReport, Report
+from warplens.service.report import FileReport, Report
 from warplens.service.writing import replace_file
 from warplens_tools.encoded import EncodedText
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Unknown
-from warplens_tools.finding import Fix
+from warplens_tools.finding import Finding, Fix
 from warplens_tools.text import TextEdit
 
 #: "sure": edits without a caveat that answer a finding of at least medium confidence. "all": the others too.
@@ -35,7 +35,7 @@ class Fixed(msgspec.Struct, frozen=True):
     root: str
 
 
-def needs_consent(finding: FindingReport, fix: Fix) -> str:
+def needs_consent(finding: Finding, fix: Fix) -> str:
     """Why a fix is taken only by `--fix-all`; "" where `--fix` takes it."""
     if fix.caveat:
         return f"results may change: {fix.caveat}"

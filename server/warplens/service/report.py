@@ -10,10 +10,10 @@ import msgspec
 
 from warplens.service.profile_report import ProfileReport
 from warplens_tools.collect.sanitizer import Fault
-from warplens_tools.evidence import LaunchTiming, Observation, TimelineEvidence, Unknown
-from warplens_tools.finding import Bottleneck, Confidence, Finding, Fix, Gain, Severity
+from warplens_tools.evidence import LaunchTiming, TimelineEvidence, Unknown
+from warplens_tools.finding import Bottleneck, Finding
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: Where the checks' pages can be read in a browser.
 SITE = "https://github.com/warplens/warplens/blob/main/docs/checks"
 
@@ -69,46 +69,12 @@ class KernelReport(msgspec.Struct, frozen=True):
     profile: ProfileReport | None = None
 
 
-class RelatedReport(msgspec.Struct, frozen=True):
-    """Another place a finding speaks of."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    message: str
-
-
-class FindingReport(msgspec.Struct, frozen=True):
-    """One finding."""
-
-    code: str
-    slug: str
-    kernel: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    severity: Severity
-    confidence: Confidence
-    message: str
-    guidance: str
-    gain: Gain | None
-    evidence: tuple[Observation, ...]
-    fixes: tuple[Fix, ...]
-    related: tuple[RelatedReport, ...] = ()
-    index_query: str = ""
-    #: File of the documentation page, relative to `docs/checks/`, and where it can be read.
-    page: str = ""
-    url: str = ""
-
-
 class FileReport(msgspec.Struct, frozen=True):
     """One file's kernels and findings."""
 
     path: str
     kernels: tuple[KernelReport, ...]
-    findings: tuple[FindingReport, ...]
+    findings: tuple[Finding, ...]
     #: Tiers that were collected for this file.
     tiers: tuple[str, ...] = ()
     #: What the file's program did over time; null where it was not traced.
@@ -132,30 +98,3 @@ class Report(msgspec.Struct, frozen=True):
     unknown: tuple[Unknown, ...]
     #: What the search of folders left out.
     skipped: tuple[Skipped, ...] = ()
-
-
-def finding_report(finding: Finding) -> FindingReport:
-    """The wire form of a finding."""
-    return FindingReport(
-        code=finding.code,
-        slug=finding.slug,
-        kernel=finding.kernel,
-        line=finding.span.line,
-        column=finding.span.column,
-        end_line=finding.span.end_line,
-        end_column=finding.span.end_column,
-        severity=finding.severity,
-        confidence=finding.confidence,
-        message=finding.message,
-        guidance=finding.guidance,
-        gain=finding.gain,
-        evidence=finding.evidence,
-        fixes=finding.fixes,
-        related=tuple(
-            RelatedReport(r.span.line, r.span.column, r.span.end_line, r.span.end_column, r.message)
-            for r in finding.related
-        ),
-        index_query=finding.index_query,
-        page=f"{finding.slug}.md",
-        url=page_url(finding.slug),
-    )

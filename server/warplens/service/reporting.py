@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from warplens.service.report import FileReport, KernelReport, ResourceReport, finding_report
+import msgspec
+
+from warplens.service.report import FileReport, KernelReport, ResourceReport, page_url
 from warplens_tools.analysis import KernelAnalysis
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
@@ -29,7 +31,7 @@ def file_report(
     return FileReport(
         path=path,
         kernels=tuple(kernel_report(analysis, model, gpu) for analysis in analyses),
-        findings=tuple(map(finding_report, findings)),
+        findings=tuple(msgspec.structs.replace(f, page=page_url(f.slug)) for f in findings),
         tiers=tuple(tiers),
         digest=digest,
         arch=gpu.arch,

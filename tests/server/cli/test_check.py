@@ -117,7 +117,7 @@ def test_what_does_not_compile_is_said_on_its_line(
     status, report = answer(capsys, str(source))
     finding = report["files"][0]["findings"][0]
     assert status == 1
-    assert (finding["code"], finding["line"]) == ("WL901", line)
+    assert (finding["code"], finding["span"]["line"]) == ("WL901", line)
     assert says in finding["message"]
     assert "binary tier" in report["unknown"][0]["what"]
 

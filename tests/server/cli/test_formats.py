@@ -123,10 +123,10 @@ def test_a_search_respects_gitignore_and_says_so(here: Path, capfd: pytest.Captu
 def test_every_finding_has_its_page(capfd: pytest.CaptureFixture[str]) -> None:
     _, out = check(capfd, "k.cu", "--format", "json")
     for finding in json.loads(out)["files"][0]["findings"]:
-        assert finding["url"].endswith(f"/docs/checks/{finding['slug']}.md")
+        assert finding["page"].endswith(f"/docs/checks/{finding['slug']}.md")
         assert run(["explain", finding["code"]]) == 0
         page = capfd.readouterr().out
-        assert page.startswith(f"# {finding['code']}: {finding['slug']}\n") and finding["url"] in page
+        assert page.startswith(f"# {finding['code']}: {finding['slug']}\n") and finding["page"] in page
     assert run(["explain"]) == 0
     assert "WL901  not-compiled" in capfd.readouterr().out
 

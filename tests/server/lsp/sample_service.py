@@ -16,11 +16,11 @@ from pathlib import Path
 from warplens.lsp.judging import Search
 from warplens.lsp.proposals import Offer, unproven
 from warplens.service.check import Checked
-from warplens.service.report import FileReport, FindingReport, KernelReport, ResourceReport
+from warplens.service.report import FileReport, KernelReport, ResourceReport, page_url
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Observation, Tier, Unknown
-from warplens_tools.finding import Bottleneck, Fix
+from warplens_tools.finding import Bottleneck, Finding, Fix
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
 from warplens_tools.text import SourceText, Span, TextEdit
@@ -109,7 +109,7 @@ def _kernels(text: SourceText, binary: bool) -> Iterator[KernelReport]:
 
 def _findings(
     text: SourceText, kernels: tuple[KernelReport, ...], tiers: tuple[Tier, ...]
-) -> Iterator[FindingReport]:
+) -> Iterator[Finding]:
     for number in range(1, text.line_count + 1):
         line = text.line_text(number)
         match = _MARK.search(line)
@@ -118,14 +118,11 @@ def _findings(
         kernel = next((k.qualified_name for k in kernels if k.line <= number <= k.end_line), "")
         tier: Tier = "source" if match[1] == "source" else "binary"
         column = match.start() + 1
-        yield FindingReport(
+        yield Finding(
             code="WL901" if tier == "source" else "WL902",
             slug=f"sample-{tier}",
             kernel=kernel,
-            line=number,
-            column=column,
-            end_line=number,
-            end_column=len(line) + 1,
+            span=Span(number, column, number, len(line) + 1),
             severity="warning",
             confidence="high",
             message=match[2],
@@ -141,7 +138,7 @@ def _findings(
                     "unproven",
                 ),
             ),
-            page=f"sample-{tier}.md",
+            page=page_url(f"sample-{tier}"),
         )
 
 

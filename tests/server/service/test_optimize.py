@@ -28,7 +28,7 @@ from warplens.service.optimize import (
     optimize_file,
     prove_fix,
 )
-from warplens.service.report import FileReport, FindingReport
+from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.workloads import workload_of
 from warplens.settings import load
@@ -36,20 +36,17 @@ from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError, MissingToolError
-from warplens_tools.finding import Fix, Gain
+from warplens_tools.finding import Finding, Fix, Gain
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, Span, TextEdit
 
 BLOCK_128 = Fix("Use 128 threads", "block-size", (TextEdit(Span(1, 15, 1, 18), "128"),), "", "unproven")
-FINDING = FindingReport(
+FINDING = Finding(
     code="WL113",
     slug="occupancy-block-size",
     kernel="scale",
-    line=2,
-    column=1,
-    end_line=2,
-    end_column=5,
+    span=Span(2, 1, 2, 5),
     severity="warning",
     confidence="high",
     message="",

@@ -14,7 +14,7 @@ from warplens.lsp.features import cute_search
 from warplens.lsp.features.ignore import comment
 from warplens.lsp.server import WarplensServer
 from warplens.lsp.session import OpenFile
-from warplens.service.report import FindingReport
+from warplens_tools.finding import Finding
 from warplens_tools.text import SourceText, Span, TextEdit
 
 _KINDS = [types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]
@@ -50,9 +50,7 @@ def register(server: WarplensServer) -> None:
         return [action for action in actions if _wanted(action, params.context.only)]
 
 
-def _for_finding(
-    server: WarplensServer, file: OpenFile, finding: FindingReport
-) -> Iterator[types.CodeAction]:
+def _for_finding(server: WarplensServer, file: OpenFile, finding: Finding) -> Iterator[types.CodeAction]:
     document = file.document
     shown = [_shown(server, file, finding)]
     for fix in finding.fixes:
@@ -85,8 +83,8 @@ def _for_finding(
 def _fix_all(
     server: WarplensServer,
     file: OpenFile,
-    findings: Sequence[FindingReport],
-    everything: Sequence[FindingReport],
+    findings: Sequence[Finding],
+    everything: Sequence[Finding],
 ) -> Iterator[types.CodeAction]:
     """The first fix of every finding of a code, where there are several; on request alone, as none is proven."""
     for code in dict.fromkeys(f.code for f in findings if f.fixes):
@@ -119,15 +117,15 @@ def _edit(server: WarplensServer, file: OpenFile, edits: Sequence[TextEdit]) -> 
     )
 
 
-def _shown(server: WarplensServer, file: OpenFile, finding: FindingReport) -> types.Diagnostic:
+def _shown(server: WarplensServer, file: OpenFile, finding: Finding) -> types.Diagnostic:
     return diagnostic(finding, file.document.uri, file.document.text, server.session.positions)
 
 
-def _in_macro(text: SourceText, finding: FindingReport) -> bool:
+def _in_macro(text: SourceText, finding: Finding) -> bool:
     return comment(text, finding.line, finding.code, "reason") is None
 
 
-def _ignore(server: WarplensServer, file: OpenFile, finding: FindingReport) -> types.CodeAction:
+def _ignore(server: WarplensServer, file: OpenFile, finding: Finding) -> types.CodeAction:
     """A client that asks for the reason sends it back; for any other the comment says where it goes."""
     title = f"Ignore {finding.code} here, with a reason"
     action = types.CodeAction(

@@ -15,10 +15,11 @@ from warplens.lsp.commands import answer_page, argument
 from warplens.lsp.convert import builtins
 from warplens.lsp.progress import JobProgress
 from warplens.lsp.server import WarplensServer
-from warplens.service.report import FindingReport, KernelReport
+from warplens.service.report import KernelReport
 from warplens_cutlass.engine import search
 from warplens_cutlass.model import Answer, Result
 from warplens_tools.errors import InputError
+from warplens_tools.finding import Finding
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText, Span
 
@@ -38,7 +39,7 @@ def action(
     uri: str,
     text: SourceText,
     asked: Span,
-    findings: Sequence[FindingReport],
+    findings: Sequence[Finding],
     kernel: KernelReport | None,
 ) -> Iterator[types.CodeAction]:
     """One entry: for the selected code, else for what a finding asks, else for the kernel around the cursor."""
