@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -38,11 +39,53 @@ GRAPHS = ("executables", "graph", "replay", *DRIVING)
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
 
 
+class Parts:
+    """The probe's and the tests' C++ sources, each compiled once, and the programs linked of them."""
+
+    #: The simulated kernels contract where they say so, not where the compiler likes.
+    OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-pthread", "-Wall", "-Wextra", "-Werror")
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._objects: dict[Path, Path] = {}
+
+    def program(self, sources: Sequence[Path], *, cuda: bool = False) -> Path:
+        toolchain = resolve_toolchain()
+        compiler = toolchain.find("host_compiler")
+        if compiler is None:
+            pytest.skip("no C++ compiler")
+        folders = [tool.path for name in HEADERS if (tool := toolchain.find(name)) is not None]
+        if cuda and len(folders) < len(HEADERS):
+            pytest.skip("no CUDA or CUPTI headers")
+        command = [str(compiler.path), *self.OPTIONS, *(f"-I{f}" for f in (PROBE, CPP, *folders))]
+        with ThreadPoolExecutor(2) as pool:
+            objects = list(pool.map(lambda source: self._object(command, source), sources))
+        program = self._folder / sources[0].stem
+        subprocess.run([compiler.path, "-pthread", *objects, "-o", program], check=True)
+        return program
+
+    def _object(self, command: list[str], source: Path) -> Path:
+        if source not in self._objects:
+            out = self._folder / f"{source.stem}.o"
+            subprocess.run([*command, "-c", str(source), "-o", str(out)], check=True)
+            self._objects[source] = out
+        return self._objects[source]
+
+    def on_fake_driver(self, tests: Sequence[str], parts: Sequence[str]) -> Path:
+        """A test program, the first of `tests`, of parts of the probe with a driver that is none."""
+        sources = [CPP / f"{name}.cpp" for name in (*tests, "fake_driver", "simulated")]
+        return self.program([*sources, *(PROBE / f"{name}.cpp" for name in parts)], cuda=True)
+
+
 @pytest.fixture(scope="session")
-def probe_test(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Parts:
+    return Parts(tmp_path_factory.mktemp("parts"))
+
+
+@pytest.fixture(scope="session")
+def probe_test(parts: Parts) -> Path:
     """The C++ tests, built without CUDA."""
-    sources = [CPP / "probe_test.cpp", *(PROBE / name for name in PURE)]
-    return built(sources, tmp_path_factory.mktemp("probe") / "probe_test")
+    return parts.program([CPP / "probe_test.cpp", *(PROBE / name for name in PURE)])
 
 
 @pytest.mark.compiler
@@ -52,21 +95,8 @@ def test_the_pure_parts_hold(probe_test: Path) -> None:
     assert done.returncode == 0
 
 
-def built(sources: Sequence[Path], program: Path, *flags: str) -> Path:
-    """A C++ test program of `cpp/`; its simulated kernels contract where they say so, not where the compiler likes."""
-    compiler = resolve_toolchain().find("host_compiler")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    options = ["-std=c++17", "-O1", "-ffp-contract=off", "-pthread", "-Wall", "-Wextra", "-Werror"]
-    folders = [f"-I{PROBE}", f"-I{CPP}"]
-    subprocess.run(
-        [compiler.path, *options, *folders, *flags, *map(str, sources), "-o", str(program)], check=True
-    )
-    return program
-
-
 @pytest.mark.compiler
-def test_the_judges_arithmetic_is_not_fooled(tmp_path: Path) -> None:
+def test_the_judges_arithmetic_is_not_fooled(parts: Parts) -> None:
     """Honest rewrites of simulated kernels are right, wrong ones are not."""
     sources = [
         CPP / "tolerance_test.cpp",
@@ -74,28 +104,17 @@ def test_the_judges_arithmetic_is_not_fooled(tmp_path: Path) -> None:
         PROBE / "compare.cpp",
         PROBE / "rounding.cpp",
     ]
-    program = built(sources, tmp_path / "tolerance_test")
+    program = parts.program(sources)
     done = subprocess.run([program, "1", "3"], capture_output=True, text=True, check=False)
     *mistakes, counts = done.stdout.splitlines()
     assert mistakes == []
     assert json.loads(counts) == {"honest": 249, "called_wrong": 0, "wrong": 651, "let_through": 0}
 
 
-def on_fake_driver(tests: Sequence[str], parts: Sequence[str], folder: Path) -> Path:
-    """A test program, the first of `tests`, of parts of the probe with a driver that is none."""
-    toolchain = resolve_toolchain()
-    folders = [tool for name in HEADERS if (tool := toolchain.find(name)) is not None]
-    if len(folders) < len(HEADERS):
-        pytest.skip("no CUDA or CUPTI headers")
-    sources = [CPP / f"{name}.cpp" for name in (*tests, "fake_driver", "simulated")]
-    sources += [PROBE / f"{name}.cpp" for name in parts]
-    return built(sources, folder / tests[0], *(f"-I{tool.path}" for tool in folders))
-
-
 @pytest.fixture(scope="session")
-def graph_test(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def graph_test(parts: Parts) -> Path:
     """The probe's reading, following and replaying of graphs."""
-    return on_fake_driver(("graph_test", "fake_graphs"), GRAPHS, tmp_path_factory.mktemp("graphs"))
+    return parts.on_fake_driver(("graph_test", "fake_graphs"), GRAPHS)
 
 
 @pytest.mark.compiler
@@ -120,9 +139,9 @@ def test_a_driver_too_old_to_read_a_graph_is_named(graph_test: Path, version: st
 
 @pytest.mark.compiler
 @pytest.mark.timeout(600)
-def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
+def test_the_oracle_learns_and_judges_as_on_a_card(parts: Parts) -> None:
     """The probe's own oracle and memory, on a driver that runs launches on the host."""
-    program = on_fake_driver(("oracle_test",), ORACLE, tmp_path)
+    program = parts.on_fake_driver(("oracle_test",), ORACLE)
     done = subprocess.run([program, "1", "1"], capture_output=True, text=True, check=False)
     assert done.stdout == '{"programs": 25, "mistakes": 0, "lowered": 0}\n'
     lowered = subprocess.run([program, "1", "1", "lowered"], capture_output=True, text=True, check=False)
@@ -132,17 +151,17 @@ def test_the_oracle_learns_and_judges_as_on_a_card(tmp_path: Path) -> None:
 
 @pytest.mark.compiler
 @pytest.mark.timeout(600)
-def test_a_program_is_accompanied_as_on_a_card(tmp_path: Path) -> None:
+def test_a_program_is_accompanied_as_on_a_card(parts: Parts) -> None:
     """Which launches are compared, whose results stand, by both ways of launching the candidate instead."""
-    program = on_fake_driver(("accompany_test",), ACCOMPANY, tmp_path)
+    program = parts.on_fake_driver(("accompany_test",), ACCOMPANY)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
-    assert done.stdout == '{"expectations": 122, "mistakes": 0}\n'
+    assert done.stdout == '{"expectations": 128, "mistakes": 0}\n'
 
 
 @pytest.mark.compiler
 @pytest.mark.timeout(600)
-def test_inputs_vary_in_every_way_that_could_be_memorised(tmp_path: Path) -> None:
-    program = on_fake_driver(("variants_test",), ORACLE, tmp_path)
+def test_inputs_vary_in_every_way_that_could_be_memorised(parts: Parts) -> None:
+    program = parts.on_fake_driver(("variants_test",), ORACLE)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.stdout == '{"mistakes": 0}\n'
 

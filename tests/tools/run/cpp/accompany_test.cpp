@@ -114,7 +114,8 @@ struct Ran {
 };
 
 // Twelve launches in a process of their own, as a wrong candidate ends it.
-Ran run(const Program::Element& element, bool stands, bool in_place, std::vector<std::pair<Shape, Shape>> shapes = {}) {
+Ran run(const Program::Element& element, bool stands, bool in_place, std::vector<std::pair<Shape, Shape>> shapes = {},
+        const std::string& module = "") {
     char path[] = "/tmp/accompany-XXXXXX";
     const int file = mkstemp(path);
     if (file >= 0) close(file);
@@ -128,6 +129,12 @@ Ran run(const Program::Element& element, bool stands, bool in_place, std::vector
         fake::functions()["edited"] = &edited;
         Job job = job_for(path, stands);
         job.candidates[0].shapes = std::move(shapes);
+        if (!module.empty()) {
+            program.kernel.module = "program";
+            job.globals = {"gain"};
+            job.candidates[0].cubin = module;
+            job.candidates[0].globals = {{"gain", "gain"}};
+        }
         Results results;
         results.open(path);
         int held = 0;
@@ -188,6 +195,22 @@ void what_is_only_compared_leaves_the_program_as_it_was() {
     expect(std::fabs(ran.sum - fixed_point()) < 1e-3 * ran.sum, "the program's results", std::to_string(ran.sum));
 }
 
+// y[i] = gain y[i] + x[i], the gain a variable that the program has set and a module loaded afresh has not.
+void variables_are_the_programs() {
+    fake::variables()["program"]["gain"] = {0.5f};
+    for (const char* path : {"twin", "other"}) fake::variables()[path]["gain"] = {0.0f};
+    for (const std::string& path : {std::string("twin"), std::string("other")})
+        for (bool stands : {true, false}) {
+            const Program::Element element = [path](std::vector<float*> v, std::size_t i) {
+                return std::fma(fake::variables()[path]["gain"][0], v[1][i], v[0][i]) + (path == "other" ? 0.1f : 0.0f);
+            };
+            const Ran ran = run(element, stands, true, {}, path);
+            expect(ran.status == (path == "twin" ? 0 : 4), "with the program's variables it is right, or else wrong", ran.records);
+            if (path != "twin") continue;
+            expect(std::fabs(ran.sum - fixed_point()) < 1e-3 * ran.sum, "the program's results", std::to_string(ran.sum));
+        }
+}
+
 void a_candidate_wrong_in_one_launch_ends_it() {
     auto calls = std::make_shared<std::size_t>(0);
     const Ran ran = run([calls](std::vector<float*> v, std::size_t i) {
@@ -245,6 +268,7 @@ int main() {
     plans();
     a_right_candidate_stands_everywhere();
     what_is_only_compared_leaves_the_program_as_it_was();
+    variables_are_the_programs();
     a_candidate_wrong_in_one_launch_ends_it();
     geometry_goes_by_shape();
     std::printf("{\"expectations\": %d, \"mistakes\": %d}\n", expectations, mistakes);

@@ -142,6 +142,11 @@ std::map<std::string, Kernel*>& functions() {
     return all;
 }
 
+std::map<std::string, Variables>& variables() {
+    static std::map<std::string, Variables> all;
+    return all;
+}
+
 const CUlaunchConfig* launching = nullptr;
 
 std::map<std::string, std::map<int, void*>>& entries() {
@@ -156,8 +161,8 @@ std::map<std::string, std::map<int, void*>>& entries() {
 
 extern "C" {
 
-CUresult cuModuleLoad(CUmodule* module, const char*) {
-    *module = nullptr;
+CUresult cuModuleLoad(CUmodule* module, const char* path) {
+    *module = reinterpret_cast<CUmodule>(&fake::variables()[path]);
     return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
@@ -168,7 +173,14 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
     *function = found ? found->handle() : nullptr;
     return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
-CUresult cuModuleGetGlobal(CUdeviceptr*, size_t*, CUmodule, const char*) { return CUDA_ERROR_NOT_FOUND; }
+CUresult cuModuleGetGlobal(CUdeviceptr* at, size_t* bytes, CUmodule module, const char* name) {
+    auto& all = *reinterpret_cast<fake::Variables*>(module);
+    auto found = all.find(name);
+    if (found == all.end()) return CUDA_ERROR_NOT_FOUND;
+    *at = reinterpret_cast<CUdeviceptr>(found->second.data());
+    *bytes = found->second.size() * sizeof(float);
+    return CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                         void** parameters, void**) {
     if (warplens::rehearsed && fake::takes_other_parameters) f = warplens::rehearsed->function;
@@ -249,7 +261,8 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstr
     return CUDA_SUCCESS;
 }
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) { return cuMemcpyHtoDAsync(to, from, bytes, nullptr); }
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
+// `fake_graphs.cpp` notes memsets instead.
+__attribute__((weak)) CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
     std::memset(host(to), value, bytes);
     return CUDA_SUCCESS;
 }
@@ -271,7 +284,12 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) {
     *stream = nullptr;
     return CUDA_SUCCESS;
 }
-CUresult cuFuncGetModule(CUmodule*, CUfunction) { return CUDA_ERROR_NOT_FOUND; }
+CUresult cuFuncGetModule(CUmodule* module, CUfunction f) {
+    auto found = fake::variables().find(reinterpret_cast<fake::Kernel*>(f)->module);
+    if (found == fake::variables().end()) return CUDA_ERROR_NOT_FOUND;
+    *module = reinterpret_cast<CUmodule>(&found->second);
+    return CUDA_SUCCESS;
+}
 CUresult cuPointerGetAttribute(void*, CUpointer_attribute, CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; }
 CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
 CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }

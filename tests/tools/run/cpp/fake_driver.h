@@ -17,6 +17,7 @@ struct Kernel {
     std::string name;
     std::function<void(void** arguments)> run;
     std::vector<warplens::ParameterPlace> parameters;
+    std::string module = "";
 
     CUfunction handle() { return reinterpret_cast<CUfunction>(this); }
 };
@@ -27,6 +28,9 @@ extern int version;
 std::map<std::string, std::map<int, void*>>& entries();
 // Kernels that modules have, beside the probe's own, by name.
 std::map<std::string, Kernel*>& functions();
+// The variables of modules, by the module's path.
+using Variables = std::map<std::string, std::vector<float>>;
+std::map<std::string, Variables>& variables();
 // Whether launch calls make the launch that their callback changed them to.
 extern bool takes_other_parameters;
 // The configuration of the launch that is running now.

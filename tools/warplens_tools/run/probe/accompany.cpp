@@ -146,7 +146,10 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
         outcome.bitwise = true;
         for (const Case& c : oracle.cases()) {
             part.loaded->bind();
+            // its twins of the program's variables hold what an earlier launch, or loading, left there
+            memory_->restore(memory_->variables());
             oracle.prepare(c);
+            part.loaded->reset(stream_);
             oracle.given(part.loaded->launch()).go(stream_);
             wait(stream_, oracle.limit());
             outcome = oracle.verify(c);
