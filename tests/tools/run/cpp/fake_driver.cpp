@@ -111,6 +111,9 @@ fake::Kernel* helper(const std::string& name) {
     static std::map<std::string, fake::Kernel> kernels = [] {
         std::map<std::string, fake::Kernel> made;
         made["warplens_checksum"] = {"checksum", checksum, {}};
+        made["warplens_set"] = {"set", [](void** a) {
+            std::memset(reinterpret_cast<void*>(argument<CUdeviceptr>(a, 0)), argument<unsigned char>(a, 2), argument<std::uint64_t>(a, 1));
+        }, {}};
         const std::map<std::string, Element> types = {{"f64", Element::f64}, {"f32", Element::f32}, {"f16", Element::f16}, {"bytes", Element::other}};
         for (const auto& [type, element] : types) {
             made["warplens_move_" + type] = {"move", [e = element](void** a) { move(e, a); }, {}};

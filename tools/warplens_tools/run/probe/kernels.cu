@@ -30,6 +30,10 @@ extern "C" __global__ void warplens_checksum(const unsigned char* base, u64 byte
     sums[blockIdx.x] = sum;
 }
 
+extern "C" __global__ void warplens_set(unsigned char* base, u64 bytes, unsigned char value) {
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < bytes; i += u64(gridDim.x) * blockDim.x) base[i] = value;
+}
+
 // The same value to seven bits, below them a pattern that a rounding or cut to half, bfloat16 or TF32 takes off:
 // always downwards, so that it does not average out in a sum.
 __device__ inline float filled(float x) {

@@ -210,8 +210,14 @@ void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t
 }
 
 void Memory::fill_tails(unsigned char value) {
-    for (const Block& block : blocks)
-        if (block.slack) check(cuMemsetD8Async(block.base + block.bytes, value, block.slack, stream_), "filling a tail");
+    // by a kernel: the driver refuses to set memory that belongs to no allocation
+    const CUfunction function = helpers_.named("warplens_set");
+    for (const Block& block : blocks) {
+        CUdeviceptr base = block.base + block.bytes;
+        std::uint64_t count = block.slack;
+        void* arguments[] = {&base, &count, &value};
+        launch_over(count, function, stream_, arguments);
+    }
 }
 
 void Memory::unbind() {
