@@ -25,6 +25,7 @@ from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.collect.recording import read_recording
 from warplens_tools.errors import WarplensError
+from warplens_tools.micro.registry import TOOLS
 from warplens_tools.run.probe.library import probe_library
 from warplens_tools.run.probe.visit import Command
 from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
@@ -43,37 +44,6 @@ _SECTIONS = (
     "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "ComputeWorkloadAnalysis",
     "WarpStateStats", "SchedulerStats", "SourceCounters", "Occupancy", "LaunchStats", "InstructionStats",
 )  # fmt: skip
-#: Words by which a rule of Nsight Compute names a cause; where it has none for a cause, it cannot name it.
-_WORDS = {
-    "uncoalesced-global-read": "uncoalesced|access pattern.*global load",
-    "uncoalesced-global-write": "uncoalesced|access pattern.*global store",
-    "strided-field-access": "uncoalesced|access pattern.*global|stride",
-    "per-thread-chunks": "uncoalesced|access pattern.*global|stride",
-    "misaligned-access": "uncoalesced|access pattern.*global|align",
-    "scalar-access": "vector|wider|bytes? per thread",
-    "missing-cache-reuse": "shared memory|L1TEX.*(?:LG|local/global)|lg throttle|locality",
-    "shared-bank-conflicts": "bank conflict",
-    "divergent-constant-access": "constant|IMC",
-    "l2-thrashing": "L2.*hit rate|hit rate.*L2|thrash",
-    "global-atomic-contention": "atomic",
-    "shared-atomic-contention": "atomic",
-    "warp-divergence": "diverge|predicat|threads.*per instruction",
-    "wave-quantization": "wave|tail",
-    "grid-too-small": "grid",
-    "integer-division": "ALU|integer|pipeline is the highest",
-    "low-ilp": "dependenc|fixed latency|issue slot|eligible",
-    "unoverlapped-copy": "long scoreboard|barrier",
-    "barrier-heavy": "barrier",
-    "excess-barriers": "barrier",
-    "non-fused-arithmetic": "fused",
-    "double-in-float-kernel": "FP64|double",
-    "register-spills": "spill|local memory",
-    "local-memory-array": "local memory",
-    "occupancy-registers": "occupancy.*register",
-    "occupancy-shared-memory": "occupancy.*shared memory",
-    "occupancy-block-size": "occupancy.*(?:block size|warps within)",
-    "sfu-bound": "XU|transcendental|special function|pipeline is the highest",
-}
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -221,4 +191,5 @@ def _rules(program: str, launch: ProfiledLaunch) -> Rules:
 
 def names_cause(slug: str, words: str) -> bool:
     """Whether a rule's words name the cause of that slug."""
-    return slug in _WORDS and re.search(_WORDS[slug], words, re.IGNORECASE | re.DOTALL) is not None
+    named = next((tool.rule_words for tool in TOOLS if tool.slug == slug), "")
+    return bool(named) and re.search(named, words, re.IGNORECASE | re.DOTALL) is not None

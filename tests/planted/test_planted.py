@@ -1,19 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The binary tier names planted causes, keeps quiet on tuned kernels, and falls silent once a cause is gone."""
+"""The binary tier names planted causes, keeps quiet on tuned kernels, and falls silent once a cause is gone.
+
+Each program is examined by itself, so that no test waits for another's compiler.
+"""
 
 from __future__ import annotations
 
-import statistics
+import functools
 
 import pytest
-from tests.planted.scoring import LINES_APART, Score, examine, factors, mark_of, planted, twin_of
+from tests.planted.scoring import LINES_APART, Score, controls, examine, factors, mark_of, planted, twin_of
 
 from warplens_tools.micro.registry import TOOLS
 
+PROGRAMS = [p.stem for p in planted()]
+#: How far a promised gain may lie from what the twin gained on a card, as a factor either way.
+NEAR = 1.25
+#: Programs whose promise lies farther, with the factor that it may.
+FARTHER = {
+    "alpha_coverage": 1.5, "barrier_paths": 1.6, "byte_histogram": 1.8, "codon_scores": 1.45, "film_tone": 2.0,
+    "image_rows": 1.35, "label_counts": 1.4, "newline_index": 1.3, "particle_mass": 1.5, "plane_waves": 1.4,
+    "row_statistics": 1.4,
+}  # fmt: skip
 
-@pytest.fixture(scope="module")
-def score() -> Score:
-    return examine((), "binary", "sm_90")
+compiles = pytest.mark.compiler
+
+
+@functools.cache
+def examined(program: str) -> Score:
+    return examine((program,), "binary", "sm_90")
 
 
 def test_every_program_has_one_mark_a_class_and_a_twin() -> None:
@@ -25,29 +40,30 @@ def test_every_program_has_one_mark_a_class_and_a_twin() -> None:
         assert "expect:" not in twin_of(path).read_text("utf-8"), path.name
 
 
-@pytest.mark.compiler
-@pytest.mark.timeout(300)
-def test_the_cause_comes_first_on_its_line(score: Score) -> None:
-    assert score.share(within=1) >= 0.9
-    assert score.line >= 0.9
-    assert score.bound >= 0.9
-    for outcome in score.outcomes:
-        assert outcome.lines_apart is None or outcome.lines_apart <= LINES_APART, outcome.program
+@compiles
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_cause_comes_first_on_its_line_and_its_twin_is_silent(program: str) -> None:
+    (outcome,) = examined(program).outcomes
+    assert outcome.rank == 1, outcome.found
+    assert outcome.lines_apart is not None
+    assert outcome.lines_apart <= LINES_APART
+    assert outcome.bound == outcome.expected_bound
+    assert outcome.twin_clean, outcome.twin
 
 
-@pytest.mark.compiler
-def test_tuned_kernels_get_no_warning(score: Score) -> None:
-    assert [c for c in score.controls if c.warnings] == []
+@compiles
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_gain_is_promised_near_what_the_twin_gained_on_a_card(program: str) -> None:
+    assert factors(examined(program))[program] <= FARTHER.get(program, NEAR)
 
 
-@pytest.mark.compiler
-def test_a_repaired_program_no_longer_has_the_finding(score: Score) -> None:
-    assert [o.program for o in score.outcomes if not o.twin_clean] == []
+def test_most_gains_are_near() -> None:
+    assert set(FARTHER) <= set(PROGRAMS)
+    assert len(FARTHER) < len(PROGRAMS) / 2
+    assert max(FARTHER.values()) <= 2.0
 
 
-@pytest.mark.compiler
-def test_gains_are_promised_near_what_the_twins_gained_on_a_card(score: Score) -> None:
-    apart = factors(score)
-    assert len(apart) >= len(planted()) - 1
-    assert statistics.median(apart.values()) <= 1.25
-    assert [name for name, factor in apart.items() if factor > 2.0] == []
+@compiles
+@pytest.mark.parametrize("program", [p.stem for p in controls()])
+def test_a_tuned_kernel_gets_no_warning(program: str) -> None:
+    assert [c.warnings for c in examined(program).controls] == [()]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import statistics
+import functools
 
 import pytest
 from tests.planted.evaluate import rules_rank
@@ -11,10 +11,11 @@ from tests.planted.on_card import recorded_rules
 from tests.planted.scoring import (
     LINES_APART,
     RECORDINGS,
-    Outcome,
     Score,
+    controls,
     examine_recorded,
     factors,
+    mark_of,
     planted,
     recordings_in,
 )
@@ -32,30 +33,31 @@ OTHER_CLASS = {
     "tidal_height": "the constant cache, at 62 % of its roof, is busier than the chain's own pipe",
     "tomo_slices": "memory at 60 % and instruction issue at 56 % of their roofs are balanced",
 }
-RECORDED = sorted(p.stem for p in planted() if p.name in recordings_in(RECORDINGS))
+PLACES = recordings_in(RECORDINGS)
+RECORDED = sorted(p.stem for p in planted() if p.name in PLACES)
+#: How far a promised gain may lie from what the twin gained on the card, as a factor either way.
+NEAR = 1.33
+#: Programs whose promise lies farther, with the factor that it may.
+FARTHER = {"byte_histogram": 1.8, "chain_walk": 1.5, "codon_scores": 1.45, "film_tone": 2.0}
 
-pytestmark = [pytest.mark.compiler, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.compiler
 
 
-@pytest.fixture(scope="module")
-def score() -> Score:
-    return examine_recorded((), recordings_in(RECORDINGS))
-
-
-def outcome_of(score: Score, program: str) -> Outcome:
-    return next(o for o in score.outcomes if o.program == program)
+@functools.cache
+def examined(program: str) -> Score:
+    return examine_recorded((program,), PLACES)
 
 
 @pytest.mark.parametrize("program", RECORDED)
-def test_the_cause_comes_first_on_its_line(score: Score, program: str) -> None:
-    outcome = outcome_of(score, program)
+def test_the_cause_comes_first_on_its_line(program: str) -> None:
+    (outcome,) = examined(program).outcomes
     assert (outcome.rank == 1) == (program not in NOT_FIRST), outcome.found
     assert outcome.lines_apart is None or outcome.lines_apart <= LINES_APART
 
 
 @pytest.mark.parametrize("program", RECORDED)
-def test_the_class_is_what_the_hardware_did(score: Score, program: str) -> None:
-    outcome = outcome_of(score, program)
+def test_the_class_is_what_the_hardware_did(program: str) -> None:
+    (outcome,) = examined(program).outcomes
     assert (outcome.bound == outcome.expected_bound) == (program not in OTHER_CLASS), outcome.bound
 
 
@@ -67,29 +69,36 @@ COUNTED_ALONE = (
 )  # fmt: skip
 
 
-def test_counters_alone_name_what_no_tool_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("program", COUNTED_ALONE)
+def test_counters_alone_name_what_no_tool_has_read(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     blind = tuple(map(silenced, all_tools()))
     monkeypatch.setattr(check, "all_tools", lambda: blind)
-    score = examine_recorded((), recordings_in(RECORDINGS))
-    named = {o.program for o in score.outcomes if o.rank == 1 and (o.lines_apart or 0) <= LINES_APART}
-    assert named >= set(COUNTED_ALONE)
+    (outcome,) = examine_recorded((program,), PLACES).outcomes
+    assert outcome.rank == 1, outcome.found
+    assert (outcome.lines_apart or 0) <= LINES_APART
 
 
-def test_recorded_twins_and_controls_are_silent(score: Score) -> None:
-    assert [o.program for o in score.outcomes if o.twin_clean is False] == []
-    assert [c for c in score.controls if c.warnings] == []
+@pytest.mark.parametrize("program", RECORDED)
+def test_a_recorded_twin_is_silent(program: str) -> None:
+    (outcome,) = examined(program).outcomes
+    assert outcome.twin_clean is not False, outcome.twin
 
 
-def test_gains_are_promised_within_a_third(score: Score) -> None:
-    apart = factors(score)
-    assert len(apart) > 0.9 * len(RECORDED)
-    assert statistics.median(apart.values()) <= 1.33
+@pytest.mark.parametrize("program", sorted(p.stem for p in controls() if p.name in PLACES))
+def test_a_recorded_control_is_silent(program: str) -> None:
+    assert [c.warnings for c in examined(program).controls] == [()]
 
 
-def test_nsight_computes_rules_name_far_fewer_causes_first(score: Score) -> None:
-    rules = recorded_rules(recordings_in(RECORDINGS))
-    ranks = [
-        rules_rank(o.slug, rules[f"{o.program}.cu"]) for o in score.outcomes if f"{o.program}.cu" in rules
-    ]
+@pytest.mark.parametrize("program", RECORDED)
+def test_a_gain_is_promised_near_what_the_twin_gained(program: str) -> None:
+    factor = factors(examined(program)).get(program)
+    assert factor is not None
+    assert factor <= FARTHER.get(program, NEAR)
+
+
+def test_nsight_computes_rules_name_far_fewer_causes_first() -> None:
+    rules = recorded_rules(PLACES)
+    marked = {f"{p.stem}.cu": mark_of(p).slug for p in planted() if p.stem in RECORDED}
+    ranks = [rules_rank(slug, rules[name]) for name, slug in marked.items() if name in rules]
     assert len(ranks) > len(RECORDED) / 2, "recordings of the smallest set of metrics hold no rules"
     assert 0 < ranks.count(1) < len(ranks) / 4

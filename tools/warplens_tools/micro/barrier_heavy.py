@@ -78,6 +78,7 @@ class BarrierHeavy(MicroTool):
     code = "WL208"
     slug = "barrier-heavy"
     title = "Barriers with hardly any work between them"
+    rule_words = "barrier"
     tiers = ("binary",)
     relevant = ("latency", "compute", "memory")
     #: Gain in the bounded model from which it is reported.

@@ -43,6 +43,8 @@ class MicroTool:
     code: ClassVar[str]
     slug: ClassVar[str]
     title: ClassVar[str]
+    #: Pattern of the words by which a rule of Nsight Compute names the cause; "" where none of its rules can.
+    rule_words: ClassVar[str] = ""
     #: Tiers of which at least one must be present for it to say anything.
     tiers: ClassVar[Sequence[Tier]]
     #: Classes of bottleneck it is relevant to; "mixed" and "unknown" kernels get every tool.

@@ -58,6 +58,7 @@ class DivergentConstantAccess(MicroTool):
     code = "WL112"
     slug = "divergent-constant-access"
     title = "A __constant__ table is indexed differently by each lane"
+    rule_words = "constant|IMC"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
     judges = (judge_by_room(own=CONSTANTS, kept=(*DRAM, *L1, *L2, *ARITHMETIC, *ISSUE)),)

@@ -62,6 +62,7 @@ class DoubleInFloatKernel(MicroTool):
     code = "WL301"
     slug = "double-in-float-kernel"
     title = "Double arithmetic in a float kernel"
+    rule_words = "FP64|double"
     tiers = ("source", "binary")
     relevant = ("compute", "latency", "memory")
     #: Speedup in the bounded model from which it is more than information: what hides behind memory costs no time.

@@ -56,6 +56,7 @@ class ExcessBarriers(MicroTool):
     code = "WL209"
     slug = "excess-barriers"
     title = "A barrier orders nothing"
+    rule_words = "barrier"
     tiers = ("source", "binary")
     relevant = ("latency", "compute", "memory")
     judges = (judge_by_room(stalls=("barrier",), kept=EVERY),)

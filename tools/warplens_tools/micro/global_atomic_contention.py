@@ -59,6 +59,7 @@ class GlobalAtomicContention(MicroTool):
     code = "WL114"
     slug = "global-atomic-contention"
     title = "Many threads do atomics on few global addresses"
+    rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
     judges = (judge_global_atomics,)

@@ -46,6 +46,7 @@ class GridTooSmall(MicroTool):
     code = "WL204"
     slug = "grid-too-small"
     title = "The grid leaves SMs or schedulers without work"
+    rule_words = "grid"
     tiers = ("source", "binary", "timing", "counters")
     relevant = ("latency", "memory", "compute")
     judges = (judge_small_grid,)

@@ -81,6 +81,7 @@ class IntegerDivision(MicroTool):
     code = "WL303"
     slug = "integer-division"
     title = "Integers are divided by a value known only at run time"
+    rule_words = "ALU|integer|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
     judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)

@@ -63,6 +63,7 @@ class L2Thrashing(MicroTool):
     code = "WL113"
     slug = "l2-thrashing"
     title = "Sweeps over more than the L2 holds are repeated"
+    rule_words = "L2.*hit rate|hit rate.*L2|thrash"
     tiers = ("source", "binary")
     relevant = ("memory", "latency")
     judges = (

@@ -56,6 +56,7 @@ class LocalMemoryArray(MicroTool):
     code = "WL110"
     slug = "local-memory-array"
     title = "A local array is indexed by a run-time value"
+    rule_words = "local memory"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")
     judges = (judge_by_local,)

@@ -74,6 +74,7 @@ class LowIlp(MicroTool):
     code = "WL206"
     slug = "low-ilp"
     title = "Too few independent instructions for the warps there are"
+    rule_words = "dependenc|fixed latency|issue slot|eligible"
     tiers = ("binary",)
     relevant = ("latency", "compute", "memory")
     #: Gain in the bounded model from which it is reported: latencies are known to a fifth or so.

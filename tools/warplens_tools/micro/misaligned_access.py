@@ -56,6 +56,7 @@ class MisalignedAccess(SectorTool):
     code = "WL105"
     slug = "misaligned-access"
     title = "Rows do not begin where a sector begins"
+    rule_words = "uncoalesced|access pattern.*global|align"
     judges = (judge_by_sectors,)
 
     def check(self) -> Iterator[Finding]:

@@ -80,6 +80,7 @@ class MissingCacheReuse(MicroTool):
     code = "WL107"
     slug = "missing-cache-reuse"
     title = "Threads of a block read the same global elements again and again"
+    rule_words = "shared memory|L1TEX.*(?:LG|local/global)|lg throttle|locality"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")
     #: Expected gain from which it is said: a change of structure is not for a few per cent.

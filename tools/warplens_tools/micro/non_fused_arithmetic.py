@@ -54,6 +54,7 @@ class NonFusedArithmetic(MicroTool):
     code = "WL304"
     slug = "non-fused-arithmetic"
     title = "Multiplies and additions are kept from fusing"
+    rule_words = "fused"
     tiers = ("binary",)
     relevant = ("compute", "latency")
     judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)

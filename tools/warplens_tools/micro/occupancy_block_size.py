@@ -51,6 +51,7 @@ class OccupancyBlockSize(MicroTool):
     code = "WL203"
     slug = "occupancy-block-size"
     title = "The block size leaves warp slots empty"
+    rule_words = "occupancy.*(?:block size|warps within)"
     tiers = ("binary",)
     relevant = ("latency", "memory")
     judges = (judge_occupancy,)

@@ -73,6 +73,7 @@ class OccupancyRegisters(MicroTool):
     code = "WL201"
     slug = "occupancy-registers"
     title = "Registers limit the warps that hide latency"
+    rule_words = "occupancy.*register"
     tiers = ("binary",)
     relevant = ("latency", "memory", "compute")
     #: Speedup in the bounded model from which that is reported: latencies are known to a fifth or so.

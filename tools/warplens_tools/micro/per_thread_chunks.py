@@ -50,6 +50,7 @@ class PerThreadChunks(CoalescingTool):
     code = "WL104"
     slug = "per-thread-chunks"
     title = "Each thread walks its own stretch of an array"
+    rule_words = "uncoalesced|access pattern.*global|stride"
     cause = "chunk"
     guidance_hidden = guidance_counted = (
         "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so that "

@@ -54,6 +54,7 @@ class RegisterSpills(MicroTool):
     code = "WL109"
     slug = "register-spills"
     title = "Registers spill to local memory"
+    rule_words = "spill|local memory"
     tiers = ("binary",)
     relevant = ("memory", "latency", "compute")
     judges = (judge_by_local,)

@@ -56,6 +56,7 @@ class ScalarAccess(SectorTool):
     code = "WL106"
     slug = "scalar-access"
     title = "Loads are too narrow to keep device memory busy"
+    rule_words = "vector|wider|bytes? per thread"
     tiers = ("binary",)
     judges = (judge_by_room(own=L1, stalls=GLOBAL_STALLS, kept=(*DRAM, *L2, *ARITHMETIC)),)
 

@@ -92,6 +92,7 @@ class SfuBound(MicroTool):
     code = "WL302"
     slug = "sfu-bound"
     title = "Special functions bound the kernel"
+    rule_words = "XU|transcendental|special function|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency")
     #: Speedup in the bounded model from which functions in full precision are reported.

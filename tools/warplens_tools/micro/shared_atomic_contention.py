@@ -63,6 +63,7 @@ class SharedAtomicContention(MicroTool):
     code = "WL115"
     slug = "shared-atomic-contention"
     title = "Lanes of a warp do atomics on few shared words"
+    rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
     judges = (judge_shared_atomics,)

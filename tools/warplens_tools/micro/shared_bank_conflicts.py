@@ -56,6 +56,7 @@ class SharedBankConflicts(MicroTool):
     code = "WL108"
     slug = "shared-bank-conflicts"
     title = "Shared-memory accesses of a warp fall into one bank"
+    rule_words = "bank conflict"
     tiers = ("source", "binary")
     relevant = ("memory", "latency")
     judges = (judge_by_wavefronts,)

@@ -44,6 +44,7 @@ class StridedFieldAccess(CoalescingTool):
     code = "WL103"
     slug = "strided-field-access"
     title = "Only a part of each record is used"
+    rule_words = "uncoalesced|access pattern.*global|stride"
     cause = "field"
     guidance_hidden = (
         "Store the fields this kernel uses in arrays of their own (a structure of arrays), so "

@@ -50,6 +50,7 @@ class UncoalescedGlobalRead(CoalescingTool):
     code = "WL101"
     slug = "uncoalesced-global-read"
     title = "The lanes of a warp read global memory far apart"
+    rule_words = "uncoalesced|access pattern.*global load"
     cause = "read"
     guidance_hidden = (
         "Let threadIdx.x run along the inner extent of what is read, or bring a tile in by rows "

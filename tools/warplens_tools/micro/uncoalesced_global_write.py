@@ -48,6 +48,7 @@ class UncoalescedGlobalWrite(CoalescingTool):
     code = "WL102"
     slug = "uncoalesced-global-write"
     title = "The lanes of a warp write global memory far apart"
+    rule_words = "uncoalesced|access pattern.*global store"
     judges = (judge_by_stored_sectors,)
     cause = "write"
     guidance_hidden = (

@@ -70,6 +70,7 @@ class UnoverlappedCopy(MicroTool):
     code = "WL207"
     slug = "unoverlapped-copy"
     title = "A loop waits for each tile before it works on it"
+    rule_words = "long scoreboard|barrier"
     tiers = ("binary",)
     relevant = ("latency", "memory", "compute")
     #: Gain in the bounded model from which it is reported.

@@ -62,6 +62,7 @@ class WarpDivergence(MicroTool):
     code = "WL210"
     slug = "warp-divergence"
     title = "Lanes of a warp take different sides of a branch"
+    rule_words = "diverge|predicat|threads.*per instruction"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
     #: Speedup in the bounded model from which a branch is reported.

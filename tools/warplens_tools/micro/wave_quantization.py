@@ -52,6 +52,7 @@ class WaveQuantization(MicroTool):
     code = "WL205"
     slug = "wave-quantization"
     title = "The last wave of blocks is nearly empty"
+    rule_words = "wave|tail"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
     #: Time of the launch over its time without a tail from which it is reported.
