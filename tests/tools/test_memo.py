@@ -13,8 +13,13 @@ from hypothesis import strategies as st
 
 from warplens_tools.analysis import KernelAnalysis, analyse_file
 from warplens_tools.arch.load import load_architecture
+from warplens_tools.cuda.dependencies import Dependencies
 from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.syntax.definitions import PartTexts
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.evidence import KernelEvidence
 from warplens_tools.finding import Finding
+from warplens_tools.kernel import KernelView
 from warplens_tools.memo import KernelMemo
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.registry import TOOLS
@@ -149,3 +154,56 @@ def test_a_kernel_that_moved_keeps_its_findings_on_its_lines() -> None:
     after = [f for a in analysed("\n\n" + TILE, memo) for f in a.findings]
     assert [f.span.line for f in after] == [f.span.line + 2 for f in before]
     assert before
+
+
+def readers_beyond(text: str, tools: Iterable[type[MicroTool]]) -> set[str]:
+    """Tools whose findings on a kernel change with a part of the file that the kernel's key does not rest on.
+
+    Each such part is blanked in turn; where the key notices, the memo does too, and nothing is wrong.
+    """
+    source = SourceText(text)
+    model = parse(source, "k.cu")
+    rests_on = Dependencies(parse_tree(source), model, "", PartTexts())
+    found = set()
+    for kernel in model.kernels:
+        basis = rests_on.basis(kernel)
+        inside = {(part.start, part.end) for part in basis.parts}
+        for part in rests_on.parts:
+            at = source.span(part.start, part.end)
+            if (part.start, part.end) in inside or at.contains(kernel.span):
+                continue
+            blank = re.sub(r"[^\n]", " ", text[part.start : part.end])
+            other = SourceText(text[: part.start] + blank + text[part.end :])
+            changed = parse(other, "k.cu")
+            twin = next((k for k in changed.kernels if k.span == kernel.span), None)
+            if twin is None:
+                continue
+            if Dependencies(parse_tree(other), changed, "", PartTexts()).basis(twin).key != basis.key:
+                continue
+            views = (KernelView(k, m, t, GPU, KernelEvidence()) for k, m, t in
+                     ((kernel, model, source), (twin, changed, other)))  # fmt: skip
+            before, after = views
+            found |= {tool.slug for tool in tools if tool.run(before) != tool.run(after)}
+    return found
+
+
+SOURCE_TOOLS = [tool for tool in TOOLS if "source" in tool.tiers]
+
+
+@pytest.mark.parametrize("program", [None, *PROGRAMS[::4]], ids=lambda p: p.stem if p else "tile")
+def test_no_tool_reads_what_a_kernels_key_does_not_rest_on(program: Path | None) -> None:
+    """The memo keeps a kernel's findings until its key changes, so a tool that reads anything else of the file must be
+    met there: in `cuda.dependencies`."""
+    assert readers_beyond(TILE if program is None else program.read_text(), SOURCE_TOOLS) == set()
+
+
+def test_a_tool_that_does_is_named() -> None:
+    class Nosy(MicroTool):
+        code, slug, title = "WL000", "nosy", ""
+        tiers, relevant = ("source",), TOOLS[0].relevant
+
+        def check(self) -> Iterable[Finding]:
+            seen = (self.view.observe("words of the file", float(len(self.view.text.text.split()))),)
+            yield self.finding(None, confidence="low", message="A.", guidance="B.", evidence=seen)
+
+    assert readers_beyond(TILE, [Nosy]) == {"nosy"}

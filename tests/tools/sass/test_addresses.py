@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.bench.bench_addresses import FOLDER, Expected, Result, compare, expectations, measure, summary
+from tests.tools.sass.written import code
 
 from warplens_tools.arch.load import load_architecture
-from warplens_tools.evidence import CompiledKernel, Instruction, Resources
+from warplens_tools.evidence import CompiledKernel, Resources
 from warplens_tools.sass import lanes
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.flow import analyse
@@ -22,18 +23,6 @@ from warplens_tools.toolchain.disassemble import parse_nvdisasm
 
 LIMITS = load_architecture("sm_90").limits
 INLINE = Path(__file__).parents[2] / "data/collect/inline.lrm.txt"
-
-
-def code(text: str) -> tuple[Instruction, ...]:
-    """Instructions of one function, one a line, 16 bytes apart; `.L:` stands for itself."""
-    lines, address = [".text.k:"], 0
-    for line in text.strip().splitlines():
-        if line.strip().endswith(":"):
-            lines.append(line.strip())
-            continue
-        lines.append(f"        /*{address:04x}*/                   {line.strip()} ;")
-        address += 16
-    return parse_nvdisasm('\t.section\t.text.k,"ax"\n' + "\n".join(lines))["k"]
 
 
 def patterns(

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant tables whose lanes read different words."""
+
+from __future__ import annotations
+
+from tests.tools.machine.kernels import view_of
+
+SOURCE = """\
+__constant__ float table[{size}];
+__global__ void k(const int *at, float *o)
+{{
+    int i = threadIdx.x;
+    o[i] = table[{index}];
+}}
+void f(const int *a, float *o) {{ k<<<1, 256>>>(a, o); }}
+"""
+LISTING = "S2R R0, SR_TID.X\nLDC R4, c[0x3][R0]\nSTG.E desc[UR4][R6.64], R4\nEXIT"
+
+
+def reads(index: str, size: int = 64) -> list[tuple[float, bool]]:
+    found = view_of(SOURCE.format(index=index, size=size), LISTING, (4, 5, 5, 6)).contention.constants
+    return [(c.words, c.exact) for c in found.divergent]
+
+
+def test_lanes_that_read_one_word_do_not_diverge() -> None:
+    assert reads("3") == []
+    assert reads("i / 32") == []
+
+
+def test_an_index_of_the_lane_gives_exact_words_and_data_expected_ones() -> None:
+    assert reads("i % 64") == [(32.0, True)]
+    ((words, exact),) = reads("at[i]")
+    assert 20.0 < words < 32.0
+    assert not exact
+
+
+def test_a_table_beyond_the_cache_takes_longer() -> None:
+    small, large = (
+        view_of(SOURCE.format(index="at[i]", size=n), LISTING, (4, 5, 5, 6)).contention.constants
+        for n in (512, 4096)
+    )
+    assert large.clocks > 2.0 * small.clocks > 0.0
+
+
+def test_what_only_sass_shows_counts_a_word_a_lane() -> None:
+    view = view_of(listing=LISTING)
+    constants = view.contention.constants
+    assert constants.divergent == ()
+    assert constants.hidden == (1,)
+    assert constants.clocks == 32 * view.gpu.costs.constant_word
