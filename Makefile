@@ -63,6 +63,7 @@ $(PACKAGES): extension/package-lock.json tests/e2e/vscode/package-lock.json test
 
 lint-extension: $(PACKAGES)
 	$(NODE24) tsc -p extension && tsc -p tests/e2e/vscode
+	$(NODE24) node --disable-warning=MODULE_TYPELESS_PACKAGE_JSON --test --test-reporter=dot extension/test/imports.test.ts
 	$(NODE24) eslint --config extension/eslint.config.mjs $(TYPESCRIPT)
 	$(NODE24) prettier --config extension/.prettierrc.json --check $(TYPESCRIPT)
 

@@ -4,7 +4,18 @@ import * as vscode from 'vscode';
 import type { WarplensContext } from './context.ts';
 import { debugInformation } from './debug-information.ts';
 import { executeCommand } from './jobs.ts';
-import { DOCTOR, FIX_AND_PROVE, OPTIMIZE, SHOW_CUTE } from './protocol.ts';
+import {
+  CHECK_FILE,
+  DOCTOR,
+  FIX_AND_PROVE,
+  IGNORE,
+  IGNORE_WITH_REASON,
+  type IgnoreArguments,
+  OPTIMIZE,
+  SETUP_TOOLCHAIN,
+  SHOW_CUTE,
+} from './protocol.ts';
+import { setup } from './setup.ts';
 
 export function activate(context: WarplensContext): void {
   const { environment, logs, server } = context;
@@ -23,6 +34,14 @@ export function activate(context: WarplensContext): void {
   register('fixAndProveAtCursor', () =>
     atCursor(context, FIX_AND_PROVE, 'There is no fix to prove at the cursor.'),
   );
+  register('checkThisFile', () => checkThisFile(context));
+  register('fetchCutlass', () => whenRunning(context, (client) => setup(client, 'cutlass')));
+  context.extension.subscriptions.push(
+    vscode.commands.registerCommand(SETUP_TOOLCHAIN, () =>
+      whenRunning(context, (client) => setup(client, 'toolchain')),
+    ),
+    vscode.commands.registerCommand(IGNORE_WITH_REASON, (asked: IgnoreArguments) => ignore(context, asked)),
+  );
   register('findCute', () => findCute(context));
   register('statusActions', () => statusActions(context));
 }
@@ -36,6 +55,25 @@ async function findCute(context: WarplensContext): Promise<unknown> {
   });
   if (!query?.trim()) return undefined;
   return whenRunning(context, (client) => executeCommand(client, SHOW_CUTE, [{ query }]));
+}
+
+/** The file is saved first: what is checked is the file on disk. */
+async function checkThisFile(context: WarplensContext): Promise<unknown> {
+  const document = vscode.window.activeTextEditor?.document;
+  if (document === undefined) return undefined;
+  if (document.isDirty) return document.save();
+  const uri = document.uri.toString();
+  return whenRunning(context, (client) => executeCommand(client, CHECK_FILE, [{ uri }]));
+}
+
+async function ignore(context: WarplensContext, asked: IgnoreArguments): Promise<unknown> {
+  const reason = await vscode.window.showInputBox({
+    title: `Ignore ${asked.code} here`,
+    prompt: 'Why it does not matter; it is written into the comment',
+    validateInput: (text) => (text.trim() === '' ? 'A reason is needed' : undefined),
+  });
+  if (reason === undefined) return undefined;
+  return whenRunning(context, (client) => executeCommand(client, IGNORE, [{ ...asked, reason }]));
 }
 
 async function whenRunning(
@@ -82,6 +120,9 @@ async function statusActions(context: WarplensContext): Promise<void> {
     [!running, '$(add) Create Python Environment', 'warplens.createEnvironment'],
     [!running, '$(folder-opened) Select Python Interpreter', 'warplens.selectInterpreter'],
     [running, '$(checklist) Doctor: What Is Installed and What Is Missing', 'warplens.runDoctor'],
+    [running, '$(check) Check This File Now', 'warplens.checkThisFile'],
+    [running, '$(cloud-download) Set Up Toolchain', SETUP_TOOLCHAIN],
+    [running, '$(cloud-download) Fetch CUTLASS', 'warplens.fetchCutlass'],
     [!vscode.workspace.isTrusted, '$(shield) Manage Workspace Trust', 'workbench.trust.manage'],
     [true, '$(output) Show Server Output', 'warplens.showOutput'],
     [true, '$(output) Show Client Output', 'warplens.showClientOutput'],

@@ -10,6 +10,7 @@ import * as proposal from './proposal.ts';
 import { Server } from './server.ts';
 import { Status } from './status.ts';
 import * as trust from './trust.ts';
+import * as visible from './visible.ts';
 
 let server: Server | undefined;
 
@@ -22,9 +23,10 @@ export async function activate(extension: vscode.ExtensionContext): Promise<void
   extension.subscriptions.push(status, environment, server);
   const context = { extension, logs, status, environment, server };
   commands.activate(context);
-  pages.activate(context);
+  pages.activate(extension);
   proposal.activate(context);
   trust.activate(context);
+  visible.activate(context);
   await server.restart('the extension was activated');
 }
 

@@ -11,13 +11,23 @@ import {
   type WorkDoneProgressEnd,
   type WorkDoneProgressReport,
 } from 'vscode-languageclient/node';
+import { showResults } from './cute.ts';
 import { showPage } from './pages.ts';
-import { DOCTOR, type Evidence, FIX_AND_PROVE, OPTIMIZE, SHOW_CUTE, SHOW_EVIDENCE } from './protocol.ts';
+import {
+  type CutePage,
+  DOCTOR,
+  type Evidence,
+  FIX_AND_PROVE,
+  OPTIMIZE,
+  SETUP,
+  SHOW_CUTE,
+  SHOW_EVIDENCE,
+} from './protocol.ts';
 
 /** Commands that take long. */
-const LONG = [OPTIMIZE, FIX_AND_PROVE, DOCTOR];
+const LONG = [OPTIMIZE, FIX_AND_PROVE, DOCTOR, SETUP, SHOW_CUTE];
 /** Commands that return a page to show. */
-const PAGES = [SHOW_EVIDENCE, SHOW_CUTE, DOCTOR];
+const PAGES = [SHOW_EVIDENCE, DOCTOR];
 /** Commands that measure the file as it is on disk. */
 const MEASURING = [OPTIMIZE, FIX_AND_PROVE];
 
@@ -36,6 +46,7 @@ export async function executeCommand(
     ? await withProgress(client, params)
     : await client.sendRequest(ExecuteCommandRequest.type, params);
   if (PAGES.includes(command) && result) await showPage(result as Evidence);
+  if (command === SHOW_CUTE && result) showResults(result as CutePage);
   return result;
 }
 

@@ -1,37 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Markdown pages the server returns (the doctor's answer, a finding's evidence, a proof), in VS Code's own preview.
+// Markdown pages the server returns (the doctor's answer, a finding's evidence, a proof), beside the source. Links to
+// places in files open them there.
 import * as vscode from 'vscode';
-import type { WarplensContext } from './context.ts';
 import type { Evidence } from './protocol.ts';
 
-const SCHEME = 'warplens-page';
-const texts = new Map<string, string>();
-let shown = 0;
+export const PAGE = 'warplens.page';
+const OPEN_AT = 'warplens.openAt';
 
-export function activate(context: WarplensContext): void {
-  context.extension.subscriptions.push(
-    vscode.workspace.registerTextDocumentContentProvider(SCHEME, {
-      provideTextDocumentContent: (uri) => texts.get(uri.query) ?? '',
-    }),
-    vscode.workspace.onDidCloseTextDocument((document) => {
-      if (document.uri.scheme === SCHEME) texts.delete(document.uri.query);
-    }),
+export function activate(extension: vscode.ExtensionContext): void {
+  extension.subscriptions.push(
+    vscode.commands.registerCommand(OPEN_AT, (uri: string, line: number) => openAt(uri, line)),
   );
 }
 
-export async function showPage(page: Evidence, beside = false): Promise<void> {
-  // A page never changes; showing it anew is another document, so that none is taken from an earlier one.
-  const query = String(++shown);
-  texts.set(query, page.markdown);
-  const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${fileName(page.title)}`, query });
-  await vscode.commands.executeCommand(beside ? 'markdown.showPreviewToSide' : 'markdown.showPreview', uri);
+/** Shows a page in a tab of its own beside the editor; the caller may close it. */
+export async function showPage(page: Evidence): Promise<vscode.WebviewPanel> {
+  const panel = vscode.window.createWebviewPanel(
+    PAGE,
+    page.title,
+    { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true },
+    { enableCommandUris: [OPEN_AT], enableFindWidget: true },
+  );
+  const body = await vscode.commands.executeCommand<string>('markdown.api.render', linked(page.markdown));
+  panel.webview.html = document(page.title, body);
+  return panel;
 }
 
-/** What VS Code writes on the tab of a page. */
-export function pageLabel(title: string): string {
-  return `Preview ${fileName(title)}`;
+export async function openAt(
+  uri: string,
+  line: number,
+  options: vscode.TextDocumentShowOptions = { viewColumn: vscode.ViewColumn.One },
+): Promise<void> {
+  const at = new vscode.Range(line - 1, 0, line - 1, 0);
+  await vscode.window.showTextDocument(vscode.Uri.parse(uri), { ...options, selection: at });
 }
 
-function fileName(title: string): string {
-  return `${title.replaceAll('/', '∕')}.md`;
+/** A webview opens no `file:` link; a command does. */
+function linked(markdown: string): string {
+  return markdown.replace(/\]\((file:[^)#\s]+)(?:#L(\d+))?\)/g, (_, uri: string, line?: string) => {
+    const args = encodeURIComponent(JSON.stringify([uri, Number(line ?? 1)]));
+    return `](command:${OPEN_AT}?${args.replaceAll('(', '%28').replaceAll(')', '%29')})`;
+  });
+}
+
+function document(title: string, body: string): string {
+  const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:";
+  return `<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<title>${escaped(title)}</title>
+<style>
+body { padding: 0 1.5em 2em; line-height: 1.5; max-width: 60em; }
+table { border-collapse: collapse; margin: 0.6em 0; }
+th, td { text-align: left; vertical-align: top; padding: 0.25em 0.8em;
+  border-bottom: 1px solid var(--vscode-widget-border, #8884); }
+pre { padding: 0.6em 0.8em; overflow-x: auto; background: var(--vscode-textCodeBlock-background); }
+code { font-family: var(--vscode-editor-font-family); font-size: var(--vscode-editor-font-size); }
+</style></head><body>${body}</body></html>`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }

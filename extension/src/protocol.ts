@@ -4,6 +4,7 @@
 export const STATUS = 'warplens/status';
 export const PROPOSAL = 'warplens/proposal';
 export const DID_CHANGE_TRUST = 'warplens/didChangeTrust';
+export const DID_CHANGE_VISIBLE = 'warplens/didChangeVisible';
 
 export const OPTIMIZE = 'warplens.optimize';
 export const FIX_AND_PROVE = 'warplens.fixAndProve';
@@ -12,9 +13,15 @@ export const APPLY_PROPOSAL = 'warplens.applyProposal';
 export const SHOW_EVIDENCE = 'warplens.showEvidence';
 export const DOCTOR = 'warplens.doctor';
 export const SHOW_CUTE = 'warplens.showCute';
+export const CHECK_FILE = 'warplens.checkFile';
+export const IGNORE = 'warplens.ignore';
+export const SETUP = 'warplens.setup';
+/** Commands of this client, which ask the user and then send the server's. */
+export const IGNORE_WITH_REASON = 'warplens.ignoreWithReason';
+export const SETUP_TOOLCHAIN = 'warplens.setupToolchain';
 
 /** What this client shows itself, so that the server leaves it to us. */
-export const ACCEPTS = [STATUS, PROPOSAL, SHOW_EVIDENCE, SHOW_CUTE, DOCTOR];
+export const ACCEPTS = [STATUS, PROPOSAL, SHOW_EVIDENCE, SHOW_CUTE, DOCTOR, IGNORE, SETUP_TOOLCHAIN];
 
 export interface InitializationOptions {
   readonly trusted: boolean;
@@ -28,6 +35,16 @@ export interface StatusParams {
   readonly uri: string;
 }
 
+interface Position {
+  readonly line: number;
+  readonly character: number;
+}
+
+export interface Edit {
+  readonly range: { readonly start: Position; readonly end: Position };
+  readonly newText: string;
+}
+
 export interface Proposal {
   readonly id: string;
   readonly uri: string;
@@ -35,6 +52,7 @@ export interface Proposal {
   readonly title: string;
   /** `faster` is proven; the others say in `proof` why not. */
   readonly state: string;
+  readonly edits: readonly Edit[];
   readonly newText: string;
   /** Markdown. */
   readonly proof: string;
@@ -48,4 +66,31 @@ export interface ApplyResult {
 export interface Evidence {
   readonly title: string;
   readonly markdown: string;
+}
+
+export interface CuteResult {
+  readonly uri: string;
+  /** From 1, inclusive. */
+  readonly line: number;
+  readonly endLine: number;
+  readonly symbol: string;
+  readonly kind: string;
+  readonly why: string;
+}
+
+export interface CutePage extends Evidence {
+  readonly results: readonly CuteResult[];
+}
+
+export interface IgnoreArguments {
+  readonly uri: string;
+  readonly code: string;
+  readonly line: number;
+  readonly reason: string;
+}
+
+export interface SetupResult {
+  /** What would be downloaded; "" where there is nothing to bring. */
+  readonly question: string;
+  readonly done: boolean;
 }

@@ -33,6 +33,9 @@ export class Server implements vscode.Disposable {
   private readonly starting = new vscode.EventEmitter<LanguageClient>();
   /** Fires before the handshake, so that a listener can register its handlers. */
   readonly onStarting = this.starting.event;
+  private readonly runs = new vscode.EventEmitter<void>();
+  /** Fires when the server can be spoken to. */
+  readonly onRunning = this.runs.event;
   interpreter: Interpreter | undefined;
   private readonly subscriptions: { dispose(): unknown }[];
 
@@ -44,6 +47,7 @@ export class Server implements vscode.Disposable {
   ) {
     this.subscriptions = [
       this.starting,
+      this.runs,
       environment.onDidChange((reason) => void this.restart(reason)),
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration('warplens')) void this.sendSettings();
@@ -112,6 +116,7 @@ export class Server implements vscode.Disposable {
     await vscode.commands.executeCommand('setContext', 'warplens.running', true);
     this.logs.client.info(`the server runs: ${chosen.command}`);
     if (this.status.state === 'starting') this.status.show({ state: 'ready' });
+    this.runs.fire();
   }
 
   private makeClient(interpreter: Interpreter): LanguageClient {

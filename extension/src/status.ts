@@ -10,6 +10,8 @@ export interface Shown {
   readonly state: State;
   readonly message?: string;
   readonly remedy?: string;
+  /** The document it speaks of; none for the server as a whole. */
+  readonly uri?: string;
 }
 
 const TEXT: Record<State, string> = {
@@ -34,13 +36,20 @@ const SAYS: Record<State, string> = {
 
 export class Status implements vscode.Disposable {
   interpreter: Interpreter | undefined;
-  private shown: Shown = { state: 'starting' };
+  /** Of the server as a whole. */
+  private whole: Shown = { state: 'starting' };
+  /** Of each document by its URI. */
+  private readonly documents = new Map<string, Shown>();
   private readonly item = vscode.window.createStatusBarItem(
     'warplens.status',
     vscode.StatusBarAlignment.Right,
     90,
   );
-  private readonly subscription = vscode.window.onDidChangeVisibleTextEditors(() => this.update());
+  private readonly subscriptions = [
+    vscode.window.onDidChangeVisibleTextEditors(() => this.update()),
+    vscode.window.onDidChangeActiveTextEditor(() => this.update()),
+    vscode.workspace.onDidCloseTextDocument(({ uri }) => this.documents.delete(uri.toString())),
+  ];
 
   constructor() {
     this.item.name = 'Warplens';
@@ -50,11 +59,18 @@ export class Status implements vscode.Disposable {
 
   dispose(): void {
     this.item.dispose();
-    this.subscription.dispose();
+    for (const subscription of this.subscriptions) subscription.dispose();
+  }
+
+  /** The server's own, which goes before what it says of a document; that of the file in sight otherwise. */
+  private get shown(): Shown {
+    const uri = vscode.window.activeTextEditor?.document.uri.toString();
+    const document = uri === undefined ? undefined : this.documents.get(uri);
+    return this.whole.state === 'ready' && document !== undefined ? document : this.whole;
   }
 
   get state(): State {
-    return this.shown.state;
+    return this.whole.state;
   }
 
   get sentence(): string {
@@ -62,7 +78,15 @@ export class Status implements vscode.Disposable {
   }
 
   show(shown: Shown): void {
-    this.shown = shown;
+    if (shown.uri) {
+      if (shown.state === 'ready' && this.documents.get(key(shown.uri))?.state === 'checking') {
+        void vscode.commands.executeCommand('setContext', 'warplens.checked', true);
+      }
+      this.documents.set(key(shown.uri), shown);
+    } else {
+      this.whole = shown;
+      if (shown.state === 'starting') this.documents.clear();
+    }
     this.update();
   }
 
@@ -89,4 +113,9 @@ export class Status implements vscode.Disposable {
     const seen = vscode.window.visibleTextEditors.some((editor) => editor.document.languageId === 'cuda-cpp');
     return seen || this.shown.state === 'optimizing' || this.shown.state === 'noEnvironment';
   }
+}
+
+/** The server writes a URI as the client did, which is not always as the editor does. */
+function key(uri: string): string {
+  return vscode.Uri.parse(uri).toString();
 }

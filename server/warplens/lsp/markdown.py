@@ -14,8 +14,8 @@ from warplens_tools.evidence import Observation, Unknown
 from warplens_tools.finding import Finding
 
 
-def kernel_page(view: View, kernel: KernelReport) -> str:
-    """All that is known of a kernel."""
+def kernel_page(view: View, kernel: KernelReport, uri: str = "") -> str:
+    """All that is known of a kernel; with the file's URI its findings link to their lines."""
     stale = BEFORE_EDIT if kernel.qualified_name in view.edited else ""
     bottleneck = kernel.bottleneck
     parts = [
@@ -24,19 +24,20 @@ def kernel_page(view: View, kernel: KernelReport) -> str:
         evidencetable(bottleneck.evidence),
         _resources(kernel.resources) if kernel.resources is not None else "",
         "" if kernel.launch_lines else "No launch of this kernel in this file, so its block size is unknown.",
-        *(finding_section(f) for f in view.findings_of(kernel)),
+        *(finding_section(f, uri=uri) for f in view.findings_of(kernel)),
         unknown_list(_concerning(view, kernel)),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def finding_section(finding: Finding, *, message: bool = True) -> str:
+def finding_section(finding: Finding, *, message: bool = True, uri: str = "") -> str:
     """One finding with its evidence; without its message where the editor already shows that."""
     link = f"[{finding.code}]({finding.page})" if finding.page else finding.code
     head = [
         f"**{link} {words.title(finding)}**",
         words.gain(finding.gain) if finding.gain is not None else "",
         f"confidence {finding.confidence}",
+        f"[line {finding.line}]({uri}#L{finding.line})" if uri else "",
     ]
     parts = [
         " · ".join(part for part in head if part),

@@ -161,6 +161,11 @@ export class Editor {
     return this.page.locator('.notification-list-item, .notification-toast', { hasText: text }).first();
   }
 
+  /** A labelled button in the title of an editor group. */
+  titleButton(label: string): playwright.Locator {
+    return this.page.locator('.editor-actions a.action-label', { hasText: label }).first();
+  }
+
   get status(): playwright.Locator {
     return this.page.locator('.statusbar-item[id="warplens.warplens.warplens.status"]');
   }

@@ -34,7 +34,7 @@ def _finding(view: View, asked: protocol.EvidenceArguments) -> protocol.Evidence
     for finding in view.report.findings:
         if finding.code == asked.code and asked.line in (0, finding.line):
             title = f"{finding.code} in {finding.kernel}" if finding.kernel else finding.code
-            return protocol.Evidence(title=title, markdown=markdown.finding_section(finding))
+            return protocol.Evidence(title=title, markdown=markdown.finding_section(finding, uri=asked.uri))
     return None
 
 
@@ -42,4 +42,6 @@ def _kernel(view: View, asked: protocol.EvidenceArguments) -> protocol.Evidence:
     kernel = view.kernel(asked.kernel)
     if kernel is None:
         raise InputError(f"there is no kernel {asked.kernel!r} in this file")
-    return protocol.Evidence(title=kernel.qualified_name, markdown=markdown.kernel_page(view, kernel))
+    return protocol.Evidence(
+        title=kernel.qualified_name, markdown=markdown.kernel_page(view, kernel, asked.uri)
+    )
