@@ -124,6 +124,12 @@ class _Confirming:
         opened, session = self._opened, self._opened.session
         text = opened.builder.edited(self._built.candidate).text
         try:
+            strange = opened.builder.host_differs(text, self._folder / "host", self._cancel)
+        except (CompileError, ToolFailedError, InputError) as error:
+            raise _NoWinnerError("unproven", f"its host object cannot be compared: {error}") from error
+        if strange:
+            raise _NoWinnerError("refused", strange)
+        try:
             rebuilt = Rebuilt(session, self._folder / "fenced", opened.place.library)
             program = rebuilt.build(text, self._cancel)
         except CompileError as error:

@@ -33,14 +33,24 @@ class Section(msgspec.Struct, frozen=True):
     offset: int
     size: int
     link: int
+    #: ELF's section flags; the section that a table of relocations is for; bytes of an entry.
+    flags: int = 0
+    info: int = 0
+    entry: int = 0
 
 
 class Symbol(msgspec.Struct, frozen=True):
-    """One symbol; `kind` is ELF's symbol type."""
+    """One symbol; `kind` is ELF's symbol type, `binding` and `visibility` its like."""
 
     index: int
     name: str
     kind: int
+    binding: int = 0
+    visibility: int = 0
+    #: Number of the section that defines it; 0 for none.
+    section: int = 0
+    value: int = 0
+    size: int = 0
 
 
 class Cubin(msgspec.Struct, frozen=True):
@@ -76,6 +86,17 @@ class Cubin(msgspec.Struct, frozen=True):
         if table := self.sections.get(f".rel{section.name}"):
             found += [(o, i >> 32, 0) for o, i in _whole(_REL, self.content(table))]
         return [row for row in found if row[1] < len(self.symbols)]
+
+    def filled(self, table: Section) -> tuple[tuple[int, int, int, int], ...]:
+        """(offset, kind, symbol index, addend) of every entry of a table of relocations with addends.
+
+        Raises:
+            InputError: an entry names a symbol that is not there.
+        """
+        rows = tuple((o, i & 0xFFFFFFFF, i >> 32, a) for o, i, a in _whole(_RELA, self.content(table)))
+        if any(row[2] >= len(self.symbols) for row in rows):
+            raise InputError("a table of relocations is damaged")
+        return rows
 
     def code_digest(self, name: str) -> str:
         """A hash of all that decides a function's disassembly, save line numbers; "" if it is not here.
@@ -128,7 +149,7 @@ def _parse(data: bytes) -> Cubin:
     size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
     raw = [_SECTION.unpack_from(data, table + i * size) for i in range(count)]
     names = raw[names_index][4]
-    ordered = [Section(_text(data, names + r[0]), r[1], r[4], r[5], r[6]) for r in raw]
+    ordered = [Section(_text(data, names + r[0]), r[1], r[4], r[5], r[6], r[2], r[7], r[9]) for r in raw]
     sections = {section.name: section for section in reversed(ordered)}
     return Cubin(
         data=data, flags=flags, sections=sections, symbols=_symbols(data, ordered), ordered=tuple(ordered)
@@ -142,8 +163,8 @@ def _symbols(data: bytes, sections: list[Section]) -> tuple[Symbol, ...]:
     names = sections[table.link].offset
     rows = _SYMBOL.iter_unpack(data[table.offset : table.offset + table.size])
     return tuple(
-        Symbol(i, _text(data, names + name), info & 0xF)
-        for i, (name, info, _other, _section, _value, _size) in enumerate(rows)
+        Symbol(i, _text(data, names + name), info & 0xF, info >> 4, other & 3, section, value, size)
+        for i, (name, info, other, section, value, size) in enumerate(rows)
     )
 
 

@@ -205,6 +205,15 @@ class Builder:
             return ""
         return changed_companion(self._linked, self._carried(rebuilt.read_bytes(), rebuilt.parent, cancel))
 
+    def host_differs(self, text: str, folder: Path, cancel: CancelToken | None = None) -> str:
+        """How the host object of a winner's text is not the baseline's but for sizes; "" if it is.
+
+        Raises:
+            CompileError, ToolFailedError, InputError: it cannot be compiled, or read, to compare it.
+            TimeLimitError, CancelledError: as named.
+        """
+        return self._gates.why_not_built(text, folder, cancel)
+
     def _carried(self, program: bytes, folder: Path, cancel: CancelToken | None) -> tuple[Path, ...]:
         place = folder / "carried"
         return carried_units(program, toolchain=self._toolchain, arch=self._arch, folder=place, cancel=cancel)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from warplens.measure.build.host_tokens import Declaration, HostTokens, declarations
+from warplens.measure.build.host_tokens import Declaration, HostTokens, Replacement, declarations
 from warplens.measure.build.kinds import kind_of, names_of
 from warplens.measure.build.sizes import Span, sizes_in, why_no_size
 
@@ -18,6 +18,8 @@ _SYSTEM = ("/usr/", "/opt/", "/nix/store/", "/gnu/store/")
 _DIGITS = re.compile(r"\d+")
 #: Tokens of a declaration that a refusal shows.
 _SHOWN = 24
+#: Kinds of declarations that hold a value and make nothing run.
+_VALUES = ("constant", "shadow")
 
 
 class HostSide(msgspec.Struct, frozen=True):
@@ -45,6 +47,10 @@ class _Host(msgspec.Struct, frozen=True):
     #: Its other tokens, each with its index in the declaration; "" in the place of sizes.
     kept: tuple[tuple[str, int], ...]
     sizes: tuple[tuple[str, ...], ...]
+
+
+#: A declaration, and what kind it is (`kind_of`).
+_Kind = tuple[Declaration, str]
 
 
 def take_apart(host: HostTokens, like: HostSide | None = None) -> HostSide:
@@ -86,26 +92,34 @@ class HostGate:
 
     def why_not(self, candidate: HostSide) -> str:
         """Why the candidate's host side is another; "" if it is the baseline's but for sizes and what is inert."""
-        old, new = self._unlike(candidate)
-        known = [(one, kind_of(one)) for one in old]
-        given = [(one, kind_of(one)) for one in new]
-        changed = _changed(known, given)
+        known, given = self._unlike(candidate)
         user = [(one, kind_of(one)) for one in self._user]
         everything = [*user, *given]
-        tainted = _tainted(changed, everything)
-        constants = {n for one, kind in everything if kind == "constant" for n in names_of(one, kind)}
-        before = [_apart(one, constants) for one, kind in known if kind == "host"]
-        after = [_apart(one, constants) for one, kind in given if kind == "host"]
+        tainted = _tainted(_changed(known, given), everything)
+        constants = _constants(everything)
+        before, after = _hosts(known, constants), _hosts(given, constants)
         return self._hosts_differ(before, after) or self._meaning_differs(tainted, constants, user, after)
 
-    def _unlike(self, candidate: HostSide) -> tuple[list[Declaration], list[Declaration]]:
+    def put_back(self, candidate: HostSide) -> tuple[Replacement, ...]:
+        """What makes an allowed candidate's host side say the baseline's sizes, lines, constants and shadows."""
+        known, given = self._unlike(candidate)
+        constants = _constants([*((one, kind_of(one)) for one in self._user), *given])
+        found = [
+            replacement
+            for one, other in zip(_hosts(known, constants), _hosts(given, constants), strict=False)
+            for replacement in self._sizes_back(one, other)
+        ]
+        return (*found, *_constants_back(known, given))
+
+    def _unlike(self, candidate: HostSide) -> tuple[list[_Kind], list[_Kind]]:
         """The declarations of both that are between what they begin and end with alike."""
         old, new = self.side.declarations, candidate.declarations
         most = min(len(old), len(new))
         head = next((i for i in range(most) if not _same(old[i], new[i])), most)
         most -= head
         tail = next((i for i in range(most) if not _same(old[-1 - i], new[-1 - i])), most)
-        return list(old[head : len(old) - tail]), list(new[head : len(new) - tail])
+        known, given = old[head : len(old) - tail], new[head : len(new) - tail]
+        return [(one, kind_of(one)) for one in known], [(one, kind_of(one)) for one in given]
 
     def _hosts_differ(self, before: Sequence[_Host], after: Sequence[_Host]) -> str:
         for one, other in zip(before, after, strict=False):
@@ -119,18 +133,38 @@ class HostGate:
         return ""
 
     def _differ(self, one: _Host, other: _Host) -> str:
-        same_place = one.declaration.scope == other.declaration.scope and len(one.kept) == len(other.kept)
-        if not same_place:
+        if not self._alike(one, other):
             return _difference(one, other)
-        for (token, index), (given, _) in zip(one.kept, other.kept, strict=True):
-            if token != given and not self._is_line(one.declaration.start + index, token, given):
-                return _difference(one, other)
         for size, given_size in zip(one.sizes, other.sizes, strict=True):
             why = why_no_size(given_size, size) if size != given_size else ""
             if why:
                 said = " ".join(given_size)
                 return f"the edit changes a launch configuration or a size to more than sizes: {said} ({why})"
         return ""
+
+    def _sizes_back(self, one: _Host, other: _Host) -> Iterator[Replacement]:
+        if not self._alike(one, other):
+            return
+        sizes = zip(one.sizes, other.sizes, strict=True)
+        for (token, _), (given, index) in zip(one.kept, other.kept, strict=True):
+            at = other.declaration.start + index
+            if not token:
+                size, said = next(sizes)
+                if size != said:
+                    yield Replacement(at, at + len(said), size)
+            elif token != given:
+                yield Replacement(at, at + 1, (token,))
+
+    def _alike(self, one: _Host, other: _Host) -> bool:
+        """Whether two host declarations differ in sizes and line numbers alone."""
+        if one.declaration.scope != other.declaration.scope or len(one.kept) != len(other.kept):
+            return False
+        pairs = zip(one.kept, other.kept, strict=True)
+        start = one.declaration.start
+        return all(
+            token == given or self._is_line(start + index, token, given)
+            for (token, index), (given, _) in pairs
+        )
 
     def _is_line(self, place: int, token: str, given: str) -> bool:
         """Whether a token says a line number, which an edit above it moves."""
@@ -184,6 +218,29 @@ def _apart(one: Declaration, constants: set[str]) -> _Host:
         at = end
     kept += [(one.tokens[index], index) for index in range(at, len(one.tokens))]
     return _Host(one, tuple(kept), tuple(sizes))
+
+
+def _constants(everything: Iterable[_Kind]) -> set[str]:
+    return {name for one, kind in everything if kind == "constant" for name in names_of(one, kind)}
+
+
+def _hosts(all_of: Iterable[_Kind], constants: set[str]) -> list[_Host]:
+    return [_apart(one, constants) for one, kind in all_of if kind == "host"]
+
+
+def _constants_back(known: Sequence[_Kind], given: Sequence[_Kind]) -> Iterator[Replacement]:
+    """Constants and shadows of device variables as they were; those that are gone before what follows them."""
+    new = {(one.scope, *sorted(names_of(one, kind))): one for one, kind in given if kind in _VALUES}
+    for old, kind in known:
+        if kind not in _VALUES:
+            continue
+        twin = new.get((old.scope, *sorted(names_of(old, kind))))
+        if twin is None:
+            after = next((one for one, _ in given if one.scope == old.scope), None)
+            if after is not None:
+                yield Replacement(after.start, after.start, old.tokens)
+        elif twin.tokens != old.tokens:
+            yield Replacement(twin.start, twin.start + len(twin.tokens), old.tokens)
 
 
 def _changed(

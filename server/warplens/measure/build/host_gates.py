@@ -9,6 +9,7 @@ from pathlib import Path
 
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gate import HostGate
+from warplens.measure.build.host_object import HostObject, objects_differ
 from warplens.measure.build.host_split import HostSplit
 from warplens.measure.build.includes import Added, added_includes, with_includes
 from warplens_tools.process.cancel import CancelToken
@@ -22,6 +23,8 @@ class HostGates:
         self._split, self._text, self._folder, self._fence = split, text, folder, fence
         self._openers, self._opening = ThreadPoolExecutor(1), threading.Lock()
         self._gates: dict[Added, Future[HostGate]] = {}
+        #: The host objects of the gates' baselines, by the gate's number.
+        self._objects: dict[int, HostObject] = {}
 
     def open(self, cancel: CancelToken | None) -> None:
         """Begin with the baseline's own gate."""
@@ -38,6 +41,28 @@ class HostGates:
         self._with((), cancel).result()
         gate = self._with(added_includes(self._text, text), cancel).result()
         return gate.why_not(self._split.split(text, folder, self._fence.around(folder), cancel, gate.side))
+
+    def why_not_built(self, text: str, folder: Path, cancel: CancelToken | None) -> str:
+        """How the host object of an allowed text is not the baseline's once its sizes are; "" if it is.
+
+        Raises:
+            as `why_not`.
+        """
+        self._with((), cancel).result()
+        added = added_includes(self._text, text)
+        gate = self._with(added, cancel).result()
+        number = list(self._gates).index(added)
+        inside = self._fence.around(folder)
+        side = self._split.split(text, folder, inside, cancel, gate.side)
+        if why := gate.why_not(side):
+            return why
+        own = self._folder / f"host-{number}"
+        with self._opening:
+            if number not in self._objects:
+                around = self._fence.around(own)
+                self._objects[number] = self._split.compiled(own, gate.side.host, (), around, cancel)
+        candidate = self._split.compiled(folder, side.host, gate.put_back(side), inside, cancel)
+        return objects_differ(self._objects[number], candidate)
 
     def _with(self, added: Added, cancel: CancelToken | None) -> Future[HostGate]:
         with self._opening:

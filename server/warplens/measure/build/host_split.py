@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has the compiler split a unit into host and device code, as it does to build it: nvcc's own first two steps.
+"""Has the compiler split a unit into host and device code, as it does to build it: nvcc's own steps for the host.
 
 nvcc says with `--dryrun` how it would preprocess for the host and call cudafe++; these two commands are run, in
-the fence where the text is a candidate's, and nothing is compiled.
+the fence where the text is a candidate's. What they write is compiled to a winner's host object, which nobody runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from warplens.measure.build.host_gate import HostGate, HostSide, take_apart
-from warplens.measure.build.host_tokens import read_host
+from warplens.measure.build.host_object import HostObject, read_object
+from warplens.measure.build.host_tokens import HostTokens, Replacement, alike, read_host, replaced
 from warplens_tools.errors import CompileError, ToolFailedError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
@@ -26,6 +27,10 @@ from warplens_tools.toolchain.messages import parse_messages
 Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
 _SETTING = re.compile(r"([A-Z_]+)=(.*)")
 _MARKER = re.compile(rb'^# \d+ "([^"<][^"]*)"', re.MULTILINE)
+_TEXT = re.compile(r'"[^"]*\.cudafe1\.cpp"')
+_OUTPUT = re.compile(r'\s-o\s+"[^"]*"')
+#: Appended to the host compiler's flags: one section for each function and variable, constants by their value.
+_PLAIN = "-O0 -g0 -w -fno-lto -ffunction-sections -fdata-sections -fmerge-constants -frandom-seed=warplens"
 #: Seconds for nvcc to say what it would do.
 _SAYING = 30.0
 
@@ -53,7 +58,7 @@ class HostSplit:
 
         def moved() -> HostSide | None:
             try:
-                return self.split("\n" + text, folder, through, cancel)
+                return self.split("\n" + text, folder / "moved", through, cancel)
             except (CompileError, ToolFailedError):
                 return None
 
@@ -79,30 +84,64 @@ class HostSplit:
         placed = place(Overlay(str(self._source), text), self._unit, self._flags.arguments, folder / "source")
         options = [f"-I{folder / 'source'}"] if self._source != self._unit else []
         command = self._command([*options, *placed.options], placed.unit, place_of)
-        script = self._script(command, place_of, cancel)
+        said = self._dryrun(command, place_of, cancel)
+        self._run(_script(said, [line for line in said if _splits(line)]), place_of, through, cancel)
+        return take_apart(read_host(_written(folder), like.host if like is not None else None), like)
+
+    def compiled(
+        self,
+        folder: Path,
+        host: HostTokens,
+        replacements: Sequence[Replacement],
+        through: Through,
+        cancel: CancelToken | None,
+    ) -> HostObject:
+        """The host object of what was split in `folder` and read as `host`, with other tokens in some places.
+
+        It is compiled as nvcc would, but without optimisation, so that every function stands for itself, and without
+        the registration of device code, which nvcc writes. It is never linked, nor run.
+
+        Raises:
+            as `split`.
+        """
+        place_of = folder / "object"
+        place_of.mkdir(parents=True, exist_ok=True)
+        text = place_of / "unit.cpp"
+        text.write_text(replaced(alike(_written(folder)), host, replacements), "utf-8")
+        (written,) = (folder / "host").glob("*.cudafe1.cpp")
+        # what cudafe++'s text includes at its end
+        (place_of / written.name.replace(".cudafe1.cpp", ".cudafe1.stub.c")).write_text("")
+        command = self._command([], str(self._unit), place_of)
+        said = self._dryrun(command, place_of, cancel)
+        steps = [_OUTPUT.sub("", _TEXT.sub(shlex.quote(str(text)), line)) for line in said if _compiles(line)]
+        target = place_of / "unit.o"
+        self._run(
+            _script(said, [f"{step} {_PLAIN} -o {shlex.quote(str(target))}" for step in steps]),
+            place_of,
+            through,
+            cancel,
+        )
+        return read_object(target.read_bytes())
+
+    def _run(self, script: str, folder: Path, through: Through, cancel: CancelToken | None) -> None:
         done = run(
             through(["/bin/sh", "-c", script]),
             cwd=self._directory,
-            env=tool_environment(place_of),
+            env=tool_environment(folder),
             timeout=self._timeout,
             cancel=cancel,
         )
-        written = next(iter(place_of.glob("*.cudafe1.cpp")), None)
-        if done.status != 0 or written is None:
-            output = done.stderr + done.stdout
-            messages = parse_messages(output, directory=self._directory)
-            said = next(
-                (m.text for m in messages if m.severity == "error"), output.strip()[-200:] or "no output"
-            )
-            raise CompileError(
-                f"the host side cannot be told: {said}",
-                status=done.status,
-                output=output,
-                messages=tuple(messages),
-            )
-        # within a place of its own, so that texts at different places are alike
-        read = written.read_text("utf-8", errors="replace").replace(str(folder), "")
-        return take_apart(read_host(read, like.host if like is not None else None), like)
+        if done.status == 0:
+            return
+        output = done.stderr + done.stdout
+        messages = parse_messages(output, directory=self._directory)
+        said = next((m.text for m in messages if m.severity == "error"), output.strip()[-200:] or "no output")
+        raise CompileError(
+            f"the host side cannot be told: {said}",
+            status=done.status,
+            output=output,
+            messages=tuple(messages),
+        )
 
     @property
     def _directory(self) -> Path:
@@ -118,20 +157,16 @@ class HostSplit:
             *("-o", str(folder / "unit.o")),
         ]
 
-    def _script(self, command: Sequence[str], folder: Path, cancel: CancelToken | None) -> str:
+    def _dryrun(self, command: Sequence[str], folder: Path, cancel: CancelToken | None) -> list[str]:
+        """What nvcc would do: settings and commands, a line each."""
         done = run(command, cwd=self._directory, env=tool_environment(folder), timeout=_SAYING, cancel=cancel)
         lines = [line.removeprefix("#$ ") for line in done.stderr.splitlines() if line.startswith("#$ ")]
-        steps = [line for line in lines if _splits(line)]
-        if done.status != 0 or len(steps) != 2:
+        steps = [_splits(line) for line in lines].count(True), [_compiles(line) for line in lines].count(True)
+        if done.status != 0 or steps != (2, 1):
             raise ToolFailedError(
                 "nvcc does not say how it splits host and device code", status=done.status, output=done.stderr
             )
-        settings = [
-            f"export {match[1]}={shlex.quote(match[2])}"
-            for line in lines
-            if (match := _SETTING.fullmatch(line)) is not None and match[1] in ("PATH", "LD_LIBRARY_PATH")
-        ]
-        return "\n".join(["set -e", *settings, *steps])
+        return lines
 
     def dependencies(self, folder: Path) -> tuple[str, ...]:
         """The files that the last split in `folder` read."""
@@ -144,6 +179,32 @@ class HostSplit:
         return tuple(path for path in found if not path.startswith(ours) and Path(path).is_file())
 
 
+def _script(said: Sequence[str], steps: Sequence[str]) -> str:
+    settings = [
+        f"export {match[1]}={shlex.quote(match[2])}"
+        for line in said
+        if (match := _SETTING.fullmatch(line)) is not None and match[1] in ("PATH", "LD_LIBRARY_PATH")
+    ]
+    return "\n".join(["set -e", *settings, *steps])
+
+
+def _written(folder: Path) -> str:
+    """What cudafe++ wrote of the last split in `folder`; without the folder, so that texts elsewhere are alike.
+
+    Raises:
+        ToolFailedError: it wrote nothing.
+    """
+    written = next(iter((folder / "host").glob("*.cudafe1.cpp")), None)
+    if written is None:
+        raise ToolFailedError("cudafe++ wrote no host code", status=0, output="")
+    return written.read_text("utf-8", errors="replace").replace(str(folder), "")
+
+
 def _splits(line: str) -> bool:
     """Whether this is the host's preprocessing or cudafe++'s call."""
     return bool(re.match(r'"?(?:\S*/)?cudafe\+\+"? ', line)) or bool(re.search(r'-o "[^"]*\.cpp4\.ii"', line))
+
+
+def _compiles(line: str) -> bool:
+    """Whether this compiles the host side."""
+    return " -c -x c++ " in line and _TEXT.search(line) is not None

@@ -8,7 +8,9 @@ is host code, the shadows of device variables, and stubs of device functions tha
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import msgspec
 
@@ -50,19 +52,40 @@ class HostTokens(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
 
 
+class Replacement(msgspec.Struct, frozen=True):
+    """Other tokens in place of those from `start` to before `end`."""
+
+    start: int
+    end: int
+    tokens: tuple[str, ...]
+
+
 def host_lines(written: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The lines that the host compiler compiles, and the file that each is from.
 
     Names of anonymous namespaces and closures, which hold hashes and numbers, are made the same for all texts.
     """
-    anonymous = _ANONYMOUS.search(written)
-    if anonymous is not None:
-        written = written.replace(anonymous[1], "_NV_ANON_NAMESPACE")
     closures: dict[str, str] = {}
     lines: list[str] = []
     files: list[str] = []
+    for _, line, file in _compiled(alike(written).split("\n")):
+        if "__T" in line:
+            line = _CLOSURE.sub(lambda m: closures.setdefault(m[0], f"__T{len(closures)}"), line)
+        lines.append(line)
+        files.append(file)
+    return tuple(lines), tuple(files)
+
+
+def alike(written: str) -> str:
+    """The text with the name of anonymous namespaces that all texts share."""
+    anonymous = _ANONYMOUS.search(written)
+    return written if anonymous is None else written.replace(anonymous[1], "_NV_ANON_NAMESPACE")
+
+
+def _compiled(raw: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Of a text's lines those that are compiled: number, line, and its file."""
     hidden, file = 0, ""
-    for line in written.split("\n"):
+    for number, line in enumerate(raw):
         if line.startswith("#"):
             marker = _MARKER.match(line)
             if marker is not None:
@@ -72,11 +95,24 @@ def host_lines(written: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             if skipped:
                 continue
         if not hidden and line and not line.isspace():
-            if "__T" in line:
-                line = _CLOSURE.sub(lambda m: closures.setdefault(m[0], f"__T{len(closures)}"), line)
-            lines.append(line)
-            files.append(file)
-    return tuple(lines), tuple(files)
+            yield number, line, file
+
+
+def replaced(written: str, host: HostTokens, replacements: Sequence[Replacement]) -> str:
+    """The text that `host` was read from with other tokens in some places."""
+    words: dict[int, str] = {}
+    for one in replacements:
+        said = " ".join(one.tokens)
+        if one.start == one.end:
+            words[one.start] = f"{said} {host.tokens[one.start]}"
+        else:
+            words |= dict.fromkeys(range(one.start, one.end), "") | {one.start: said}
+    raw = written.split("\n")
+    numbers = [number for number, _, _ in _compiled(raw)]
+    for line in {bisect_right(host.at, index) - 1 for index in words}:
+        places = count(host.at[line])
+        raw[numbers[line]] = _TOKEN.sub(lambda m, p=places: words.get(next(p), m[0]), raw[numbers[line]])  # type: ignore[misc]
+    return "\n".join(raw)
 
 
 def _nested(line: str, hidden: int) -> tuple[int, bool]:

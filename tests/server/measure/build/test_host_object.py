@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the built host object is the baseline's, beside the tokens it is made of; with the real compiler."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.server.measure.build.host_texts import ALLOWED, BASE, BODY, MAIN
+
+from warplens.measure.build.fence import Fence
+from warplens.measure.build.host_gate import HostGate
+from warplens.measure.build.host_gates import HostGates
+from warplens.measure.build.host_object import HostObject, objects_differ, read_object
+from warplens.measure.build.host_split import HostSplit
+from warplens.measure.judge_settings import MeasureSettings
+from warplens_tools.errors import InputError
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.run.build import flags_of
+from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.locate import resolve_toolchain
+
+pytestmark = pytest.mark.compiler
+
+CHOOSING = "template <class T> int chosen"
+MORE = """\
+namespace { struct Hidden { int a; }; __device__ int seen; int hidden(Hidden h) { return h.a; } }
+template <class T> struct Trait { enum { rank = 1 }; };
+static int first(long x) { return static_cast<int>(x); }
+template <class T> int chosen(T x) { return first(x); }
+inline int shared(int x) { return x + Trait<int>::rank; }
+static int called() {
+    auto fourfold = [](int z) { return 2 * z; }; return chosen(2) + shared(3) + hidden({fourfold(4)});
+}
+"""
+TEXT = BASE.replace(MAIN, MORE + MAIN).replace(
+    "return 0;", 'return called() * 0 + (steps > 1e9 ? std::puts("x") : 0);'
+)
+
+#: What the tokens of host code do not show.
+TRICKS = {
+    "another overload": (CHOOSING, "__device__ int first(int x) { return 0; }\n" + CHOOSING),
+    "another specialisation": (
+        "inline int shared",
+        "template <> struct Trait<int> { enum { rank = 2 }; };\ninline int shared",
+    ),
+    "a constructor by an attribute": (
+        MAIN,
+        "__attribute__((constructor)) void early() { steps = 1; }\n" + MAIN,
+    ),
+    "a destructor by an attribute": (
+        MAIN,
+        "__attribute__((destructor)) static void late() { steps = 1; }\n" + MAIN,
+    ),
+    "a static object": (MAIN, "static struct S { S() { steps = 1; } } made;\n" + MAIN),
+    "a symbol that is resolved by a function": (
+        MAIN,
+        'extern "C" { static void* which() { return (void*)&div_up; } }\n'
+        'extern "C" void later() __attribute__((ifunc("which")));\n' + MAIN,
+    ),
+    "an alias": (MAIN, 'extern "C" { int aimed(int x) { return x; } }\n'
+        'extern "C" int second(int) __attribute__((alias("aimed")));\n' + MAIN),
+    "a changed inline function": ("x + Trait", "x - Trait"),
+    "a variable for each thread": (MAIN, "thread_local int own = 3;\n" + MAIN),
+    "another value": ("int steps = 3", "int steps = 4"),
+    "a name of the C library's": (MAIN, 'extern "C" __device__ int rand(void) noexcept { return 4; }\n' + MAIN),
+    "an operator": (MAIN, "void* operator new(size_t n) { return nullptr; }\n" + MAIN),
+    "another number among the constants": ("1e9", "2e9"),
+    "another section": (MAIN, '__attribute__((section("other"))) int beside = 3;\n' + MAIN),
+}  # fmt: skip
+HONEST = {
+    "a device function in the unnamed namespace": (
+        MAIN,
+        "namespace { __device__ int more() { return 2; } }\n" + MAIN,
+    ),
+    "a kernel more": (MAIN, "template <int N> __global__ void other(int* x) { *x = N; }\n" + MAIN),
+    "lines more before all": ("#include <cstdio>", "\n\n// more\n#include <cstdio>"),
+    "a constant that is gone": ("const int kWidth = 64;\n", "const int kWide = 64;\n"),
+}
+#: Of the edits that tokens allow those with sizes; the others take long.
+QUICK = ("a tile", "a grid", "a number of a template", "lines more above what says its line")
+HONEST |= {name: ALLOWED[name] for name in QUICK}
+
+
+class Site:
+    """One baseline, split and compiled once."""
+
+    def __init__(self, folder: Path) -> None:
+        unit = folder / "unit.cu"
+        unit.write_text(TEXT)
+        toolchain = resolve_toolchain()
+        self.flags = flags_of(Workload(str(unit), str(unit)))
+        self.folder = folder / "build"
+        self.split = HostSplit(unit, unit, toolchain=toolchain, flags=self.flags, arch="sm_90", timeout=120)
+        self.gate: HostGate = self.split.gate(TEXT, self.folder / "own", die_with_parent, None)
+        self.baseline: HostObject = self.object(self.gate, self.folder / "own")
+        self.gates = HostGates(self.split, TEXT, self.folder, Fence(toolchain, self.flags, MeasureSettings()))
+
+    def object(self, gate: HostGate, folder: Path) -> HostObject:
+        return self.split.compiled(folder, gate.side.host, (), die_with_parent, None)
+
+    def differ(self, text: str) -> str:
+        """By the object alone, whatever the tokens say."""
+        folder = self.folder / "candidate"
+        side = self.split.split(text, folder, die_with_parent, None, self.gate.side)
+        back = self.gate.put_back(side)
+        return objects_differ(
+            self.baseline, self.split.compiled(folder, side.host, back, die_with_parent, None)
+        )
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    if resolve_toolchain().find("nvcc") is None:
+        pytest.skip("no nvcc")
+    with tempfile.TemporaryDirectory() as place:
+        yield Site(Path(place))
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_the_object_shows_what_tokens_hide(site: Site, name: str) -> None:
+    old, new = TRICKS[name]
+    assert old in TEXT
+    assert site.differ(TEXT.replace(old, new, 1)) != ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ALLOWED if name not in HONEST])
+def test_whatever_tokens_allow_makes_the_same_object(site: Site, name: str) -> None:
+    assert site.gates.why_not_built(TEXT.replace(*ALLOWED[name], 1), site.folder / "candidate", None) == ""
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_candidates_make_the_same_object(site: Site, name: str) -> None:
+    old, new = HONEST[name]
+    text = TEXT.replace(old, new, 1)
+    text = text.replace("kWidth", "kWide") if "kWide" in new else text
+    assert site.gates.why_not_built(text, site.folder / "candidate", None) == ""
+
+
+def test_the_refusal_names_the_function(site: Site) -> None:
+    assert "chosen" in site.differ(TEXT.replace(*TRICKS["another overload"], 1))
+    assert ".init_array" in site.differ(TEXT.replace(*TRICKS["a static object"], 1))
+
+
+def test_the_same_text_makes_the_same_object(site: Site) -> None:
+    assert site.differ(TEXT) == ""
+    assert site.differ(TEXT.replace(BODY, BODY + BODY)) == ""
+
+
+def test_what_is_no_object_is_refused() -> None:
+    with pytest.raises(InputError, match="host object"):
+        read_object(b"\x7fELF\x02\x01 and no more")
