@@ -62,10 +62,14 @@ def write_json(value: Any) -> None:
 
 
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """A console that wraps nothing of its own accord."""
+    """A console that wraps nothing of its own accord; a reader that has gone is an exception, not an exit."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, width=width)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Plain(stderr=stderr, highlight=False, soft_wrap=True, width=width)
 
 
 def say(message: str, share: float | None = None) -> None:

@@ -107,6 +107,8 @@ CASES = (
     Case("Standard output on a full disk", "warplens check k.cu --tier source > /dev/full", 2, "the answer could not be written: No space left on device", needs="linux"),
     Case("Standard output closed", "warplens check k.cu --tier source >&-", 2, "standard output is closed"),
     Case("A reader that has enough", "warplens explain | head -1", 0, "WL1"),
+    Case("A reader that has enough of an answer: the status is that of the check", "warplens check k.cu --tier source --format json --fail-on hint | head -1", 1, "{",
+         lambda f: (f / "k.cu").write_text(KERNEL.replace("2.0f", "2.0") + "// filler\n" * 9 + KERNEL.replace("scale", "again") * 300)),
     Case("A terminal that knows ASCII only", "PYTHONIOENCODING=ascii warplens check k.cu --tier source", 0, "->"),
     # files
     Case("Fixing a file that is read-only", "warplens check k.cu --tier source --fix-all", 2, "cannot write k.cu: it is read-only", _read_only),

@@ -9,10 +9,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from warplens.cli import index as cli_index
+from warplens.cli.main import run
 from warplens.cli.search import read_code
+from warplens_cutlass.store.build import build
 from warplens_tools.errors import InputError
 
 MINI = Path(__file__).parents[2] / "data" / "mini_corpus"
@@ -105,3 +109,28 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
         assert (
             done.returncode == 2 and done.stderr.startswith("warplens: ") and "Traceback" not in done.stderr
         )
+
+
+def test_a_corpus_is_named_and_one_that_is_not_there_refused(tmp_path: Path, corpus: Path) -> None:
+    home = tmp_path / "home"
+    warplens(home, "index", "build", str(corpus), "--name", "mini")
+    found = warplens(home, "search", "cp_async_wait", "--corpus", "mini", "--format", "json")
+    assert json.loads(found.stdout)["results"][0]["symbol"] == "mini::cp_async_wait"
+    refused = warplens(home, "search", "cp_async_wait", "--corpus", "maxi")
+    assert refused.returncode == 2 and "there are: mini" in refused.stderr
+
+
+def test_where_nothing_is_indexed_the_index_is_offered_and_built(
+    tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WARPLENS_HOME", str(tmp_path / "home"))
+    # stands for the download alone
+    monkeypatch.setattr(cli_index, "setup_cutlass", lambda **_: build(corpus, name="cutlass"))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("builtins.input", lambda: "n")
+    assert run(["search", "cp_async_wait"]) == 2
+    said = capfd.readouterr()
+    assert "Nothing is indexed yet. Warplens will download" in said.err and said.out == ""
+    monkeypatch.setattr("builtins.input", lambda: "y")
+    assert run(["search", "cp_async_wait", "--limit", "1"]) == 0
+    assert "mini::cp_async_wait" in capfd.readouterr().out
