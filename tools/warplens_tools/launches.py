@@ -61,6 +61,24 @@ class Launches:
         x, y, z = known.pop()
         return None if x is None or y is None or z is None or min(x, y, z) < 1 else (x, y, z)
 
+    def lanes(self, warp_size: int) -> Extents | None:
+        """Block extents that lay out the lanes of a warp as every launch does; None where that is not known.
+
+        An extent that the file does not tell does not matter where those before it fill whole warps: of
+        `dim3 block(4, 8, depth)` a warp has the same lanes whatever the depth.
+        """
+        known = {site.block_value for site in self.sites}
+        if len(known) != 1:
+            return None
+        lanes, laid = 1, []
+        for extent in known.pop():
+            if extent is None and lanes % warp_size:
+                return None
+            laid.append(1 if extent is None else extent)
+            lanes *= laid[-1]
+        x, y, z = laid
+        return (x, y, z) if min(laid) > 0 else None
+
     @cached_property
     def grid(self) -> dict[str, int]:
         """`gridDim` where the sites agree on it, by symbol name: {"gridDim.x": 132}."""

@@ -361,4 +361,13 @@ void go(float* x, int n) { fill<<<(n + 255) / 256, 256>>>(x, 256, n); }""",
         {},
         {"block.x": "also passed"},
     ),
+    Snippet(
+        "a block size that the only call of the launch's function passes",
+        GUARDED
+        + """void go(float* x, int n, int threads) {
+    scale<<<(n + threads - 1) / threads, threads>>>(x, 2.0f, n);
+}
+void use(float* x, int n) { go(x, n, 256); }""",
+        {"block.x": 256},
+    ),
 )

@@ -112,7 +112,9 @@ class _Coalescing:
         """The accesses, where the source does not tell or tells of waste as SASS has them, if it tells."""
         places = [p for a in self.code.global_accesses if (p := self._place(a)) is not None]
         lanes = _Lanes(
-            self.code.block or _ROW_BLOCK, self.code.arguments | self.code.launches.grid, self.code.gpu
+            self.code.launches.lanes(self.code.gpu.limits.warp_size) or _ROW_BLOCK,
+            self.code.arguments | self.code.launches.grid,
+            self.code.gpu,
         )
         found = [w for p in places if (w := lanes.warp_access(p, places)) is not None]
         if self.code.compiled is None:

@@ -93,7 +93,7 @@ class SharedBankConflicts(MicroTool):
         doing = "reads" if self.sass.instructions[worst.index].opcode == "LDS" else "writes"
         yield self.finding(self.sass.lines[worst.index],
             severity="warning" if degree >= WARNED else "information",
-            confidence="high" if self.view.block is not None else "medium",
+            confidence="high" if self.view.launches.lanes(self.view.gpu.limits.warp_size) is not None else "medium",
             message=(
                 f"A warp {doing} {passes} words of one bank of shared memory here: each access takes {passes} passes "
                 f"instead of {round(passes / degree)}."
@@ -124,7 +124,9 @@ class SharedBankConflicts(MicroTool):
         return self.finding(
             access.span,
             severity="warning" if worst.degree >= WARNED else "information",
-            confidence="high" if self.view.block is not None else "medium",
+            confidence="high"
+            if self.view.launches.lanes(self.view.gpu.limits.warp_size) is not None
+            else "medium",
             message=(
                 f"{self.view.said(access.span)} {doing} {worst.passes} words of one bank: each warp access of "
                 f"{array.name} takes {worst.passes} passes instead of {round(worst.passes / worst.degree)}."

@@ -26,7 +26,7 @@ AXES = "xyz"
 NAME = re.compile(r"(?<![\w.])(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")
 _DECIMAL = re.compile(r"(\d+)[uUlL]*\Z")
 _ROUNDING = re.compile(r"ceil|div|up", re.IGNORECASE)
-_INITIALISED = frozenset({"plain", "const", "constexpr"})
+_FOLLOWED = frozenset({"plain", "const", "constexpr", "parameter"})
 
 
 class Value(NamedTuple):
@@ -106,19 +106,26 @@ class File:
             if value is not None:
                 yield child, value
 
-    def variable(self, node: Node | None) -> Binding | None:
-        """The initialised variable of a function that a node names."""
+    def named(self, node: Node | None) -> Binding | None:
+        """The variable or parameter of a function that a node names."""
         if node is None or node.type not in ("identifier", "type_identifier"):
             return None
         binding = self.constants.binding(self.tree.code_of(node), node.start_byte)
-        return binding if binding is not None and binding.local and binding.value is not None else None
+        return binding if binding is not None and binding.local else None
+
+    def _given(self, binding: Binding) -> Node | None:
+        """What a variable is initialised with, or what the only call of its function passes."""
+        if binding.kind in ("parameter", "object"):
+            passed = self.constants.arguments(binding)
+            return passed[0] if len(passed) == 1 else None
+        return value_node(self.tree, binding)
 
     def followed(self, node: Node, through: tuple[Binding, ...] = ()) -> Value:
         """What a plain variable was initialised with, through further variables; else the node itself."""
-        found = self.variable(node)
-        if found is None or found.kind not in _INITIALISED or found in through or len(through) > 8:
+        found = self.named(node)
+        if found is None or found.kind not in _FOLLOWED or found in through or len(through) > 8:
             return Value(node, through)
-        inner = value_node(self.tree, found)
+        inner = self._given(found)
         if inner is None or not is_set_once(self.tree, found):
             return Value(node, through)
         return self.followed(inner, (*through, found))
@@ -132,12 +139,12 @@ class File:
         listed = self._listed(node)
         if listed is not None:
             return tuple(self.followed(child, through) for child in listed.named_children)
-        found = self.variable(node)
-        if found is None or found.kind != "dim3" or len(through) > 8:
+        found = self.named(node)
+        if found is None or found.kind not in ("dim3", "object") or len(through) > 8:
             return (self.followed(node, through),)
         if not is_set_once(self.tree, found):
             return None
-        return self.extents(value_node(self.tree, found), (*through, found))
+        return self.extents(self._given(found), (*through, found))
 
     def _listed(self, node: Node) -> Node | None:
         """The list of `dim3(…)`, `dim3{…}`, `{…}` or of a declaration's `(…)`."""

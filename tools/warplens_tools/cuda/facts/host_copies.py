@@ -8,7 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, host_calls, host_scope, loop_around
+from warplens_tools.cuda.facts.host_loops import (
+    HostCall,
+    HostLoop,
+    changed_in,
+    host_calls,
+    host_scope,
+    loop_around,
+)
 from warplens_tools.cuda.facts.host_memory import Origin, origin_of
 from warplens_tools.cuda.model import LaunchSite, SourceModel
 from warplens_tools.cuda.syntax.lexical import split_arguments
@@ -18,8 +25,6 @@ from warplens_tools.text import Span
 
 #: Copy to its kind's place among the arguments; target and source are first and second, or third in 2D forms.
 _KIND_AT = {"cudaMemcpy": 3, "cudaMemcpyAsync": 3, "cudaMemcpy2D": 6, "cudaMemcpy2DAsync": 6}
-_CHANGED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[-+*/]?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
-_RANGED = re.compile(r"\bfor\s*\([^;()]*?([A-Za-z_]\w*)\s*:[^:]")
 
 
 class HostCopy(msgspec.Struct, frozen=True):
@@ -92,9 +97,7 @@ def plain_stream(text: str) -> str:
 
 def changed_names(tree: SourceTree, loop: HostLoop) -> frozenset[str]:
     """Names that a loop gives another value in each iteration."""
-    code = tree.masked.source[_offset(tree, loop.span) : _offset(tree, loop.span, end=True)]
-    names = {a or b for a, b in _CHANGED.findall(code)} | set(_RANGED.findall(code))
-    return frozenset(names)
+    return changed_in(tree.masked.source[_offset(tree, loop.span) : _offset(tree, loop.span, end=True)])
 
 
 def _offset(tree: SourceTree, span: Span, *, end: bool = False) -> int:

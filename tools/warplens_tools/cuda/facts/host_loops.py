@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.callees import calls_of
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.text import Span
 
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _CALL = re.compile(r"\b(cuda[A-Z]\w*|(?:std::)?chrono\b|clock|gettimeofday|omp_get_wtime)\s*(?=\(|::)")
 _TIMING = frozenset({"cudaEventRecord", "cudaEventElapsedTime", "clock", "gettimeofday", "omp_get_wtime"})
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize")
+_GUARDS = frozenset({"if_statement", "else_clause"})
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CHANGED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[-+*/]?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
+_RANGED = re.compile(r"\bfor\s*\([^;()]*?([A-Za-z_]\w*)\s*:[^:]")
 _PAREN = re.compile(r"[()]")
 _COUNTED = re.compile(r"=\s*0\s*;\s*\w+\s*<\s*(\w+)\s*;")
 
@@ -79,9 +83,9 @@ def loop_around(tree: SourceTree, span: Span) -> HostLoop | None:
 def _loop_at(tree: SourceTree, span: Span) -> HostLoop | None:
     start, end = _offsets(tree, span)
     node = tree.root.descendant_for_byte_range(start, end)
-    loop = _loop_around(node)
+    loop = _each_loop(tree, node) if node is not None else None
     if loop is not None:
-        return _read(tree, loop, _calls(tree, loop.start_byte, loop.end_byte))
+        return _read(tree, loop, _looped_calls(tree, loop))
     function = tree.function_at(start, end)
     return _through_caller(tree, function) if function is not None else None
 
@@ -92,7 +96,7 @@ def host_scope(tree: SourceTree, span: Span) -> str:
     if function is None:
         return ""
     named = _name_of(tree, function)
-    callers = [_function(n) for n in _callers(tree, named)] if named not in ("", "main") else []
+    callers = [_function(n) for n in calls_of(tree, named)] if named not in ("", "main") else []
     stretches = dict.fromkeys((f.start_byte, f.end_byte) for f in (function, *callers))
     return "\n".join(tree.masked.source[start:end] for start, end in stretches)
 
@@ -112,36 +116,61 @@ def _through_caller(tree: SourceTree, function: Node) -> HostLoop | None:
     named = _name_of(tree, function)
     if named in ("", "main"):
         return None
-    loops = [_loop_around(n) for n in _callers(tree, named)]
+    loops = [_each_loop(tree, n) for n in calls_of(tree, named)]
     loop = loops[0] if loops else None
     if loop is None or any(other is None for other in loops):
         return None
     inside = _calls(tree, function.start_byte, function.end_byte)
-    return _read(tree, loop, (*inside, *_calls(tree, loop.start_byte, loop.end_byte)), launched=function)
+    return _read(tree, loop, (*inside, *_looped_calls(tree, loop)), launched=function)
 
 
-def _callers(tree: SourceTree, name: str) -> tuple[Node, ...]:
-    """The names in the file's calls of a function."""
-    return tree.remembered(("callers", name), lambda: tuple(_find_callers(tree, name)))
-
-
-def _find_callers(tree: SourceTree, name: str) -> Iterator[Node]:
-    # The name comes first, which lets the search skip to where it stands.
-    for found in re.finditer(rf"{name}(?<!\w{name})\s*\(", tree.masked.source):
-        node = tree.root.descendant_for_byte_range(found.start(), found.start() + len(name))
-        call = node.parent if node is not None and node.type == "identifier" else None
-        if node is not None and call is not None and call.type == "call_expression":
-            function = call.child_by_field_name("function")
-            if function is not None and function.id == node.id:
-                yield node
-
-
-def _loop_around(node: Node | None) -> Node | None:
-    while node is not None and node.type != "function_definition":
-        if node.type in _LOOPS:
-            return node
-        node = node.parent
+def _each_loop(tree: SourceTree, node: Node) -> Node | None:
+    """The innermost loop that `node` runs in again and again; in one iteration, or in a few, is not."""
+    child, current, seldom = node, node.parent, False
+    while current is not None and current.type != "function_definition":
+        if current.type in _LOOPS:
+            if not seldom and not _is_selected(tree, node, current):
+                return current
+            seldom = False
+        seldom = seldom or _leaves_after(current, child)
+        child, current = current, current.parent
     return None
+
+
+def _leaves_after(block: Node, statement: Node) -> bool:
+    """Whether a block that an `if` guards leaves the loop behind one of its statements."""
+    guarded = block.type == "compound_statement" and block.parent is not None and block.parent.type in _GUARDS
+    after = (c for c in block.named_children if c.start_byte > statement.start_byte)
+    return guarded and any(c.type in ("break_statement", "return_statement") for c in after)
+
+
+def _is_selected(tree: SourceTree, node: Node, loop: Node) -> bool:
+    """Whether `node` stands under an `if` that picks iterations of the loop: `i == 1`, `step % 100 == 0`."""
+    changed = changed_in(tree.code_of(loop))
+    child, current = node, node.parent
+    while current is not None and current.id != loop.id:
+        taken = current.child_by_field_name("consequence") if current.type == "if_statement" else None
+        condition = current.child_by_field_name("condition")
+        if taken is not None and taken.id == child.id and condition is not None:
+            tests = (n for n in walk(condition) if n.type == "binary_expression")
+            if any(_picks(tree, test, changed) for test in tests):
+                return True
+        child, current = current, current.parent
+    return False
+
+
+def _picks(tree: SourceTree, test: Node, changed: frozenset[str]) -> bool:
+    operator = test.child_by_field_name("operator")
+    sides = [test.child_by_field_name("left"), test.child_by_field_name("right")]
+    if operator is None or operator.type != "==":
+        return False
+    moving = [bool(changed & set(_WORD.findall(tree.code_of(side)))) for side in sides if side is not None]
+    return sorted(moving) == [False, True]
+
+
+def changed_in(code: str) -> frozenset[str]:
+    """Names that code gives another value."""
+    return frozenset({a or b for a, b in _CHANGED.findall(code)} | set(_RANGED.findall(code)))
 
 
 def _function(node: Node) -> Node:
@@ -167,13 +196,26 @@ def _read(
     )
 
 
+def _looped_calls(tree: SourceTree, loop: Node) -> tuple[HostCall, ...]:
+    """The calls that the loop makes again and again, or that a loop in it does."""
+    found = []
+    for call in _calls(tree, loop.start_byte, loop.end_byte):
+        node = tree.root.descendant_for_byte_range(*_offsets(tree, call.span))
+        around = _each_loop(tree, node) if node is not None else loop
+        if around is not None and around.start_byte >= loop.start_byte:
+            found.append(call)
+    return tuple(found)
+
+
 def _calls(tree: SourceTree, start: int, end: int) -> tuple[HostCall, ...]:
-    """Calls in a stretch of the text; also those inside error-checking macros."""
+    """Calls in a stretch of the text; also those inside error-checking macros, none that `#ifdef` may leave out."""
     code = tree.masked.source[start:end]
     found = []
     for match in _CALL.finditer(code):
         close = _closing(code, match.end())
         inside = code[match.end() + 1 : close - 1] if close > match.end() + 1 else ""
+        if tree.may_be_left_out(start + match.start()):
+            continue
         span = tree.text_span(start + match.start(), start + close)
         found.append(HostCall(match[1], span, " ".join(inside.split())))
     return tuple(found)

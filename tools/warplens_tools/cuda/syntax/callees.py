@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of a file that a piece of code names, and those that these name."""
+"""Who calls whom in a file: the functions that code names, the calls of a function, what they pass."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+
+from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.definitions import words_of
 from warplens_tools.cuda.syntax.functions import Function, functions_of, plain_name
@@ -38,3 +41,67 @@ def _words(tree: SourceTree) -> Mapping[str, frozenset[str]]:
         name = own_name(tree, function)
         found[name] = found.get(name, frozenset()) | words_of(tree.code_of(function.body))
     return found
+
+
+def calls_of(tree: SourceTree, name: str) -> tuple[Node, ...]:
+    """The names in the file's calls of a function, in text order."""
+    return tree.remembered(("calls of", name), lambda: tuple(n for n in _named(tree, name) if _is_called(n)))
+
+
+def arguments_for(tree: SourceTree, parameter: Node) -> tuple[Node, ...]:
+    """What every call in the file passes for a parameter of a host function, or of its template.
+
+    Nothing where it is called nowhere, where the function may be called unseen (its address is taken, it has several
+    definitions), or where a call leaves the argument out.
+    """
+    return tree.remembered(("arguments for", parameter.id), lambda: _arguments_for(tree, parameter))
+
+
+def _arguments_for(tree: SourceTree, parameter: Node) -> tuple[Node, ...]:
+    listed = parameter.parent
+    function = tree.function_at(parameter.start_byte, parameter.end_byte)
+    if function is None and listed is not None and listed.parent is not None:
+        function = next((c for c in listed.parent.named_children if c.type == "function_definition"), None)
+    found = [f for f in functions_of(tree) if function is not None and f.node.id == function.id]
+    if not found or listed is None or found[0].is_kernel or found[0].is_device:
+        return ()
+    is_template = listed.type == "template_parameter_list"
+    name, index = own_name(tree, found[0]), [c.id for c in listed.named_children].index(parameter.id)
+    uses = [n for n in _named(tree, name) if not _declares(n)]
+    if sum(own_name(tree, f) == name for f in functions_of(tree)) > 1 or not all(map(_is_called, uses)):
+        return ()
+    passed = [_argument(node, index, template=is_template) for node in uses]
+    return tuple(p for p in passed if p is not None) if None not in passed else ()
+
+
+def _named(tree: SourceTree, name: str) -> Iterator[Node]:
+    """The identifiers of that name, in text order."""
+    # The name comes first, which lets the search skip to where it stands.
+    for found in re.finditer(rf"{re.escape(name)}(?<!\w{re.escape(name)})\b", tree.masked.source):
+        node = tree.root.descendant_for_byte_range(*found.span())
+        if node is not None and node.type == "identifier":
+            yield node
+
+
+def _callee(node: Node) -> Node:
+    """The whole name in `run<256>`."""
+    return node.parent if node.parent is not None and node.parent.type == "template_function" else node
+
+
+def _is_called(node: Node) -> bool:
+    whole = _callee(node)
+    function = whole.parent.child_by_field_name("function") if whole.parent is not None else None
+    is_call = whole.parent is not None and whole.parent.type == "call_expression"
+    return is_call and function is not None and function.id == whole.id
+
+
+def _declares(node: Node) -> bool:
+    return node.parent is not None and node.parent.type == "function_declarator"
+
+
+def _argument(node: Node, index: int, *, template: bool) -> Node | None:
+    whole = _callee(node)
+    field, holder = "arguments", whole if template else whole.parent
+    listed = holder.child_by_field_name(field) if holder is not None else None
+    arguments = listed.named_children if listed is not None else []
+    return arguments[index] if index < len(arguments) else None

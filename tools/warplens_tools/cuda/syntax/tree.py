@@ -175,6 +175,12 @@ class SourceTree:
         """Whether the offset stands under an `#if` whose condition is not known."""
         return any(start <= offset < end for start, end in self.masked.directives.conditional)
 
+    def may_be_left_out(self, offset: int) -> bool:
+        """Whether an `#if` inside the function around the offset, whose condition is not known, may leave it out."""
+        ranges = [r for r in self.masked.directives.conditional if r[0] <= offset < r[1]]
+        function = self.function_at(offset, offset) if ranges else None
+        return function is not None and any(start > function.start_byte for start, _ in ranges)
+
     def function_at(self, start: int, end: int) -> Node | None:
         """The innermost function definition around [start, end)."""
         node = self.root.descendant_for_byte_range(start, end)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Constant
+from warplens_tools.cuda.syntax.callees import arguments_for
 from warplens_tools.cuda.syntax.directives import Macro
 from warplens_tools.cuda.syntax.expression import evaluate
 from warplens_tools.cuda.syntax.functions import Function, functions_of
@@ -96,6 +97,9 @@ class Constants:
                 return self.outer[0]._dim3_name(name, self.outer[1], depth)
             value = self._name(name, at, depth)
             return (value, 1, 1) if value is not None else UNKNOWN_DIM3
+        if binding.kind == "object":
+            passed = {self.dim3(self.tree.code_of(n), n.start_byte, depth) for n in self.arguments(binding)}
+            return passed.pop() if len(passed) == 1 else UNKNOWN_DIM3
         if binding.kind == "dim3":
             fixed = binding.value and is_set_once(self.tree, binding)
             return self.dim3(binding.value or "", binding.value_at, depth) if fixed else UNKNOWN_DIM3
@@ -124,12 +128,30 @@ class Constants:
             return self._qualified(name, at, depth)
         if self.is_bound(name, at):
             found = self.binding(name, at)
+            if found is not None and found.kind == "parameter":
+                return self._passed(found, depth)
             if found is None or found.value is None or found.kind not in _INTEGERS:
                 return None
             if found.kind == "plain" and not is_set_once(self.tree, found):
                 return None
             return self.value(found.value, found.value_at, depth)
         return self.outer[0]._name(name, self.outer[1], depth) if self.outer else self._used(name, at, depth)
+
+    def _passed(self, parameter: Binding, depth: int) -> int | None:
+        """What every call of a host function in the file passes, where they agree."""
+        values = {self.value(self.tree.code_of(n), n.start_byte, depth) for n in self.arguments(parameter)}
+        return values.pop() if len(values) == 1 else None
+
+    def arguments(self, parameter: Binding) -> tuple[Node, ...]:
+        """What every call in the file passes for a parameter that its function does not change; else none."""
+        node = self.tree.root.descendant_for_byte_range(*parameter.declaration)
+        while (
+            node is not None and node.parent is not None and not node.parent.type.endswith("parameter_list")
+        ):
+            node = node.parent
+        if node is None or node.parent is None or not is_set_once(self.tree, parameter):
+            return ()
+        return arguments_for(self.tree, node)
 
     def _used(self, name: str, at: int, depth: int) -> int | None:
         """A member of a namespace that a `using namespace` before it brings in; known as a qualified name is."""
