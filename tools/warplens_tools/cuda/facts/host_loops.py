@@ -21,6 +21,7 @@ _GUARDS = frozenset({"if_statement", "else_clause"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CHANGED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[-+*/]?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
 _RANGED = re.compile(r"\bfor\s*\([^;()]*?([A-Za-z_]\w*)\s*:[^:]")
+_IF = re.compile(r"\bif\b")
 _PAREN = re.compile(r"[()]")
 _COUNTED = re.compile(r"=\s*0\s*;\s*\w+\s*<\s*(\w+)\s*;")
 
@@ -198,8 +199,11 @@ def _read(
 
 def _looped_calls(tree: SourceTree, loop: Node) -> tuple[HostCall, ...]:
     """The calls that the loop makes again and again, or that a loop in it does."""
+    every = _calls(tree, loop.start_byte, loop.end_byte)
+    if not _IF.search(tree.code_of(loop)):
+        return every
     found = []
-    for call in _calls(tree, loop.start_byte, loop.end_byte):
+    for call in every:
         node = tree.root.descendant_for_byte_range(*_offsets(tree, call.span))
         around = _each_loop(tree, node) if node is not None else loop
         if around is not None and around.start_byte >= loop.start_byte:

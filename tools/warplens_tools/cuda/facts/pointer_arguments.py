@@ -9,8 +9,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess, loops_around
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.callees import own_name
-from warplens_tools.cuda.syntax.functions import Function, functions_of
+from warplens_tools.cuda.syntax.callees import functions_named
+from warplens_tools.cuda.syntax.functions import Function
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader
@@ -62,7 +62,7 @@ def _goes_through(tree: SourceTree, argument: Node) -> bool:
         return False
     place = [n.start_byte for n in listed.named_children].index(argument.start_byte)
     name = tree.code_of(function).split("<")[0].strip().rsplit("::", 1)[-1]
-    called = [f for f in functions_of(tree.file) if own_name(tree.file, f) == name]
+    called = functions_named(tree.file, name)
     return bool(called) and all(_indexes(tree.file, f, place) for f in called)
 
 

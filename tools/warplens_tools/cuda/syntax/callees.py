@@ -18,6 +18,18 @@ def own_name(tree: SourceTree, function: Function) -> str:
     return plain_name(tree.text_of(function.name_node)).rsplit("::", 1)[-1]
 
 
+def functions_named(tree: SourceTree, name: str) -> list[Function]:
+    """The file's functions whose own name that is, in text order."""
+    return tree.remembered("functions by name", lambda: _by_name(tree)).get(name, [])
+
+
+def _by_name(tree: SourceTree) -> dict[str, list[Function]]:
+    found: dict[str, list[Function]] = {}
+    for function in functions_of(tree):
+        found.setdefault(own_name(tree, function), []).append(function)
+    return found
+
+
 def called_names(tree: SourceTree, code: str) -> frozenset[str]:
     """Names of the file's functions that `code` may call, directly or not; by name alone."""
     table = tree.remembered("words of functions", lambda: _words(tree))
@@ -31,16 +43,15 @@ def called_names(tree: SourceTree, code: str) -> frozenset[str]:
 
 def called_code(tree: SourceTree, code: str) -> str:
     """The bodies of those functions."""
-    names = called_names(tree, code)
-    return "\n".join(tree.code_of(f.body) for f in functions_of(tree) if own_name(tree, f) in names)
+    bodies = (f.body for name in called_names(tree, code) for f in functions_named(tree, name))
+    return "\n".join(tree.code_of(body) for body in sorted(bodies, key=lambda body: body.start_byte))
 
 
 def _words(tree: SourceTree) -> Mapping[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for function in functions_of(tree):
-        name = own_name(tree, function)
-        found[name] = found.get(name, frozenset()) | words_of(tree.code_of(function.body))
-    return found
+    return {
+        name: frozenset().union(*(words_of(tree.code_of(f.body)) for f in found))
+        for name, found in _by_name(tree).items()
+    }
 
 
 def calls_of(tree: SourceTree, name: str) -> tuple[Node, ...]:
@@ -62,16 +73,20 @@ def _arguments_for(tree: SourceTree, parameter: Node) -> tuple[Node, ...]:
     function = tree.function_at(parameter.start_byte, parameter.end_byte)
     if function is None and listed is not None and listed.parent is not None:
         function = next((c for c in listed.parent.named_children if c.type == "function_definition"), None)
-    found = [f for f in functions_of(tree) if function is not None and f.node.id == function.id]
-    if not found or listed is None or found[0].is_kernel or found[0].is_device:
+    found = _by_node(tree).get(function.id) if function is not None else None
+    if found is None or listed is None or found.is_kernel or found.is_device:
         return ()
     is_template = listed.type == "template_parameter_list"
-    name, index = own_name(tree, found[0]), [c.id for c in listed.named_children].index(parameter.id)
+    name, index = own_name(tree, found), [c.id for c in listed.named_children].index(parameter.id)
     uses = [n for n in _named(tree, name) if not _declares(n)]
-    if sum(own_name(tree, f) == name for f in functions_of(tree)) > 1 or not all(map(_is_called, uses)):
+    if len(functions_named(tree, name)) > 1 or not all(map(_is_called, uses)):
         return ()
     passed = [_argument(node, index, template=is_template) for node in uses]
     return tuple(p for p in passed if p is not None) if None not in passed else ()
+
+
+def _by_node(tree: SourceTree) -> dict[int, Function]:
+    return tree.remembered("functions by node", lambda: {f.node.id: f for f in functions_of(tree)})
 
 
 def _named(tree: SourceTree, name: str) -> Iterator[Node]:

@@ -62,6 +62,7 @@ class Constants:
         self.tree = tree
         self.outer = outer
         self._scopes: Scopes | None = None
+        self._arguments: dict[tuple[tuple[int, int], str], tuple[Node, ...]] = {}
 
     def value(self, text: str, at: int, depth: int = 0) -> int | None:
         """The integer value of an expression that stands at offset `at`, or None."""
