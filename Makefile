@@ -82,6 +82,8 @@ bench: toolchain
 	$(PY) tests/planted/evaluate.py --tier binary --json docs/benchmarks/planted.json
 	$(PY) tests/planted/evaluate.py --tier counters --json docs/benchmarks/planted_counters.json
 	$(PY) tests/bench/judge_arithmetic.py --json docs/benchmarks/judge_arithmetic.json
+	$(PY) -m tests.bench.cli_startup --json docs/benchmarks/cli_startup.json > /dev/null
+	$(PY) -m tests.bench.fuzz_fix --json docs/benchmarks/fuzz_fix.json > /dev/null
 
 bench-gpu: toolchain
 	$(PY) tests/bench/bench_optimize.py --candidates 32 --seconds 60 --json docs/benchmarks/optimize.json
