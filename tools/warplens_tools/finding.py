@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 
@@ -22,6 +22,12 @@ class Gain(msgspec.Struct, frozen=True):
     estimate: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, estimate: float, high: float) -> Self:
+        """A gain with two decimals that is never below 1, and whose low end is 1: a cause may hide behind another."""
+        estimate = max(estimate, 1.0)
+        return cls(round(estimate, 2), 1.0, round(max(high, estimate), 2))
 
 
 class Fix(msgspec.Struct, frozen=True):

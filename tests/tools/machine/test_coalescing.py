@@ -7,7 +7,7 @@ import pytest
 
 from warplens_tools.kernel import KernelView
 from warplens_tools.machine.coalescing import WarpAccess
-from warplens_tools.micro.common.overfetch import cause_of
+from warplens_tools.micro.common.sectors import cause_of
 from warplens_tools.testing import views
 
 HEAD = """

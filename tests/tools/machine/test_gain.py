@@ -8,7 +8,7 @@ from tests.tools.sass.written import sass_of
 
 from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Gain
-from warplens_tools.machine.gain import bound_ratio, make_gain, removal_gain, replacement_gain
+from warplens_tools.machine.gain import bound_ratio, removal_gain, replacement_gain
 
 SASS = sass_of("MUFU.EX2 R4, R6\nMUFU.EX2 R4, R6\nFADD R4, R6, R8\nEXIT")
 
@@ -43,7 +43,7 @@ def test_replacing_goes_by_the_new_pipe() -> None:
 
 
 def test_a_gain_is_ordered_and_rounded() -> None:
-    assert make_gain(1.234, 1.0, 1.1) == Gain(1.23, 1.0, 1.23)
-    assert make_gain(0.5, 1.0, 0.5) == Gain(1.0, 1.0, 1.0)
+    assert Gain.of(1.234, 1.1) == Gain(1.23, 1.0, 1.23)
+    assert Gain.of(0.5, 0.5) == Gain(1.0, 1.0, 1.0)
     assert bound_ratio({"a": 4.0}, {"a": 1.0, "b": 2.0}) == 2.0
     assert bound_ratio({}, {}) == 1.0

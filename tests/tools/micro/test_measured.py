@@ -38,7 +38,7 @@ from warplens_tools.micro import (
     warp_divergence,
 )
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common import room
+from warplens_tools.micro.common import judges
 from warplens_tools.testing import faults_of
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import resolve_toolchain
@@ -91,7 +91,7 @@ def test_a_gain_lies_between_the_model_s_and_what_was_wasted_of_the_time(transpo
     finding = judged(uncoalesced_global_read.UncoalescedGlobalRead, view)
     assert finding is not None
     assert finding.gain is not None
-    waits = sum(transposed.stalls.get(reason, 0.0) for reason in room.GLOBAL_STALLS)
+    waits = sum(transposed.stalls.get(reason, 0.0) for reason in judges.GLOBAL_STALLS)
     spared = 1 / (1 - waits * (1 - 1 / 4.5))
     assert finding.gain.estimate == pytest.approx((3.0 * spared) ** 0.5, abs=0.01)
     assert finding.gain.high == pytest.approx(4.5, abs=0.01)

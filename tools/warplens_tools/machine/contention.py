@@ -12,7 +12,7 @@ from warplens_tools.finding import Gain
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.atomics import AtomicConflict, AtomicConflicts
 from warplens_tools.machine.constants import ConstantReads
-from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.machine.waiting import Waiting
 
 Resource = Literal["global atomics", "shared atomics", "constants"]
@@ -45,7 +45,7 @@ class Contention:
         before = self._other | self.clocks
         instead = sum(m.instead for m in self.atomics.in_global) if resource == "global atomics" else 0.0
         ratio = bound_ratio(before, before | {resource: self.clocks[resource] * after + instead})
-        return make_gain(ratio, 1.0, ratio)
+        return Gain.of(ratio, ratio)
 
     def skewed_gain(self, found: Sequence[AtomicConflict]) -> Gain | None:
         """Gain where data has atomics of shared memory all go to one word, if each lane then had its own; the estimate
@@ -56,4 +56,4 @@ class Contention:
         alone = sum(m.clocks / m.lanes for m in found)
         after = self._other | {"shared atomics": alone}
         worst = after | {"shared atomics": alone * self.code.gpu.limits.warp_size}
-        return make_gain(even.estimate, 1.0, bound_ratio(worst, after))
+        return Gain.of(even.estimate, bound_ratio(worst, after))

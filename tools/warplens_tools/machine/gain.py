@@ -32,7 +32,7 @@ def removal_gain(
     before = sass.cycles | dict(floor)
     loaded = before | {name: before.get(name, 0.0) + clocks for name, clocks in (added or {}).items()}
     ratio = bound_ratio(loaded, sass.cycles_at(kept) | dict(floor))
-    return make_gain(ratio, 1.0, max(ratio, 1.0 / max(1.0 - share, 0.05)))
+    return Gain.of(ratio, max(ratio, 1.0 / max(1.0 - share, 0.05)))
 
 
 def replacement_gain(
@@ -51,16 +51,10 @@ def replacement_gain(
     ]
     after = pipe_cycles([x for x, _ in changed], [w for _, w in changed], sass.gpu) | dict(floor)
     ratio = bound_ratio(before, after)
-    return make_gain(ratio, 1.0, ratio)
+    return Gain.of(ratio, ratio)
 
 
 def bound_ratio(before: Mapping[str, float], after: Mapping[str, float]) -> float:
     """Busiest pipe before over busiest pipe after; 1 where nothing is left."""
     top = max(after.values(), default=0.0)
     return max(before.values(), default=0.0) / top if top else 1.0
-
-
-def make_gain(estimate: float, low: float, high: float) -> Gain:
-    """A gain with two decimals and low <= estimate <= high."""
-    estimate = max(estimate, 1.0)
-    return Gain(round(estimate, 2), round(min(low, estimate), 2), round(max(high, estimate), 2))

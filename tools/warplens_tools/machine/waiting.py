@@ -20,7 +20,6 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Gain
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.traffic import MemoryTraffic
 from warplens_tools.sass.flow import Flow, Loop
 from warplens_tools.sass.latency import USUAL_WARPS, waits
@@ -77,7 +76,7 @@ class Shortage(msgspec.Struct, frozen=True):
     def gain(self) -> Gain:
         """Up to the roof, or to full occupancy, whichever is nearer."""
         most = 1.0 / self.occupancy.occupancy if self.occupancy.occupancy else 1.0
-        return make_gain(min(self.needed / self.in_flight, most) if self.in_flight else most, 1.0, most)
+        return Gain.of(min(self.needed / self.in_flight, most) if self.in_flight else most, most)
 
 
 class Waiting:

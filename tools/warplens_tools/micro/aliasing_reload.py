@@ -54,9 +54,9 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.reloads import accumulations, reloads
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.machine.gain import bound_ratio, make_gain, removal_gain
+from warplens_tools.machine.gain import bound_ratio, removal_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.rewrite.restrict_const import REWRITE
 from warplens_tools.sass.pipes import access_bytes
 
@@ -146,7 +146,7 @@ class AliasingReload(MicroTool):
         before = self.sass.cycles | floor
         before["l2"] = before.get("l2", 0.0) + sent / self.gpu.l2_bytes_per_clock
         ratio = bound_ratio(before, self.sass.cycles_at(self.sass.without(gone)) | floor)
-        return make_gain(ratio, 1.0, max(ratio, gain.high))
+        return Gain.of(ratio, max(ratio, gain.high))
 
     def _removed_loads(self, found: Sequence[Repeat]) -> list[int]:
         """As many loads of each line as its text repeats; which of them does not matter to the bound."""

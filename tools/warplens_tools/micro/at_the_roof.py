@@ -36,10 +36,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.evidence import CounterEvidence, Observation
-from warplens_tools.finding import Finding
-from warplens_tools.machine.gain import make_gain
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import kernel_total
+from warplens_tools.micro.common.judges import kernel_total
 from warplens_tools.roofline.model import LEVELS, Reach, amounts_of, roofline_of
 
 #: Share of a roof at which there is nothing left to gain: of one measured on the card, and of a datasheet's.
@@ -75,7 +74,7 @@ class AtTheRoof(MicroTool):
             return
         if reach.roof == "dram" and self.view.reuse.sweeps:
             return  # What is brought again and again is not needed as often.
-        left = make_gain(1.0, 1.0, max(reach.headroom or 1.0, 1.0))
+        left = Gain.of(1.0, max(reach.headroom or 1.0, 1.0))
         moved = reach.roof in LEVELS
         roof = _NAMES.get(reach.roof, f"{reach.roof} arithmetic")
         yield self.finding(

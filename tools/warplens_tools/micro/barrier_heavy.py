@@ -47,10 +47,9 @@ import msgspec
 from warplens_tools.cuda.facts.barriers import excess_barriers
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.counted import SAMPLED
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import ARITHMETIC, DRAM, L2, judge_by_room, stalled
+from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L2, judge_by_room, stalled
 from warplens_tools.sass.latency import waits
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import is_load, space_of
@@ -146,7 +145,7 @@ class BarrierHeavy(MicroTool):
                 weight[i] = 0.0
         rest = max(self.sass.cycles_at(weight).values()) * held.warps
         ratio = max(rest + now, floor) / max(rest + later, floor)
-        return make_gain(ratio, 1.0, max(ratio, (rest + now) / max(rest, floor, 1.0)))
+        return Gain.of(ratio, max(ratio, (rest + now) / max(rest, floor, 1.0)))
 
     def short_steps(self, held: Residency) -> list[Step]:
         """Stretches from barrier to barrier with little work in them, all of it in shared memory.
@@ -194,6 +193,6 @@ class BarrierHeavy(MicroTool):
                 "give the warps of a block equal work before they meet; smaller blocks wait for fewer."
             ),
             evidence=(found.seen("stalls at barriers", waits, SPOT_STALLS),),
-            gain=make_gain(1.0 / (1.0 - waits / 2.0), 1.0, 1.0 / max(1.0 - waits, 0.05)),
+            gain=Gain.of(1.0 / (1.0 - waits / 2.0), 1.0 / max(1.0 - waits, 0.05)),
             index_query="warp shuffle reduction",
         )

@@ -40,10 +40,9 @@ from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.machine.gain import make_gain
+from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import ARITHMETIC, CONSTANTS, DRAM, ISSUE, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import ARITHMETIC, CONSTANTS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.roofline.measured import NEAR_ROOF
 
 #: Words per request from which the lanes take turns.
@@ -155,5 +154,5 @@ class DivergentConstantAccess(MicroTool):
                 "of the block, or read it through the L1 as const __restrict__."
             ),
             evidence=(found.seen("constant cache busy", busy / 100.0, NEAR_ROOF),),
-            gain=make_gain(self.gpu.limits.warp_size / _SHARED_PASSES, 1.0, self.gpu.limits.warp_size),
+            gain=Gain.of(self.gpu.limits.warp_size / _SHARED_PASSES, self.gpu.limits.warp_size),
         )

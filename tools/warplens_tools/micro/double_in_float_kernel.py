@@ -45,8 +45,15 @@ from warplens_tools.evidence import Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, RelatedSpan
 from warplens_tools.machine.gain import replacement_gain
 from warplens_tools.micro.base import MicroTool, Place
-from warplens_tools.micro.common.measured import judge_by_metric
-from warplens_tools.micro.common.room import ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import (
+    ARITHMETIC_STALLS,
+    DRAM,
+    ISSUE,
+    L1,
+    L2,
+    judge_by_metric,
+    judge_by_room,
+)
 from warplens_tools.rewrite.float_literals import REWRITE
 from warplens_tools.sass.routines import with_routines
 

@@ -42,9 +42,8 @@ from collections.abc import Iterator
 from warplens_tools.cuda.facts.barriers import ExcessBarrier, excess_barriers
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import EVERY, judge_by_room
+from warplens_tools.micro.common.judges import EVERY, judge_by_room
 
 #: Kinds that say with whom memory is shared, not where the barrier stands.
 _PRIVATE = ("thread", "warp")
@@ -125,7 +124,7 @@ class ExcessBarriers(MicroTool):
         waits = sum(weight[i] for i in self._bars([worst])) * self.gpu.costs.barrier_clocks(warps)
         waits /= max(1.0, self.gpu.limits.max_threads / threads / 2)
         ratio = 1.0 + waits / busy if busy else 1.0
-        return make_gain(ratio, 1.0, 1.0 + 2.0 * (ratio - 1.0))
+        return Gain.of(ratio, 1.0 + 2.0 * (ratio - 1.0))
 
 
 def _message(worst: ExcessBarrier) -> str:

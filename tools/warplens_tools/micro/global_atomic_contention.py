@@ -41,9 +41,8 @@ from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.atomics import AtomicConflict
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_global_atomics
 from warplens_tools.roofline.measured import SLICE_BUSY, SLICE_LEAD
@@ -140,7 +139,7 @@ class GlobalAtomicContention(MicroTool):
             evidence=(
                 found.seen("mean busy share of the slices' atomic units", slices[1], SLICE_LEAD * slices[1]),
             ),
-            gain=make_gain(1.0, 1.0, 1.0),
+            gain=Gain.of(1.0, 1.0),
         )
 
 

@@ -35,7 +35,6 @@ from collections.abc import Iterator
 
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.launches import Geometry
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_small_grid
 
@@ -95,9 +94,7 @@ class GridTooSmall(MicroTool):
         if not self.sass:
             return None
         most = max(4.0 * self.gpu.schedulers / max(shape.warps, 1), 1.0)
-        return make_gain(
-            min(self.view.waiting.idle_ratio(shape), self._waiting_ratio(shape), most), 1.0, most
-        )
+        return Gain.of(min(self.view.waiting.idle_ratio(shape), self._waiting_ratio(shape), most), most)
 
     def _waiting_ratio(self, shape: Geometry) -> float:
         """Where every SM has work: what one warp needs for a pass of its loops, over what the pipes need for all

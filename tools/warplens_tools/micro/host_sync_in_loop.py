@@ -40,11 +40,10 @@ from collections.abc import Iterator
 
 from warplens_tools.arch.gpu import Costs
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.machine.gain import make_gain
+from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.launch_cost import Repeated
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_idle
+from warplens_tools.micro.common.judges import judge_by_idle
 
 
 class HostSyncInLoop(MicroTool):
@@ -89,7 +88,7 @@ class HostSyncInLoop(MicroTool):
                 else "Remove it: launches to one stream run in order. Wait once, after the loop, before the host reads."
             ),
             evidence=self._observations(repeated, len(waits)),
-            gain=make_gain(ratio, 1.0, ratio) if known else None,
+            gain=Gain.of(ratio, ratio) if known else None,
             related=(RelatedSpan(repeated.loop.span, "the loop"),),
         )
 

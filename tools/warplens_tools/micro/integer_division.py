@@ -49,11 +49,18 @@ from warplens_tools.cuda.facts.divisions import (
     runtime_divisions,
 )
 from warplens_tools.evidence import Instruction
-from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.counted import LEADING
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import (
+    ARITHMETIC,
+    ARITHMETIC_STALLS,
+    DRAM,
+    ISSUE,
+    L1,
+    L2,
+    judge_by_room,
+)
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.routines import body_of
 from warplens_tools.text import Span
@@ -131,7 +138,7 @@ class IntegerDivision(MicroTool):
                 self.view.observe("divisions by a run-time value", float(len(found)), tier="source"),
                 self.view.observe("integer instructions of the divisions", float(count)),
             ),
-            gain=make_gain(ratio, 1.0, ratio / CONSTANT_SHARE),
+            gain=Gain.of(ratio, ratio / CONSTANT_SHARE),
             related=self._callers(worst, here),
             index_query="FastDivmod precomputed integer division",
         )
@@ -212,7 +219,7 @@ class IntegerDivision(MicroTool):
                 "along the loop by addition, or precompute a multiplier as CUTLASS' FastDivmod does."
             ),
             evidence=(found.seen("part of the executed instructions", share, LEADING),),
-            gain=make_gain(saved, 1.0, 1.0 / max(1.0 - share, 0.05)),
+            gain=Gain.of(saved, 1.0 / max(1.0 - share, 0.05)),
             index_query="FastDivmod precomputed integer division",
         )
 

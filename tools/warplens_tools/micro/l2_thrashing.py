@@ -41,11 +41,19 @@ from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.machine.reuse import Sweep
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_metric
-from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, ISSUE, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import (
+    ARITHMETIC,
+    DRAM,
+    GLOBAL_STALLS,
+    ISSUE,
+    L1,
+    L2,
+    judge_by_metric,
+    judge_by_room,
+)
 
 #: L2 hit rate, per cent, from which the sweeps came from the cache after all.
 L2_HITS = 80.0
@@ -111,4 +119,4 @@ class L2Thrashing(MicroTool):
         once = min((s.trips for s in found if s.trips), default=2)
         spared = _FROM_AFAR if any(s.parts for s in found) else _SWEPT
         after = before | {name: before[name] / once for name in spared if name in before}
-        return make_gain(bound_ratio(before, after), 1.0, float(once))
+        return Gain.of(bound_ratio(before, after), float(once))

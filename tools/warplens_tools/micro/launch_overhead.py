@@ -36,10 +36,9 @@ from collections.abc import Iterator
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding, RelatedSpan
-from warplens_tools.machine.gain import make_gain
+from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_idle
+from warplens_tools.micro.common.judges import judge_by_idle
 
 
 class LaunchOverhead(MicroTool):
@@ -90,6 +89,6 @@ class LaunchOverhead(MicroTool):
                     "cost of a launch on the host",
                 ),
             ),
-            gain=make_gain(ratio, 1.0, 2.0 * ratio),
+            gain=Gain.of(ratio, 2.0 * ratio),
             related=(RelatedSpan(repeated.loop.span, "the loop"),),
         )

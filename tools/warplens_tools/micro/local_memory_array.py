@@ -46,7 +46,7 @@ from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.machine.local_memory import local_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_local
+from warplens_tools.micro.common.judges import judge_by_local
 from warplens_tools.micro.register_spills import spill_indices
 
 

@@ -44,10 +44,9 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.counted import SAMPLED
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.waiting import LoopPass, Residency
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import (
+from warplens_tools.micro.common.judges import (
     ARITHMETIC,
     CONFIRMED,
     DRAM,
@@ -151,7 +150,7 @@ class LowIlp(MicroTool):
         chained = here * max(_alone(loop) - held.warps * loop.busy, 0.0)
         fewer = here * max(_alone(loop) / CHAINS - held.warps * loop.busy, 0.0)
         now = max(busy + chained, memory)
-        return make_gain(now / max(busy + fewer, memory), 1.0, now / max(busy, memory))
+        return Gain.of(now / max(busy + fewer, memory), now / max(busy, memory))
 
     def _blamed_line(self, loop: LoopPass) -> int | None:
         most = max(loop.blamed)
@@ -182,7 +181,7 @@ class LowIlp(MicroTool):
                 "and combine them after the loop, or let a thread work on several elements at once."
             ),
             evidence=(found.seen("stalls on fixed latencies", waits, SPOT_STALLS),),
-            gain=make_gain(math.sqrt(most), 1.0, most),
+            gain=Gain.of(math.sqrt(most), most),
         )
 
 

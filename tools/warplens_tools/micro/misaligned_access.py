@@ -41,9 +41,8 @@ from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.coalescing import WarpAccess
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.rows import rows
-from warplens_tools.micro.common.measured import judge_by_sectors
+from warplens_tools.micro.common.judges import judge_by_sectors
 from warplens_tools.micro.common.sectors import OVERFETCHED, SectorTool
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 
@@ -118,7 +117,7 @@ class MisalignedAccess(SectorTool):
                 ),
                 self.view.observe("global accesses on the line", float(len(loads))),
             ),
-            gain=make_gain(ratio, 1.0, worst.overfetch),
+            gain=Gain.of(ratio, worst.overfetch),
         )
 
     def _gain(self, found: Sequence[WarpAccess]) -> Gain | None:
@@ -126,7 +125,7 @@ class MisalignedAccess(SectorTool):
         bound = self.sector_gain(found)
         if bound is None:
             return None
-        return make_gain(bound.estimate, 1.0, max(w.overfetch for w in found))
+        return Gain.of(bound.estimate, max(w.overfetch for w in found))
 
 
 def _is_misaligned(warp: WarpAccess) -> bool:

@@ -48,10 +48,10 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.machine.reuse import Reread
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import (
+from warplens_tools.micro.common.judges import (
     ARITHMETIC,
     DRAM,
     GLOBAL_STALLS,
@@ -195,7 +195,7 @@ class MissingCacheReuse(MicroTool):
             return None
         # However much the caches' path is the roof, other accesses stay on it.
         own = max(before.get(p, 0.0) for p in paths) / max(max(after.get(p, 0.0) for p in paths), 1e-9)
-        return make_gain(bound_ratio(before, after), 1.0, min(own, 1.0 / KEPT))
+        return Gain.of(bound_ratio(before, after), min(own, 1.0 / KEPT))
 
     def _shares(self, found: Sequence[Reread]) -> dict[int, float]:
         """Share of each line's global reads that are of the elements found; a line may read others too."""
@@ -231,4 +231,4 @@ class MissingCacheReuse(MicroTool):
         path = busiest(counters, L1)
         if told is None or told.gain is None or path is None or path[1] < NEAR_ROOF:
             return told
-        return msgspec.structs.replace(told, gain=make_gain(told.gain.high, 1.0, told.gain.high))
+        return msgspec.structs.replace(told, gain=Gain.of(told.gain.high, told.gain.high))

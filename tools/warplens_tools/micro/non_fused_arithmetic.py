@@ -40,7 +40,15 @@ from warplens_tools.evidence import BinaryEvidence, Instruction
 from warplens_tools.finding import Finding
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import (
+    ARITHMETIC,
+    ARITHMETIC_STALLS,
+    DRAM,
+    ISSUE,
+    L1,
+    L2,
+    judge_by_room,
+)
 
 #: Addition to the multiply whose result it may take.
 _MULTIPLIES = {"FADD": "FMUL", "DADD": "DMUL"}

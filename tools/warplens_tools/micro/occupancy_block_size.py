@@ -36,8 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding
-from warplens_tools.machine.gain import make_gain
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_occupancy
 
@@ -106,5 +105,5 @@ class OccupancyBlockSize(MicroTool):
             evidence=(
                 self.view.observe("block starts over the SM's other work", round(ratio, 2), "", WORTH),
             ),
-            gain=make_gain(ratio, 1.0, ratio),
+            gain=Gain.of(ratio, ratio),
         )

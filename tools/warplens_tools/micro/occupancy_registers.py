@@ -42,10 +42,9 @@ from warplens_tools.arch.occupancy import Occupancy
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import CONFIRMED, EVERY, cap_gain, observed, stalled
+from warplens_tools.micro.common.judges import CONFIRMED, EVERY, cap_gain, observed, stalled
 from warplens_tools.micro.common.serial import judge_occupancy
 from warplens_tools.sass.registers import registers_of
 
@@ -136,7 +135,7 @@ class OccupancyRegisters(MicroTool):
         worst = max(passes, key=lambda p: p.alone)
         busy = held.warps * worst.busy
         ratio = max(worst.alone, busy) / max(worst.alone * held.warps / warps, busy)
-        gain = make_gain(ratio, 1.0, max(ratio, worst.alone / busy))
+        gain = Gain.of(ratio, max(ratio, worst.alone / busy))
         return Cold(compiled, found, used, gain) if gain.estimate >= self.worth else None
 
     def _are_loops_hot(self) -> bool:

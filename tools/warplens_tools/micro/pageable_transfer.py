@@ -46,7 +46,6 @@ import msgspec
 from warplens_tools.cuda.facts.host_copies import HostCopy, host_copies, launch_beside
 from warplens_tools.evidence import TimelineEvidence
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.micro.base import MicroTool
 
@@ -135,7 +134,7 @@ def _gain(share: float, ratio: float) -> Gain:
     """Of the time with copies at `share` of it, when those become `ratio` times as fast; at most they vanish beside
     other work."""
     estimate = 1.0 / (1.0 - share + share / ratio)
-    return make_gain(estimate, 1.0, min(1.0 / max(1.0 - share, 0.05), ratio * estimate))
+    return Gain.of(estimate, min(1.0 / max(1.0 - share, 0.05), ratio * estimate))
 
 
 def _pinned_ratio(timeline: TimelineEvidence) -> float:

@@ -41,7 +41,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Finding, RelatedSpan
 from warplens_tools.machine.local_memory import local_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_local
+from warplens_tools.micro.common.judges import judge_by_local
 from warplens_tools.sass.pipes import on_stack
 
 #: Spilled bytes outside loops that are still only an information.

@@ -37,11 +37,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.coalescing import WarpAccess
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.waiting import LOW_OCCUPANCY
-from warplens_tools.micro.common.room import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.micro.common.sectors import SectorTool
 from warplens_tools.sass.pipes import access_bytes, is_load
 
@@ -97,7 +96,7 @@ class ScalarAccess(SectorTool):
                 ),
                 self.view.observe("theoretical occupancy", round(found.occupancy, 3)),
             ),
-            gain=make_gain(most, 1.0, max(most, needed / in_flight)),
+            gain=Gain.of(most, max(most, needed / in_flight)),
             index_query="vectorized copy alignment 128 bit",
         )  # fmt: skip
 

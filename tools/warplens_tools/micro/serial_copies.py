@@ -50,7 +50,6 @@ import msgspec
 from warplens_tools.cuda.facts.host_copies import HostCopy, changed_names, host_copies, plain_stream
 from warplens_tools.cuda.facts.host_loops import HostLoop, launch_loop
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.timeline_share import WORTH, host_transfers, share_observation, total_ns
 from warplens_tools.micro.base import MicroTool
 
@@ -98,7 +97,7 @@ class SerialCopies(MicroTool):
             finding,
             confidence="high",
             evidence=(*finding.evidence, seen),
-            gain=make_gain(ratio, 1.0, ratio),
+            gain=Gain.of(ratio, ratio),
         )
 
     def _on_one_stream(self, loop: HostLoop, copies: Sequence[HostCopy]) -> bool:
@@ -160,11 +159,11 @@ class SerialCopies(MicroTool):
                 sum((c.bytes or 0) for c in group) / LINK_BYTES_PER_SECOND * 1e9 for group in moved.values()
             ]
             parts.append(works)
-            return make_gain(sum(parts) / max(parts), 1.0, float(len([p for p in parts if p])))
+            return Gain.of(sum(parts) / max(parts), float(len([p for p in parts if p])))
         if not (moved["in"] and moved["out"]):
             return None
         # Both directions: they overlap each other at the least; what the kernel takes is not known.
-        return make_gain(2.0 if known or _same_sizes(copies) else 1.5, 1.0, 3.0)
+        return Gain.of(2.0 if known or _same_sizes(copies) else 1.5, 3.0)
 
 
 def _same_sizes(copies: Sequence[HostCopy]) -> bool:

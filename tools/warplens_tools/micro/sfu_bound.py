@@ -46,10 +46,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.machine.gain import bound_ratio, make_gain, replacement_gain
+from warplens_tools.machine.gain import bound_ratio, replacement_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_metric
-from warplens_tools.micro.common.room import (
+from warplens_tools.micro.common.judges import (
     ARITHMETIC,
     ARITHMETIC_STALLS,
     DRAM,
@@ -57,6 +56,7 @@ from warplens_tools.micro.common.room import (
     L1,
     L2,
     busy,
+    judge_by_metric,
     judge_by_room,
 )
 from warplens_tools.micro.double_in_float_kernel import is_double
@@ -177,7 +177,7 @@ class SfuBound(MicroTool):
                 self.view.observe("functions in full precision", named, tier="source"),
                 self.view.observe(SOFTWARE, float(len(indices))),
             ),
-            gain=make_gain(ratio, 1.0, ratio),
+            gain=Gain.of(ratio, ratio),
             related=place.related,
         )
 
@@ -247,7 +247,7 @@ class SfuBound(MicroTool):
                 "by a recurrence, combine exponentials, or compute a part as a polynomial on the multiply-add pipe."
             ),
             evidence=(found.seen("busy share of the next unit", rest, own / LEAD),),
-            gain=make_gain(own / max(rest, 0.1), 1.0, own / max(rest, 0.1)),
+            gain=Gain.of(own / max(rest, 0.1), own / max(rest, 0.1)),
         )
 
 

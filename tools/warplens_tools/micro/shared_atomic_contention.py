@@ -41,9 +41,8 @@ from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.atomics import AtomicConflict
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_shared_atomics
 
@@ -141,7 +140,7 @@ class SharedAtomicContention(MicroTool):
                 "its own copy of the words."
             ),
             evidence=(found.seen("wavefronts of a shared atomic", tries, MANY_TRIES),),
-            gain=make_gain(tries / MANY_TRIES, 1.0, tries),
+            gain=Gain.of(tries / MANY_TRIES, tries),
         )
 
 

@@ -41,9 +41,9 @@ from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.conflicts import Conflict
-from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.measured import judge_by_wavefronts
+from warplens_tools.micro.common.judges import judge_by_wavefronts
 from warplens_tools.rewrite.pad_shared_tile import REWRITE
 
 #: Passes over the conflict-free passes from which an access is reported, and from which it is a warning.
@@ -107,7 +107,7 @@ class SharedBankConflicts(MicroTool):
                     round(passes / degree, 1), "addresses of the lanes, from SASS",
                 ),
             ),
-            gain=make_gain(ratio, 1.0, ratio),
+            gain=Gain.of(ratio, ratio),
             index_query="shared memory swizzle layout bank conflict free transpose",
         )  # fmt: skip
 
@@ -161,7 +161,7 @@ class SharedBankConflicts(MicroTool):
         after = self.sass.cycles | self.view.traffic.cycles()
         lsu = after.get("lsu", 0.0) + self.view.conflicts.extra_passes(group)
         ratio = bound_ratio(after | {"lsu": lsu}, after)
-        return make_gain(ratio, 1.0, ratio)
+        return Gain.of(ratio, ratio)
 
     def check_counters(self) -> Iterator[Finding]:
         """Shared accesses that were counted to take more wavefronts than they need, whatever their address "
@@ -176,6 +176,6 @@ class SharedBankConflicts(MicroTool):
             message=f"The shared accesses of this line take {found.ratio:.1f} times the wavefronts they need.",
             guidance="Pad the rows of the tile by one element, or swizzle its columns by the row.",
             evidence=found.evidence,
-            gain=make_gain(found.ratio, 1.0, found.ratio),
+            gain=Gain.of(found.ratio, found.ratio),
             index_query="Swizzle shared memory layout",
         )

@@ -43,10 +43,17 @@ from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.evidence import Instruction
-from warplens_tools.finding import Finding
-from warplens_tools.machine.gain import make_gain
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import ARITHMETIC, ARITHMETIC_STALLS, DRAM, ISSUE, L1, L2, judge_by_room
+from warplens_tools.micro.common.judges import (
+    ARITHMETIC,
+    ARITHMETIC_STALLS,
+    DRAM,
+    ISSUE,
+    L1,
+    L2,
+    judge_by_room,
+)
 from warplens_tools.sass.fp16_products import Products, fp16_products
 from warplens_tools.sass.pipes import pipe_of, space_of
 
@@ -105,7 +112,7 @@ class TensorCoresUnused(MicroTool):
                 self.view.observe("different values multiplied", float(worst.values)),
                 self.view.observe("tensor instructions", 0.0),
             ),
-            gain=make_gain(ratio, 1.0, 2.0 * ratio),
+            gain=Gain.of(ratio, 2.0 * ratio),
             related=place.related,
             index_query="tiled MMA half precision GEMM mainloop",
         )  # fmt: skip

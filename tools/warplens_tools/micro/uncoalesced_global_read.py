@@ -41,7 +41,7 @@ from __future__ import annotations
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
-from warplens_tools.micro.common.overfetch import lane_words
+from warplens_tools.micro.common.sectors import lane_words
 
 
 class UncoalescedGlobalRead(CoalescingTool):

@@ -38,8 +38,8 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
-from warplens_tools.micro.common.measured import judge_by_stored_sectors
-from warplens_tools.micro.common.overfetch import lane_words
+from warplens_tools.micro.common.judges import judge_by_stored_sectors
+from warplens_tools.micro.common.sectors import lane_words
 
 
 class UncoalescedGlobalWrite(CoalescingTool):

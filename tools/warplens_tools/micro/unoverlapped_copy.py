@@ -50,10 +50,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding, Gain
-from warplens_tools.machine.gain import make_gain
 from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import EVERY, judge_by_room
+from warplens_tools.micro.common.judges import EVERY, judge_by_room
 from warplens_tools.sass.flow import Loop
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import flops, space_of
@@ -133,7 +132,7 @@ class UnoverlappedCopy(MicroTool):
         exposed = min(spent.memory, wait)
         now = max(full, work + exposed + spent.barrier)
         without = max(full, work + spent.barrier)
-        return make_gain(now / without, 1.0, now / full), work
+        return Gain.of(now / without, now / full), work
 
     def staging_loads(self, loop: Loop) -> list[int]:
         """Loads of the loop that are stored to shared memory before any arithmetic on shared data, with a barrier

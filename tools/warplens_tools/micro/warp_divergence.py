@@ -43,10 +43,10 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.data_branches import data_branches
 from warplens_tools.cuda.facts.lane_branches import LaneBranch, lane_branches
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding
-from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import DRAM, L2, cap_gain, observed
+from warplens_tools.micro.common.judges import DRAM, L2, cap_gain, observed
 from warplens_tools.text import Span
 
 #: Lanes that take part in an instruction on average, from which warps were hardly divided.
@@ -104,7 +104,7 @@ class WarpDivergence(MicroTool):
                     "a warp of one mind", tier="source"),
                 self.view.observe("time over time without divergence", round(ratio, 2), "", self.worth),
             ),
-            gain=make_gain(ratio, 1.0, 2.0 if worst.otherwise is not None else 1.0 / worst.share),
+            gain=Gain.of(ratio, 2.0 if worst.otherwise is not None else 1.0 / worst.share),
         )  # fmt: skip
 
     def _on_data(self, worst: LaneBranch, ratio: float) -> Finding:
@@ -126,7 +126,7 @@ class WarpDivergence(MicroTool):
                     "time, all sides in a warp, over one side each", round(ratio, 2), "", self.doubtful
                 ),
             ),
-            gain=make_gain(ratio, 1.0, ratio),
+            gain=Gain.of(ratio, ratio),
         )  # fmt: skip
 
     def _text(self, branch: LaneBranch) -> str:
@@ -184,7 +184,7 @@ class WarpDivergence(MicroTool):
                 "threads work of equal length, or let a warp share the work of one element."
             ),
             evidence=(found.seen("lanes per instruction", lanes, FEW_LANES),),
-            gain=make_gain(ratio, 1.0, ratio),
+            gain=Gain.of(ratio, ratio),
         )
 
     def _branch_above(self, line: int | None) -> int | None:

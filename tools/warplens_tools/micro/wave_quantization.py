@@ -37,8 +37,7 @@ import math
 from collections.abc import Iterator
 
 from warplens_tools.evidence import Observation
-from warplens_tools.finding import Finding
-from warplens_tools.machine.gain import make_gain
+from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_waves
 
@@ -98,7 +97,7 @@ class WaveQuantization(MicroTool):
                     shape.tier, shape.origin, "waves", round(waves, 3), "", self.worth, "time over even time"
                 ),
             ),
-            gain=make_gain(ratio, 1.0, ratio),
+            gain=Gain.of(ratio, ratio),
         )
 
     def _keeps_own_units_busy(self) -> bool:

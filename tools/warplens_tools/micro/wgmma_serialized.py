@@ -41,7 +41,7 @@ from collections.abc import Iterator
 from warplens_tools.evidence import CompilerMessage
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.room import CONFIRMED, DRAM, L1, L2, busiest, cap_gain, observed
+from warplens_tools.micro.common.judges import CONFIRMED, DRAM, L1, L2, busiest, cap_gain, observed
 
 
 class WgmmaSerialized(MicroTool):

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
-from warplens_tools.machine.gain import make_gain
-from warplens_tools.micro.common.measured import judge_by_sectors
-from warplens_tools.micro.common.overfetch import NEAR, SCATTERED, Cause, cause_of
+from warplens_tools.micro.common.judges import judge_by_sectors
 from warplens_tools.micro.common.scattered import repaired_too, scattered, scattered_gain
-from warplens_tools.micro.common.sectors import SectorTool
+from warplens_tools.micro.common.sectors import NEAR, SCATTERED, Cause, SectorTool, cause_of
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 
 #: Hit rate of the L1, per cent, from which most of what is loaded was fetched before.
@@ -119,7 +117,7 @@ class CoalescingTool(SectorTool):
                 message=self.words_counted(found),
                 guidance=self.guidance_counted,
                 evidence=found.evidence,
-                gain=make_gain(found.ratio, 1.0, found.ratio),
+                gain=Gain.of(found.ratio, found.ratio),
             )
 
     def counted_waste(self) -> Wasteful | None:

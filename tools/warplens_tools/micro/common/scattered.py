@@ -14,9 +14,8 @@ import msgspec
 from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.finding import Gain
 from warplens_tools.kernel import KernelView
-from warplens_tools.machine.gain import bound_ratio, make_gain
-from warplens_tools.micro.common.overfetch import NEAR, RECORD_BYTES, Cause
-from warplens_tools.micro.common.sectors import OVERFETCHED
+from warplens_tools.machine.gain import bound_ratio
+from warplens_tools.micro.common.sectors import NEAR, OVERFETCHED, RECORD_BYTES, Cause
 from warplens_tools.sass.banks import wavefronts
 from warplens_tools.sass.lanes import FEW_QUOTIENTS
 from warplens_tools.sass.listing import Sass
@@ -142,7 +141,7 @@ def scattered_gain(view: KernelView, found: Sequence[Scattered]) -> tuple[Gain, 
         after["dram"] += times * ideal / gpu.dram_bytes_per_clock
     ratio = bound_ratio(before, after)
     near = max(before["l2"], before["l1 lines"]) >= NEAR * max(before.values())
-    return make_gain(ratio, 1.0, max([ratio, *(s.overfetch for s in found)])), near
+    return Gain.of(ratio, max([ratio, *(s.overfetch for s in found)])), near
 
 
 def _passes(view: KernelView, found: Scattered) -> float:

@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools on the sectors that a warp's global accesses move: what is worth to move fewer."""
+"""Tools on the sectors that a warp's global accesses move: why there are so many, and what fewer are worth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import Observation, Tier
 from warplens_tools.finding import BottleneckClass, Gain
 from warplens_tools.machine.coalescing import WarpAccess
-from warplens_tools.machine.gain import bound_ratio, make_gain
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.text import Span
 
 #: Sectors over the sectors needed from which an access is uncoalesced. Nsight Compute's rule speaks at any
 #: excess; 2 leaves out what is one sector too many for lack of alignment (misaligned-access).
 OVERFETCHED = 2.0
+
+
+#: "field": one of the fields of each record. "chunk": each thread walks its own stretch. "read" and
+#: "write": neighbouring lanes are far apart for another reason.
+Cause = Literal["field", "chunk", "read", "write"]
+
+#: Overfetch from which an access is reported too where its sectors keep the L1 or the L2 this share of the
+#: busiest unit's time (Nsight Compute calls a unit busy from 60 % of its peak on).
+SCATTERED, NEAR = 4.0, 0.6
+#: Bytes between lanes up to which a constant stride counts as a record laid out by hand.
+RECORD_BYTES = 128
 
 
 class SectorTool(MicroTool):
@@ -39,7 +50,7 @@ class SectorTool(MicroTool):
         pipes, waiting = self.sass.cycles, self.view.waiting
         together = [*found, *self._alike(found)]
         ratio = bound_ratio(pipes | waiting.latency_bound(), pipes | waiting.latency_bound(_spans(together)))
-        return make_gain(ratio, 1.0, max(ratio, *(w.overfetch for w in together)))
+        return Gain.of(ratio, max(ratio, *(w.overfetch for w in together)))
 
     def _alike(self, found: Sequence[WarpAccess]) -> list[WarpAccess]:
         """Others that lie as far apart along the lanes as one of `found`, in as many loops: what deals the elements
@@ -73,3 +84,64 @@ def growth_along_lanes(warp: WarpAccess) -> Form | None:
 
 def _spans(found: Iterable[WarpAccess]) -> frozenset[Span]:
     return frozenset(w.access.span for w in found)
+
+
+def cause_of(warp: WarpAccess) -> Cause | None:
+    """Why the access is uncoalesced; None where it is not."""
+    access = warp.access
+    if warp.overfetch < OVERFETCHED or access.atomic:
+        return None
+    if _is_chunk(warp):
+        # A stretch inside one sector is fetched once and used at once.
+        return "chunk" if warp.stride is None or abs(warp.stride) > SECTOR_BYTES else None
+    if _is_field(warp):
+        # Where every field is used, the same sectors serve the next access from L1.
+        return "field" if warp.dram_sectors * SECTOR_BYTES >= OVERFETCHED * warp.wanted else None
+    return "write" if access.writes and not access.reads else "read"
+
+
+def _is_chunk(warp: WarpAccess) -> bool:
+    """Each lane goes through neighbouring elements, from a start of its own."""
+    index, loops = warp.access.index, warp.access.loops
+    if warp.reused_by != "loop" or index is None or not loops:
+        return False
+    inner = loops[-1]
+    starts_apart = inner.first is not None and not inner.first.uniform
+    return starts_apart or bool(index.coefficient("threadIdx.x")) or _is_share(index.growth("threadIdx.x"))
+
+
+def _is_share(apart: Form | None) -> bool:
+    """Whether lanes are as far apart as a problem over the number of threads: `n / (gridDim.x * blockDim.x)`."""
+    divided = [s for s in (apart.symbols if apart is not None else ()) if s.operation == "/"]
+    return any(x.kind == "grid size" for s in divided for x in s.operands[1].symbols)
+
+
+def _is_field(warp: WarpAccess) -> bool:
+    if warp.reused_by not in ("nobody", "fields") or warp.stride is None:
+        return False
+    index = warp.access.index
+    by_hand = index is not None and bool(index.coefficient("threadIdx.x"))
+    apart = abs(warp.stride)
+    if apart == warp.element:
+        return warp.used < warp.element
+    return by_hand and apart <= RECORD_BYTES
+
+
+def lane_words(warp: WarpAccess) -> str:
+    """How far apart neighbouring lanes are, in words."""
+    if warp.stride is None:
+        return "neighbouring lanes are not side by side"
+    growth = growth_along_lanes(warp)
+    if growth is None:
+        return "neighbouring lanes are not side by side"
+    if growth.value is None:
+        # The distance hangs on what only a launch knows.
+        return f"neighbouring lanes are {_spelled(growth)} elements apart"
+    return f"neighbouring lanes are {abs(warp.stride)} bytes apart"
+
+
+def _spelled(growth: Form) -> str:
+    """ "4 * n * m + 1"; symbols as the source names them."""
+    terms = [[*([str(factor)] if factor != 1 or not symbols else []), *(s.name for s in symbols)]
+             for symbols, factor in growth.terms]  # fmt: skip
+    return " + ".join(" * ".join(parts) for parts in terms)

@@ -13,7 +13,7 @@ from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CounterEvidence, KernelEvidence, Observation
 from warplens_tools.finding import Finding
-from warplens_tools.micro.common.room import (
+from warplens_tools.micro.common.judges import (
     ARITHMETIC,
     CONFIRMED,
     CONTRADICTED,
