@@ -56,6 +56,16 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
             'float sum = 0; asm volatile("{ .global .u32 seen; st.global.u32 [seen], 1; }");',
         ),
         candidate(
+            "assembler that leaves",
+            "float sum = 0;",
+            'float sum = 0; asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 1; @p ex" "it; }");',
+        ),
+        candidate(
+            "assembler that computes",
+            "float sum = 0;",
+            'float sum = 0; asm volatile("{ .reg .b32 a; mov.b32 a, %0; }" ::"f"(sum));',
+        ),
+        candidate(
             "a constant", "__device__ float total;", "__device__ float total;\n__constant__ int seen = 3;"
         ),
     ]
@@ -74,7 +84,11 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         "state": "refused",
         "more state": "refused",
         "state of assembler's": "refused",
+        "assembler that leaves": "refused",
     }
+    leaves = done["assembler that leaves"]
+    assert isinstance(leaves, Verdict)
+    assert "leaves its function by exit" in leaves.reason
     foreign = done["foreign file"]
     assert isinstance(foreign, Verdict)
     assert "stdio_ext.h" in foreign.reason
@@ -83,6 +97,7 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         "a comment": True,
         "other code": False,
         "a constant": False,
+        "assembler that computes": True,
     }
     live = {v.name: v.live for v in built["a constant"].job.variables}
     assert live.pop("seen") == ""

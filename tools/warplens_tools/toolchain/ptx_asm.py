@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inline assembler that does more than compute: it declares, calls, or leaves its function; read from PTX.
+
+nvcc writes the text of every `asm` that is compiled between two comments, its macros and literals put together. What
+the text may do (PTX ISA 9.0, sections 4 and 11) is a list of what is known to stay within it, not of what is not.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: The comments as nvcc writes them, each a line.
+_BLOCK = re.compile(r"^\t// begin inline asm\n(.*?)\n\t// end inline asm$", re.MULTILINE | re.DOTALL)
+_MARK = "inline asm"
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_REGISTER = re.compile(r"%[A-Za-z_$][\w$]*")
+_LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
+_GUARD = re.compile(r"\s*@!?\s*[\w$%]+\s*")
+_TARGET = re.compile(r"\s*bra(?:\.\w+)*\s+([\w$%]+)\s*")
+#: Statements that leave a function, by their first word.
+_LEAVING = ("call", "ret", "exit", "brx")
+#: What may be declared: registers, which belong to the block they stand in.
+_DECLARING = (".reg",)
+#: Between two literals that the compiler makes one of, raw ones too.
+_JOINT = re.compile(r'(?:\)[^()\\\s"]{0,16})?"\s*(?:u8|[uUL])?(?:R"[^()\\\s"]{0,16}\(|")')
+_LINE_MARKER = re.compile(r"^#[^\n]*\n", re.MULTILINE)
+_ESCAPE = re.compile(r"\\(?:x([\da-fA-F]+)|([0-7]{1,3})|[uU]([\da-fA-F]{4,8})|\n)")
+
+
+def new_blocks(baseline: str, candidate: str) -> tuple[str, ...]:
+    """Texts of inline assembler in a candidate's PTX that its baseline's PTX has not, whatever the registers."""
+    known = {_REGISTER.sub("%", block) for block in _BLOCK.findall(baseline)}
+    return tuple(block for block in _BLOCK.findall(candidate) if _REGISTER.sub("%", block) not in known)
+
+
+def escapes(baseline: str, candidate: str) -> str:
+    """By what the candidate's new inline assembler does more than compute, in words; "" if it does not."""
+    return next((why for block in new_blocks(baseline, candidate) if (why := _why(block))), "")
+
+
+def forges(baseline: str, candidate: str) -> bool:
+    """Whether a candidate's preprocessed text holds the comments between which nvcc writes assembler in literals.
+
+    They would make a stretch of assembler look like the compiler's own.
+    """
+    return _marks(candidate) > _marks(baseline)
+
+
+def _marks(preprocessed: str) -> int:
+    text = _JOINT.sub("", _LINE_MARKER.sub("", preprocessed))
+    return _ESCAPE.sub(_character, text).count(_MARK)
+
+
+def _character(escape: re.Match[str]) -> str:
+    digits, base = next(
+        ((group, base) for group, base in zip(escape.groups(), (16, 8, 16), strict=True) if group), ("", 0)
+    )
+    value = int(digits, base) if digits else 0
+    return chr(value) if 0 < value < 0x110000 else ""
+
+
+def _why(block: str) -> str:
+    code = re.sub(r'"[^"\n]*"', '""', _COMMENT.sub(" ", block))
+    depth = 0
+    for bracket in re.findall(r"[{}]", code):
+        depth += 1 if bracket == "{" else -1
+        if depth < 0:
+            break
+    if depth:
+        return "closes or opens a block that is not its own"
+    pieces = re.split(r"[;{}]", code)
+    labels = {label for piece in pieces for label in _labelled(piece)[0]}
+    return next((why for piece in pieces if (why := _statement(_labelled(piece)[1], labels))), "")
+
+
+def _labelled(piece: str) -> tuple[list[str], str]:
+    """The labels before a statement, and the statement without its guard."""
+    labels = []
+    while (match := _LABEL.match(piece)) is not None:
+        labels.append(match[1])
+        piece = piece[match.end() :]
+    return labels, _GUARD.sub("", piece, count=1) if _GUARD.match(piece) else piece.lstrip()
+
+
+def _statement(text: str, labels: set[str]) -> str:
+    word = (text.split() or [""])[0]
+    if word.startswith(".") and word not in _DECLARING:
+        return f"declares by {word}"
+    opcode = word.split(".")[0]
+    if opcode in _LEAVING:
+        return f"leaves its function by {word}"
+    if opcode == "bra":
+        target = _TARGET.fullmatch(text)
+        if target is None or target[1] not in labels:
+            return f"leaves its text by {text.strip()}"
+    return ""
