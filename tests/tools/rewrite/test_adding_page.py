@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from warplens_tools.cuda.parse import parse
+from warplens_tools.micro.base import MicroTool
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.text import SourceText
 
@@ -81,6 +82,11 @@ def test_the_page_is_formatted_and_passes_lint(tmp_path: Path) -> None:
         ruff = [sys.executable, "-m", "ruff", *command, "--config", str(ROOT / "pyproject.toml"), str(file)]
         done = subprocess.run(ruff, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_tool_has_the_call_of_the_page() -> None:
+    assert "self.fixes_of(REWRITE" in PAGE
+    assert {"finding", "fixes_of"} <= set(dir(MicroTool))
 
 
 def test_every_helper_of_the_page_exists() -> None:
