@@ -27,6 +27,11 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     rounds_max: int = 300
     #: Time one timing of one candidate may take, restores and cache flushes included.
     timing_seconds: float = 0.4
+    #: The same of a kernel so slow that `rounds_min` rounds take longer: five rounds have to do then.
+    timing_seconds_most: float = 2.0
+    #: Learning what the baseline computes may take this long: where launches are slow or memory is large, input sets
+    #: (at least two beside the program's own), repeats and moved inputs are fewer.
+    learn_seconds: float = 4.0
     #: Stop once the standard error of the median log ratio is below this: a third of the smallest gain
     #: that is called faster, so that three standard errors separate it from none.
     precision: float = 0.0015

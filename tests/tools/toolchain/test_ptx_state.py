@@ -64,6 +64,42 @@ def test_what_is_read_anew_is_named(tmp_path: Path, baseline: str, body: str, sa
     assert reads_new_state(baseline, ptx(tmp_path, body)) == said
 
 
+SIBLING = "__global__ void sibling(long long* out) { out[0] = clock64(); }\n"
+READER = "__device__ __noinline__ long long read(int i) { return i + clock64(); }\n"
+TABLE = READER + "__device__ long long (*const table[2])(int) = {read, read};\n"
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(
+    ("before", "body", "said"),
+    [
+        (SIBLING, PLAIN, ""),
+        (SIBLING, "out[0] = clock64();", "the special register %clock64"),
+        (READER + SIBLING, "out[0] = read(threadIdx.x);", "the special register %clock64"),
+        (TABLE + SIBLING, "out[0] = table[threadIdx.x % 2](3);", "the special register %clock64"),
+        (
+            SIBLING,
+            'asm(".pragma \\"/*\\";"); out[0] = clock64(); asm(".pragma \\"*/\\";");',
+            "the special register %clock64",
+        ),
+    ],
+)
+def test_what_a_sibling_reads_the_kernel_may_not(tmp_path: Path, before: str, body: str, said: str) -> None:
+    baseline = ptx(tmp_path, PLAIN, SIBLING)
+    assert reads_new_state(baseline, ptx(tmp_path, body, before)) == said
+
+
+@pytest.mark.compiler
+def test_another_instantiation_may_what_the_first_did(tmp_path: Path) -> None:
+    def kernel(size: int, body: str) -> str:
+        template = f"template <int n> __global__ void t(float* out) {{ {body} }}\n"
+        return ptx(tmp_path, PLAIN, f"{template}template __global__ void t<{size}>(float*);\n")
+
+    prints = kernel(1, 'printf("%d", n);')
+    assert reads_new_state(prints, kernel(2, 'printf("%d", n);')) == ""
+    assert "clock" in reads_new_state(prints, kernel(2, "out[0] = clock64();"))
+
+
 @pytest.mark.compiler
 def test_what_the_baseline_reads_the_candidate_may(tmp_path: Path) -> None:
     prints = ptx(tmp_path, 'printf("%f %lld", in[0], clock64());')

@@ -115,6 +115,7 @@ def _run(
             candidates=tuple(_candidate(r) for r in replacements),
             options={
                 "repeats": settings.accompany_repeats,
+                "learn_seconds": settings.learn_seconds,
                 "tolerance_factor": settings.tolerance_factor,
                 "lowered": settings.lowered_error if settings.lower_precision else 0.0,
                 "baseline_limit": place.time_limit,

@@ -224,6 +224,8 @@ class Visits:
                 "hang_seconds": s.hang_seconds,
                 "warm_up_seconds": s.warm_up_seconds,
                 "timing_seconds": s.timing_seconds,
+                "timing_seconds_most": s.timing_seconds_most,
+                "learn_seconds": s.learn_seconds,
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
                 "precision": s.precision,

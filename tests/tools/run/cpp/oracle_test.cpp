@@ -105,7 +105,7 @@ Job job_for(const Device& device, std::uint64_t seed) {
         job.variants.push_back({name, scale, noise, Variant::moved});
     job.variants.push_back({"with spikes", 1, 0, Variant::spikes});
     job.variants.push_back({"with mixed signs", 1, 0, Variant::signs});
-    job.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
+    job.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                    {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
     return job;
 }

@@ -88,7 +88,8 @@ class Judged {
     void add(const Variant& v) {
         Case c{v.name, moved(program_, program_.inputs, v.scale, v.noise, seed_ + 1), {}};
         c.expected.element = program_.output;
-        c.expected.bytes = run(program_.baseline, c.inputs);
+        const auto bytes = run(program_.baseline, c.inputs);
+        c.expected.bytes.assign(bytes.begin(), bytes.end());
         c.expected.written = std::make_shared<std::vector<std::uint8_t>>(program_.outputs, 1);
         const int pairs = pairs_for(program_.outputs);
         const double move = std::max(input_move(program_.input), input_move(program_.output));

@@ -113,7 +113,7 @@ Job job() {
     made.variants = {{"noise", 1, 0.5, Variant::moved}, kind("scalars", Variant::scalars), kind("redrawn", Variant::redrawn),
                      kind("permuted", Variant::permuted), kind("spikes", Variant::spikes), kind("zeros", Variant::zeros),
                      {"negated", -1, 0, Variant::moved}, kind("signs", Variant::signs)};
-    made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
+    made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                     {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
     return made;
 }

@@ -137,7 +137,7 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
     record.extent("block", launch.block[0], launch.block[1], launch.block[2]);
     part.job.seed += 2;
     Oracle oracle(part.job, launch, *memory_, stream_, results_);
-    results_.write(Record("begin").add("candidate", part.candidate.id));
+    results_.write(Record("begin").add("candidate", part.candidate.id).add("silent_seconds", oracle.limit()));
     bool over = true;
     try {
         if (!part.loaded) part.loaded = std::make_unique<Loaded>(part.candidate, launch, *memory_);

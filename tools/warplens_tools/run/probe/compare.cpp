@@ -17,11 +17,22 @@ namespace {
 constexpr std::size_t kBlock = 4096;
 
 double half_to_double(std::uint16_t bits) {
-    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    double value = exponent == 31  ? (mantissa ? NAN : INFINITY)
-                   : exponent == 0 ? std::ldexp(mantissa, -24)
-                                   : std::ldexp(mantissa + 1024, exponent - 25);
+    const unsigned exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double value = mantissa * 0x1p-24;
+    if (exponent) {
+        const std::uint64_t wide = std::uint64_t{exponent == 31 ? 2047 : exponent + 1008} << 52 | std::uint64_t{mantissa} << 42;
+        std::memcpy(&value, &wide, sizeof value);
+    }
     return bits & 0x8000 ? -value : value;
+}
+
+// A quarter of the largest finite value.
+double large(Element element) {
+    switch (element) {
+        case Element::f64: return 0x1p1022;
+        case Element::f16: return 16384;
+        default: return 0x1p126;
+    }
 }
 
 template <class T>
@@ -240,9 +251,30 @@ void Difference::merge(const Difference& other) {
     as_floats = as_floats || other.as_floats;
 }
 
-std::vector<std::uint64_t> sorted(Element element, const std::uint8_t* bytes, std::size_t size) {
-    // results of unknown width are words more often than single bytes
-    const std::size_t unit = is_floating(element) ? element_size(element) : size % 4 ? 1 : 4;
+// Results of unknown width are words more often than single bytes.
+static std::size_t unit_of(Element element, std::size_t size) {
+    return is_floating(element) ? element_size(element) : size % 4 ? 1 : 4;
+}
+
+bool same_elements(Element element, const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
+    const std::size_t unit = unit_of(element, size);
+    std::atomic<std::uint64_t> difference{0};
+    in_parallel(size / unit, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        std::uint64_t here = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+            std::uint64_t one = 0, other = 0;
+            std::memcpy(&one, a + i * unit, unit);
+            std::memcpy(&other, b + i * unit, unit);
+            if (one != other) here += mix(one) - mix(other);
+        }
+        difference += here;
+    });
+    return !difference;
+}
+
+// The elements in ascending order of their bits.
+static std::vector<std::uint64_t> sorted(Element element, const std::uint8_t* bytes, std::size_t size) {
+    const std::size_t unit = unit_of(element, size);
     std::vector<std::uint64_t> values(size / unit, 0);
     for (std::size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], bytes + i * unit, unit);
     std::sort(values.begin(), values.end());
@@ -291,10 +323,11 @@ void poison(Element element, std::uint8_t* bytes, const std::vector<std::uint8_t
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size) {
     if (!is_floating(element)) return 0;
     const std::size_t unit = element_size(element);
+    const double most = large(element);
     std::atomic<std::uint64_t> unclean{0};
     in_parallel(size / unit, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
         std::uint64_t here = 0;
-        for (std::size_t i = begin; i < end; ++i) here += !std::isfinite(load(element, bytes + i * unit));
+        for (std::size_t i = begin; i < end; ++i) here += !(std::fabs(load(element, bytes + i * unit)) < most);
         unclean += here;
     });
     return unclean;

@@ -6,17 +6,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "job.h"
 
 namespace warplens {
 
+// Large buffers are written once, by what fills them, and by several threads: a vector's own zeros would be a pass of
+// one thread over memory that nothing has touched yet.
+template <class T>
+struct Unset : std::allocator<T> {
+    template <class U>
+    struct rebind {
+        using other = Unset<U>;
+    };
+    template <class U>
+    void construct(U* at) noexcept { ::new (static_cast<void*>(at)) U; }
+    template <class U, class... Values>
+    void construct(U* at, Values&&... values) { ::new (static_cast<void*>(at)) U(std::forward<Values>(values)...); }
+};
+using Bytes = std::vector<std::uint8_t, Unset<std::uint8_t>>;
+using Floats = std::vector<float, Unset<float>>;
+
 std::size_t element_size(Element element);   // 1 for `other` and `integer`: compared as bytes
 bool is_floating(Element element);
 double load(Element element, const std::uint8_t* at);
-// The elements in ascending order of their bits.
-std::vector<std::uint64_t> sorted(Element element, const std::uint8_t* bytes, std::size_t size);
+// Whether the contents hold the same elements, in whatever order, but for a chance of 2^-64. No proof against whoever
+// chooses the contents: `compare` sorts.
+bool same_elements(Element element, const std::uint8_t* a, const std::uint8_t* b, std::size_t size);
 
 // What results of about the same size have in common.
 struct Pool {
@@ -29,12 +48,12 @@ struct Pool {
 // The right contents of a stretch under one set of inputs.
 struct Expected {
     Element element = Element::other;
-    std::vector<std::uint8_t> bytes;
+    Bytes bytes;
     // Per element: 1 where the baseline writes it under some inputs. One mask for all inputs.
     std::shared_ptr<std::vector<std::uint8_t>> written;
     std::vector<float> spread;         // per element, of repeats; empty: the repeats were bitwise equal
-    std::vector<float> magnitude;      // A per element; empty: not estimated
-    std::vector<float> bend;           // B per element, estimated with A
+    Floats magnitude;                  // A per element; empty: not estimated
+    Floats bend;                       // B per element, estimated with A
     std::vector<Pool> pools;           // by size of the result; empty until `settle`
     std::vector<float> common;         // C, by index modulo its length; empty until `settle`
     bool repeats = true;               // the baseline's repeats agree, floats within rounding
@@ -73,7 +92,7 @@ void mark_written(std::vector<std::uint8_t>& written, Element element, const std
                   const std::uint8_t* after);
 // Replaces the written elements by values of the same kind and of no telling size; random by `seed`.
 void poison(Element element, std::uint8_t* bytes, const std::vector<std::uint8_t>& written, std::uint64_t seed);
-// How many elements are NaN or infinite.
+// How many elements are NaN, infinite, or so large that another order of adding might make them so.
 std::uint64_t count_unclean(Element element, const std::uint8_t* bytes, std::size_t size);
 
 }  // namespace warplens

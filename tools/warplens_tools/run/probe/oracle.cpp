@@ -11,11 +11,15 @@
 namespace warplens {
 namespace {
 
-// Above these, two input sets beside the program's own have to do, and one.
 // Where the baseline's repeats differ so many are made, but not of more results than that.
 constexpr int kNoisyRepeats = 12;
 constexpr std::size_t kManyResults = 4u << 20;
 constexpr unsigned char kTail = 0x5a;
+// Where launches are slow or memory is large: sets of inputs beside the program's own, repeats and moved pairs are
+// fewer, but not below these.
+constexpr std::size_t kFewestCases = 3;
+constexpr int kFewestRepeats = 3, kFewestPairs = 2;
+// Above these, two input sets beside the program's own have to do, and one.
 constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
 
 std::size_t floats_in(const std::vector<Stretch>& stretches) {
@@ -32,6 +36,7 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
     tolerance_.factor = job.option("tolerance_factor");
     tolerance_.lowered = job.option("lowered");
     limit_ = job.option("baseline_limit");
+    budget_ = job.option("learn_seconds");
     memory_.fill_tails(kTail);
     initial_ = memory_.checksums();
     cases_.emplace_back();
@@ -223,18 +228,22 @@ Chunks Oracle::filled_by_baseline() {
 void Oracle::find_written() {
     Chunks chunks = written_by(cases_[0]);
     if (!outputs_.empty()) {
-        results_.write(Record("stage").add("name", "fill"));
+        stage("fill");
         chunks = merged(chunks, filled_by_baseline());
     }
     timed_ = chunks;
     // the first run also loads code; the second tells how long one takes
     prepare(cases_[0]);
-    const double seconds = run_once();
+    const double seconds = takes_ = run_once();
     limit_ = std::min(limit_, job_.option("hang_factor") * seconds + job_.option("hang_seconds"));
     const Chunks own = chunks;
     for (std::size_t i = 1; i < cases_.size();) {
+        if (i >= kFewestCases && !affords(0.3)) {
+            cases_.resize(i);
+            break;
+        }
         Case& c = cases_[i];
-        results_.write(Record("stage").add("name", "variant " + c.variant.name));
+        stage("variant " + c.variant.name);
         const Chunks more = written_by(c);
         const bool stands = !c.idle && owns(more, own);
         if (stands) chunks = merged(chunks, more);
@@ -243,7 +252,7 @@ void Oracle::find_written() {
         if (!stands) cases_.erase(cases_.begin() + static_cast<long>(i));
     }
     if (chunks.empty() && job_.launch) {
-        results_.write(Record("stage").add("name", "later launch"));
+        stage("later launch");
         throw std::runtime_error("the launch changes no memory that an earlier one has not");
     }
     writable_ = chunks;
@@ -275,7 +284,7 @@ void Oracle::add_stretches(const Chunks& chunks) {
             const Element element = type_at(index, at, end);
             end = std::min(end, stop);
             stretches_.push_back({index, at, end - at, element});
-            written_.push_back(std::make_shared<Bytes>((end - at) / element_size(element), 0));
+            written_.push_back(std::make_shared<std::vector<std::uint8_t>>((end - at) / element_size(element), 0));
         }
         i = j;
     }
@@ -299,7 +308,10 @@ void Oracle::set_length(double seconds) {
 void Oracle::capture(Case& c) {
     prepare(c);
     before_.resize(stretches_.size());
+    // what is known to be written throughout need not be compared with what lay there
+    auto whole = [&](std::size_t i) { return !std::memchr(written_[i]->data(), 0, written_[i]->size()); };
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        if (whole(i)) continue;
         before_[i].resize(stretches_[i].bytes);
         memory_.read(stretches_[i], before_[i].data());
     }
@@ -312,7 +324,7 @@ void Oracle::capture(Case& c) {
         e.bytes.resize(stretches_[i].bytes);
         e.written = written_[i];
         memory_.read(stretches_[i], e.bytes.data());
-        mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
+        if (!whole(i)) mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
         c.expected.push_back(std::move(e));
     }
 }
@@ -320,7 +332,10 @@ void Oracle::capture(Case& c) {
 void Oracle::mark_filled() {
     memory_.restore(dirty_);
     for (const Stretch& s : outputs_) memory_.fill(s);
-    for (std::size_t i = 0; i < stretches_.size(); ++i) memory_.read(stretches_[i], before_[i].data());
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        before_[i].resize(stretches_[i].bytes);
+        memory_.read(stretches_[i], before_[i].data());
+    }
     run_once();
     for (std::size_t i = 0; i < stretches_.size(); ++i)
         mark_written(*written_[i], stretches_[i].element, before_[i].data(), read_now(i));
@@ -336,11 +351,7 @@ void Oracle::learn_own() {
     Case& own = cases_[0];
     capture(own);
     if (!outputs_.empty()) mark_filled();
-    auto repeats = static_cast<int>(job_.option("repeats"));
-    for (int i = 1; i < repeats; ++i) {
-        // few repeats say little of a noise that is there
-        const bool noisy = std::any_of(own.expected.begin(), own.expected.end(), [](const Expected& e) { return !e.spread.empty(); });
-        if (i == 3 && noisy && floats_in(stretches_) < kManyResults) repeats = std::max(repeats, kNoisyRepeats);
+    for (int i = 1; i < repeats_of(own, i); ++i) {
         prepare(own);
         run_once();
         const bool same = changed(own.after, memory_.checksums()).empty();
@@ -352,26 +363,42 @@ void Oracle::learn_own() {
     blind_ = sight(own).blind();
 }
 
+// How many repeats there shall be, after so many.
+int Oracle::repeats_of(const Case& own, int done) const {
+    const auto asked = static_cast<int>(job_.option("repeats"));
+    if (done >= kFewestRepeats && !affords(0.5)) return done;
+    // few repeats say little of a noise that is there
+    const bool noisy = std::any_of(own.expected.begin(), own.expected.end(), [](const Expected& e) { return !e.spread.empty(); });
+    return done >= kFewestRepeats && noisy && floats_in(stretches_) < kManyResults ? std::max(asked, kNoisyRepeats) : asked;
+}
+
+int Oracle::moved_pairs() const {
+    const int wanted = pairs_for(floats_in(stretches_));
+    const double share = 0.1 * budget_ / std::max(takes_, 1e-9);
+    return wanted <= kFewestPairs || share > 2.0 * wanted ? wanted : std::max(kFewestPairs, static_cast<int>(share / 2));
+}
+
 // How far results move when every input moves a little, up and down: see `rounding.h`.
 void Oracle::learn_rounding(Case& c) {
     if (!inputs_.empty() && floats_in(stretches_) && job_.option("perturb") != 0) {
-        results_.write(Record("stage").add("name", "moved inputs"));
+        stage("moved inputs");
         double move = 0;
-        const int pairs = pairs_for(floats_in(stretches_));
+        const int pairs = moved_pairs();
+        up_.resize(stretches_.size());
         for (const Stretch& s : inputs_) move = std::max(move, input_move(s.element));
         for (const Stretch& s : stretches_)
             if (is_floating(s.element)) move = std::max(move, input_move(s.element));
         for (int i = 0; i < pairs; ++i) {
             const std::uint64_t seed = job_.seed + 7919u * static_cast<unsigned>(i);
-            std::vector<Bytes> up;
             run_moved(c, move, seed);
             for (std::size_t k = 0; k < stretches_.size(); ++k) {
-                const std::uint8_t* now = read_now(k);
-                up.emplace_back(now, now + (is_floating(stretches_[k].element) ? stretches_[k].bytes : 0));
+                if (!is_floating(stretches_[k].element)) continue;
+                up_[k].resize(stretches_[k].bytes);
+                memory_.read(stretches_[k], up_[k].data());
             }
             run_moved(c, -move, seed);
             for (std::size_t k = 0; k < stretches_.size(); ++k)
-                if (!up[k].empty()) add_moved(c.expected[k], up[k].data(), read_now(k), move, pairs);
+                if (is_floating(stretches_[k].element)) add_moved(c.expected[k], up_[k].data(), read_now(k), move, pairs);
         }
     }
     for (Expected& e : c.expected) settle(e, tolerance_);
@@ -397,7 +424,7 @@ Sight Oracle::sight(const Case& c) const {
 
 // Outputs the baseline only writes give the same results whatever lay there before.
 void Oracle::find_pure() {
-    results_.write(Record("stage").add("name", "poison"));
+    stage("poison");
     std::vector<Bytes> original;
     std::vector<bool> poisoned(stretches_.size(), true);
     memory_.restore(dirty_);
@@ -451,7 +478,12 @@ void Oracle::learn_variants() {
         changed_bytes_ += element_size(stretches_[i].element) *
                           static_cast<std::size_t>(std::count(written_[i]->begin(), written_[i]->end(), 1));
     for (std::size_t i = 1; i < cases_.size();) {
+        if ((i >= kFewestCases && !affords(1)) || !affords(3)) {
+            cases_.resize(i);
+            break;
+        }
         Case& c = cases_[i];
+        stage("variant " + c.variant.name);
         capture(c);
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
             // repeats of the program's own inputs speak for all; their spread grows with the results

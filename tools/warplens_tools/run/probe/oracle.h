@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compare.h"
+#include "driver.h"
 #include "job.h"
 #include "launch.h"
 #include "memory.h"
@@ -28,8 +29,6 @@ struct Case {
     std::vector<std::uint64_t> scalars;  // moved by-value parameters
     std::vector<void*> arguments;    // of the launch; empty: the program's own
 };
-
-using Bytes = std::vector<std::uint8_t>;
 
 // How one run compares.
 struct Outcome {
@@ -68,6 +67,9 @@ class Oracle {
         bool constant;
         unsigned width;
     };
+    // Whether less than that share of the time for learning is spent.
+    bool affords(double share) const { return now() - started_ < share * budget_; }
+    void stage(const std::string& name) { results_.write(Record("stage").add("name", name).add("seconds", now() - started_)); }
     void find_types();
     void add_type(const Block& block, CUdeviceptr address, const Parameter& p);
     void add_table(const Block& block, CUdeviceptr address, const Parameter& p);
@@ -80,6 +82,8 @@ class Oracle {
     Chunks filled_by_baseline();
     void mark_filled();
     double run_once();                          // seconds
+    int repeats_of(const Case& own, int done) const;
+    int moved_pairs() const;
     Chunks written_by(Case& c);
     void find_written();
     void add_stretches(const Chunks& chunks);
@@ -112,12 +116,14 @@ class Oracle {
     Sums initial_;
     Tolerance tolerance_;
     double limit_ = 0;
+    double started_ = now(), budget_ = 0;  // seconds
+    double takes_ = 0;              // seconds of one launch
     bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change
     bool blind_ = false;            // on every set of inputs rounding alone may change the results wholly
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     void** arguments_ = nullptr;    // of the case that was prepared last
     Bytes scratch_;
-    std::vector<Bytes> before_;
+    std::vector<Bytes> before_, up_;
     std::vector<std::string> dropped_;
 };
 

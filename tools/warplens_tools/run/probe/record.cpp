@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <chrono>
 #include <stdexcept>
 
 namespace warplens {
@@ -70,6 +71,13 @@ void Results::write(const Record& record) {
         if (n <= 0) return;
         at += static_cast<size_t>(n);
     }
+}
+
+void Results::pulse() {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    if (seconds < said_ + 1) return;
+    said_ = seconds;
+    write(Record("pulse"));
 }
 
 }  // namespace warplens

@@ -2,6 +2,7 @@
 // Results as JSON lines. Each record is written by one write(2), so it outlives a fault or a kill.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,9 +35,12 @@ class Results {
    public:
     void open(const std::string& path);  // throws std::runtime_error
     void write(const Record& record);
+    // Says that work goes on, at most once a second.
+    void pulse();
 
    private:
     int file_ = -1;
+    std::atomic<double> said_{0};
 };
 
 }  // namespace warplens

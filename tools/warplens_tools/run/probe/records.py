@@ -140,10 +140,16 @@ class BaselineRecord(_Record, frozen=True, tag="baseline"):
     blind: bool = False
 
 
+class Pulse(_Record, frozen=True, tag="pulse"):
+    """Work on the candidate goes on."""
+
+
 class Begin(_Record, frozen=True, tag="begin"):
     """A candidate is about to be run."""
 
     candidate: str
+    #: How long nothing may be heard of it because a launch has not come back.
+    silent_seconds: float = 0.0
 
 
 class TimingRecord(_Record, frozen=True, tag="timing"):
@@ -252,6 +258,7 @@ Record = (
     | Stage
     | BaselineRecord
     | Begin
+    | Pulse
     | ResultRecord
     | Compared
     | Accompanied

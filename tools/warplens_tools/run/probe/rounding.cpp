@@ -114,7 +114,7 @@ void add_jump(Jumps& jumps, std::size_t pool, float bend) {
 
 // Counts the results that B carries beyond what else bounds them.
 void find_jumps(Expected& e, const Tolerance& t) {
-    const std::vector<float> own = std::move(e.bend);
+    const Floats own = std::move(e.bend);
     e.bend.clear();
     std::vector<Jumps> found(16, Jumps(kPools));
     const double least = walk(e, t);
@@ -177,7 +177,7 @@ std::uint64_t jumps_allowed(const Expected& e, std::size_t pool) {
 
 void add_repeat(Expected& e, const std::uint8_t* run) {
     if (!std::memcmp(e.bytes.data(), run, e.bytes.size())) return;
-    const bool permuted = sorted(e.element, e.bytes.data(), e.bytes.size()) == sorted(e.element, run, e.bytes.size());
+    const bool permuted = same_elements(e.element, e.bytes.data(), run, e.bytes.size());
     e.unordered = permuted && (e.unordered || (e.repeats && e.spread.empty()));
     if (!is_floating(e.element)) {
         e.repeats = false;
@@ -202,17 +202,21 @@ void judge_spread(Expected& e, const Tolerance& t) {
     // B is at least the spread, so it cannot say what of the spread is rounding
     Expected alone;
     alone.element = e.element;
-    for (std::size_t i = 0; i < e.spread.size() && e.repeats; ++i) {
-        // rounding of a reordered sum stays near its bound; another order of the elements does not
-        const double summed = e.unordered || e.magnitude.empty() ? 0 : e.magnitude[i];
-        e.repeats = e.spread[i] <= 4 * bound_of(alone, i, std::max(std::fabs(value_at(e, i)), summed), t).within;
-    }
+    std::atomic<bool> repeats{e.repeats};
+    in_parallel(e.spread.size(), kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end && repeats; ++i) {
+            // rounding of a reordered sum stays near its bound; another order of the elements does not
+            const double summed = e.unordered || e.magnitude.empty() ? 0 : e.magnitude[i];
+            if (e.spread[i] > 4 * bound_of(alone, i, std::max(std::fabs(value_at(e, i)), summed), t).within) repeats = false;
+        }
+    });
+    e.repeats = repeats;
     if (e.repeats) e.unordered = false;
 }
 
 double growth(const Expected& from, const Expected& to) {
     double before = 0, after = 0;
-    for (std::size_t i = 0; is_floating(from.element) && i < from.written->size(); ++i) {
+    for (std::size_t i = 0; is_floating(from.element) && i < from.written->size(); i += stride(from.written->size())) {
         const double a = value_at(from, i), b = value_at(to, i);
         if (!std::isfinite(a) || !std::isfinite(b)) continue;
         before += a * a;
@@ -224,12 +228,14 @@ double growth(const Expected& from, const Expected& to) {
 void add_moved(Expected& e, const std::uint8_t* up, const std::uint8_t* down, double move, int pairs) {
     if (!is_floating(e.element)) return;
     const std::size_t size = element_size(e.element), count = e.bytes.size() / size;
-    if (e.magnitude.empty()) e.magnitude.assign(count, 0);
-    if (e.bend.empty()) e.bend.assign(count, 0);
+    const bool first = e.magnitude.empty();
+    e.magnitude.resize(count);
+    e.bend.resize(count);
     // r uniform in [-1, 1] has variance 1/3
     const double unit = 2 * move / std::sqrt(3.0);
     in_parallel(count, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
         for (std::size_t i = begin; i < end; ++i) {
+            if (first) e.magnitude[i] = e.bend[i] = 0;
             const double value = value_at(e, i);
             const double high = load(e.element, up + i * size), low = load(e.element, down + i * size);
             if (!std::isfinite(value) || !std::isfinite(high) || !std::isfinite(low)) continue;

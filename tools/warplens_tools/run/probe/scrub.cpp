@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scrub.h"
 
+#include <algorithm>
+
 #include "driver.h"
 
 namespace warplens {
@@ -19,7 +21,7 @@ Scrub::~Scrub() {
     if (sink_) cuMemFree(sink_);
 }
 
-void Scrub::run(CUfunction function) {
+void Scrub::run(CUfunction one, CUfunction other) {
     pattern_ = pattern_ * 1664525u + 1013904223u;
     unsigned words = static_cast<unsigned>(bytes_) / 4;
     // a block has all of a multiprocessor's: two rounds of them reach every one
@@ -27,7 +29,11 @@ void Scrub::run(CUfunction function) {
     void* shared[] = {&words, &pattern_, &sink_};
     check(cuLaunchKernel(shared_, blocks, 1, 1, 1024, 1, 1, static_cast<unsigned>(bytes_), stream_, shared, nullptr), "scrubbing");
     int local = 0;
-    check(cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function), "cuFuncGetAttribute");
+    for (CUfunction function : {one, other}) {
+        int bytes = 0;
+        check(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function), "cuFuncGetAttribute");
+        local = std::max(local, bytes);
+    }
     if (!local) return;
     const CUfunction over = helpers_.named(local <= 256    ? "warplens_scrub_local_256"
                                            : local <= 1024 ? "warplens_scrub_local_1024"

@@ -15,9 +15,9 @@ class Scrub {
     Scrub(const Scrub&) = delete;
     Scrub& operator=(const Scrub&) = delete;
 
-    // Overwrites all shared memory, and of local memory as much as a thread of the function has, up to 4 KiB.
+    // Overwrites all shared memory, and of local memory as much as a thread of either function has, up to 4 KiB.
     // Asynchronous, on the stream. Throws DriverError.
-    void run(CUfunction function);
+    void run(CUfunction one, CUfunction other);
 
    private:
     const Helpers& helpers_;

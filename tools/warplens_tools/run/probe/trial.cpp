@@ -8,9 +8,15 @@
 #include "stats.h"
 
 namespace warplens {
+namespace {
 
-Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream)
-    : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), scrub_(scrub), stream_(stream),
+// Rounds of a slow kernel: the least of which a median's interval says anything.
+constexpr std::size_t kFewest = 5;
+
+}  // namespace
+
+Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results)
+    : job_(job), baseline_(baseline), memory_(memory), oracle_(oracle), scrub_(scrub), stream_(stream), results_(results),
       timer_(stream, job.option("events") != 0),
       random_(job.seed ^ 0x2545f4914f6cdd1dull) {
     CUdevice device;
@@ -27,7 +33,7 @@ void Trial::put_back(Loaded* loaded, bool flushed) {
     if (varied_) oracle_.prepare(*varied_);
     else memory_.restore(oracle_.timed());
     // on other inputs, nothing that a launch left on the card is there for the next: a gain that lives on it is none
-    if (varied_) scrub_.run(loaded ? loaded->launch().function : baseline_.function);
+    if (varied_) scrub_.run(loaded ? loaded->launch().function : baseline_.function, baseline_.function);
     if (loaded) loaded->reset(stream_);
     if (flushed && flush_bytes_)
         check(cuMemsetD8Async(flush_, static_cast<unsigned char>(++flush_value_), flush_bytes_, stream_), "flushing");
@@ -76,6 +82,7 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
     }
     memory_.unbind();
     wait(stream_, 3 * oracle_.limit());
+    results_.pulse();
     const std::vector<double> durations = timer_.collect();
     if (durations.size() != order.size()) return;  // the timer has just fallen back to events
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -91,7 +98,8 @@ Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied) {
     timer_.discard();
     // whether a gain holds on other inputs too need not be known as finely as the gain
     const double share = varied ? 0.25 : 1;
-    const double until = now() + share * job_.option("timing_seconds");
+    const double started = now(), until = started + share * job_.option("timing_seconds");
+    const double last = started + share * job_.option("timing_seconds_most");
     const auto least = static_cast<std::size_t>((varied ? 0.5 : 1) * job_.option("rounds_min"));
     const auto most = std::max(least, static_cast<std::size_t>(share * job_.option("rounds_max")));
     Samples unused;
@@ -103,6 +111,7 @@ Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied) {
         const std::size_t n = samples.baseline.size();
         if (!samples.outcome.reason.empty()) break;
         if (n >= least && now() > until) break;
+        if (n >= kFewest && now() > last) break;
         if (n < least || n % 5) continue;
         const auto& other = loaded ? samples.candidate : samples.again;
         const double error = ratio_error(samples.baseline, other);

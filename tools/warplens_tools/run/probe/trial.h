@@ -27,7 +27,7 @@ struct Samples {
 
 class Trial {
    public:
-    Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream);
+    Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& oracle, Scrub& scrub, CUstream stream, Results& results);
 
     // Baseline launches until the clocks are up; their durations in ns, the last ones.
     std::vector<double> warm_up();
@@ -49,6 +49,7 @@ class Trial {
     Oracle& oracle_;
     Scrub& scrub_;
     CUstream stream_;
+    Results& results_;
     Timer timer_;
     const Case* varied_ = nullptr;
     std::mt19937_64 random_;

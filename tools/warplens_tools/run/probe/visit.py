@@ -16,7 +16,7 @@ from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import Completed, run
 from warplens_tools.run.probe.job import Job, encode_job
-from warplens_tools.run.probe.records import Begin, Record, RecordReader
+from warplens_tools.run.probe.records import Begin, Pulse, Record, RecordReader
 
 #: Seconds between looks at the result file: short against one candidate's time.
 _POLL = 0.02
@@ -59,7 +59,8 @@ def run_with_probe(
     """Run `command` with the probe; `timeout` in seconds for the whole run.
 
     Args:
-        stall: seconds a candidate may go without a record before the program is killed; None for no limit.
+        stall: seconds a candidate may go without a record before the program is killed, beside what `Begin` says
+            that one round may take; None for no limit.
         on_record: gets each record once, in this thread.
 
     Raises:
@@ -110,16 +111,19 @@ def _follow(
     on_record: Callable[[Record], None] | None,
 ) -> str:
     """Pass records on until the program ends; the candidate it was killed for, "" if it was not."""
-    heard, running = time.monotonic(), ""
+    heard, running, silent = time.monotonic(), "", 0.0
     while True:
         ended = future.done()
         for record in reader.read():
             heard = time.monotonic()
-            running = record.candidate if isinstance(record, Begin) else ""
+            if isinstance(record, Begin):
+                running, silent = record.candidate, record.silent_seconds
+            elif not isinstance(record, Pulse):
+                running = ""
             if on_record is not None:
                 on_record(record)
         if ended:
             return running
-        if stall is not None and running and time.monotonic() - heard > stall:
+        if stall is not None and running and time.monotonic() - heard > stall + silent:
             stop.cancel()
         time.sleep(_POLL)
