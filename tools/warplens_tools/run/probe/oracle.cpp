@@ -478,7 +478,7 @@ void Oracle::learn_variants() {
         changed_bytes_ += element_size(stretches_[i].element) *
                           static_cast<std::size_t>(std::count(written_[i]->begin(), written_[i]->end(), 1));
     for (std::size_t i = 1; i < cases_.size();) {
-        if ((i >= kFewestCases && !affords(1)) || !affords(3)) {
+        if ((i >= kFewestCases && !affords(1)) || (i > 1 && !affords(3))) {
             cases_.resize(i);
             break;
         }
