@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -50,8 +51,10 @@ def start(tmp_path: Path, **options: object) -> tuple[subprocess.Popen[bytes], l
     found: list[psutil.Process] = []
 
     def compiling() -> bool:
-        found[:] = psutil.Process(process.pid).children(recursive=True)
-        return any("cicc" in p.name() for p in found)
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that has ended since it was listed
+            found[:] = psutil.Process(process.pid).children(recursive=True)
+            return any("cicc" in p.name() for p in found)
+        return False
 
     assert until(compiling)
     return process, found, cache
