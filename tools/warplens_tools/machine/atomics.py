@@ -21,7 +21,7 @@ import msgspec
 from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
 from warplens_tools.cuda.syntax.types import type_bytes
-from warplens_tools.cuda.values.form_reader import Loop
+from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS, SHARED_ATOMICS, access_bytes

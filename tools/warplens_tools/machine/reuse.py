@@ -12,8 +12,8 @@ import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.pointer_arguments import pointer_arguments
-from warplens_tools.cuda.values.form_reader import Loop
 from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.pipes import is_load, space_of

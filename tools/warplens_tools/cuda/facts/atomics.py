@@ -14,9 +14,10 @@ from warplens_tools.cuda.model import ArrayDeclaration, Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, layouts_of
-from warplens_tools.cuda.values.form_reader import FormReader, Loop
+from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import ZERO, Form, value_count
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
 from warplens_tools.text import Span
 

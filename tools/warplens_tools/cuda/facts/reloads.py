@@ -11,7 +11,7 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.model import Kernel, Parameter
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
-from warplens_tools.cuda.values.form_reader import Loop
+from warplens_tools.cuda.values.loop_headers import Loop
 
 #: What makes the store visible to other threads at each iteration: it must then be done there.
 _PUBLISHES = re.compile(r"__sync|__threadfence|atomic|barrier|\bvolatile\b")

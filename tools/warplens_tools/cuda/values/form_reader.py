@@ -24,8 +24,14 @@ from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once, v
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree
-from warplens_tools.cuda.values.loop_headers import condition_of, initialised, is_initializer, stepping_loop
-from warplens_tools.text import Span
+from warplens_tools.cuda.values.loop_headers import (
+    Loop,
+    condition_of,
+    initialised,
+    is_initializer,
+    iterations,
+    stepping_loop,
+)
 
 _BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "block size", "gridDim": "grid size"}
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)")
@@ -34,28 +40,6 @@ _MAX_DEPTH = 40
 _MAX_CALLS = 16
 _AXES = ("x", "y", "z")
 _NOTHING: Mapping[str, Form | None] = {}
-
-
-class Loop(msgspec.Struct, frozen=True):
-    """A loop around an access. What is not a `for` with one variable has only its span."""
-
-    span: Span
-    #: Offset in the analysed tree; tells loops apart.
-    offset: int
-    variable: str = ""
-    first: Form | None = None
-    #: As `first`, in which what is loaded is a symbol.
-    origin: Form | None = None
-    #: What the variable grows by in each iteration.
-    step: Form | None = None
-    #: "<", "<=", ">", ">=" or "!=", and what the variable is compared with.
-    comparison: str = ""
-    bound: Form | None = None
-    bound_text: str = ""
-    #: Name of the symbol that counts the iterations from 0; "" where the variable has no fixed step.
-    counter: str = ""
-    #: Iterations, where constant and the same for all threads.
-    trips: int | None = None
 
 
 class FormReader:
@@ -110,7 +94,7 @@ class FormReader:
         if not name.isidentifier() or not part.replace(".", "").isidentifier():
             return None
         kind = _BUILTINS.get(name)
-        if kind is not None and part in _AXES and not self._is_declared(name, node):
+        if kind is not None and part in _AXES and not self.kernel.constants.is_bound(name, node.start_byte):
             known = self.block[_AXES.index(part)] if name == "blockDim" else None
             if known is not None:
                 return forms.number(known)
@@ -119,9 +103,6 @@ class FormReader:
         if binding is None or binding.kind != "object" or not is_set_once(self.tree, binding):
             return None
         return forms.variable(Symbol(path, "parameter"))
-
-    def _is_declared(self, name: str, node: Node) -> bool:
-        return self.kernel.constants.is_bound(name, node.start_byte)
 
     def binary(self, node: Node) -> Form | None:
         """a op b"""
@@ -345,7 +326,7 @@ class FormReader:
             bound_text=self.tree.text_of(bound) if bound is not None else "",
             counter=f"{name}@{node.start_byte}" if step is not None else "",
         )
-        return msgspec.structs.replace(loop, trips=_trips(loop))
+        return msgspec.structs.replace(loop, trips=iterations(loop))
 
     def _stepped_in(self, node: Node) -> Loop | None:
         """The loop as one over the variable of its condition, where the body steps that."""
@@ -371,7 +352,7 @@ class FormReader:
             return None, False
         if operator.type in ("+=", "-="):
             value = self.form(right)
-            uniform = value is not None and value.uniform and not _mentions_loop(value)
+            uniform = value is not None and not any(s.kind in ("thread", "loop") for s in value.symbols)
             if value is None or not uniform:
                 return None, False
             return (value if operator.type == "+=" else forms.subtract(forms.ZERO, value)), True
@@ -399,23 +380,6 @@ class FormReader:
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _CALLS = {"min": "min", "max": "max", "umin": "min", "umax": "max", "__mul24": "*", "__umul24": "*"}
-
-
-def _mentions_loop(form: Form) -> bool:
-    return any(symbol.kind == "loop" for symbol in form.symbols)
-
-
-def _trips(loop: Loop) -> int | None:
-    first = loop.first.value if loop.first else None
-    bound = loop.bound.value if loop.bound else None
-    step = loop.step.value if loop.step else None
-    if first is None or bound is None or step is None:
-        return None
-    if loop.comparison in ("<", "<=") and step > 0:
-        return max(0, -(-(bound - first + (loop.comparison == "<=")) // step))
-    if loop.comparison in (">", ">=") and step < 0:
-        return max(0, -(-(first - bound + (loop.comparison == ">=")) // -step))
-    return None
 
 
 _READERS = {

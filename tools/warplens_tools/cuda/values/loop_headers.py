@@ -8,12 +8,51 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, changes
+from warplens_tools.cuda.values.forms import Form
+from warplens_tools.text import Span
 
 _LOOPS = frozenset({"while_statement", "for_statement", "do_statement"})
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """A loop around an access. What is not a `for` with one variable has only its span."""
+
+    span: Span
+    #: Offset in the analysed tree; tells loops apart.
+    offset: int
+    variable: str = ""
+    first: Form | None = None
+    #: As `first`, in which what is loaded is a symbol.
+    origin: Form | None = None
+    #: What the variable grows by in each iteration.
+    step: Form | None = None
+    #: "<", "<=", ">", ">=" or "!=", and what the variable is compared with.
+    comparison: str = ""
+    bound: Form | None = None
+    bound_text: str = ""
+    #: Name of the symbol that counts the iterations from 0; "" where the variable has no fixed step.
+    counter: str = ""
+    #: Iterations, where constant and the same for all threads.
+    trips: int | None = None
+
+
+def iterations(loop: Loop) -> int | None:
+    """How often a loop runs, where its first value, step and bound are constant; None otherwise."""
+    first = loop.first.value if loop.first else None
+    bound = loop.bound.value if loop.bound else None
+    step = loop.step.value if loop.step else None
+    if first is None or bound is None or step is None:
+        return None
+    if loop.comparison in ("<", "<=") and step > 0:
+        return max(0, -(-(bound - first + (loop.comparison == "<=")) // step))
+    if loop.comparison in (">", ">=") and step < 0:
+        return max(0, -(-(first - bound + (loop.comparison == ">=")) // -step))
+    return None
 
 
 def stepping_loop(tree: SourceTree, node: Node, binding: Binding) -> tuple[Node, Node] | None:
