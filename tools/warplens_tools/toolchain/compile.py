@@ -31,6 +31,8 @@ from warplens_tools.toolchain.ptxas import FunctionReport, parse_ptxas
 DEFAULT_TIME_LIMIT = 600.0
 #: Bytes below which a preprocessed CUDA unit (a megabyte without any include of its own) cannot be written.
 _LEAST_ROOM = 2 << 20
+#: Pattern for the file that holds a unit as the device's compiler is given it, preprocessed.
+DEVICE_TEXT = "*.cpp1.ii"
 _MARKER = re.compile(rb'\n# \d+ "([^"<][^"]*)"')
 
 
@@ -46,6 +48,7 @@ def compile_unit(
     timeout: float | None = DEFAULT_TIME_LIMIT,
     through: Callable[[Sequence[str | Path]], Sequence[str | Path]] = tuple,
     on_start: Callable[[], None] | None = None,
+    keep_text: bool = False,
 ) -> BinaryEvidence:
     """Compile `unit` for `arch`, e.g. "sm_90a", writing only inside `workdir` (made, and left, by this call).
 
@@ -55,6 +58,7 @@ def compile_unit(
         timeout: seconds.
         through: makes of nvcc's command the one that is run, e.g. with a sandbox in front.
         on_start: called while nvcc runs.
+        keep_text: leave the preprocessed device text in `workdir` too, as `DEVICE_TEXT`.
 
     Raises:
         InputError: no such file, not UTF-8, or an architecture or option that this nvcc does not know.
@@ -87,7 +91,7 @@ def compile_unit(
     if done.status != 0:
         raise _disk_full(workdir, output) or _failure(done, unit, arch, flags, nvcc.path, messages)
     dependencies = _dependencies(unit, workdir, directory)
-    _drop_intermediates(workdir)
+    _drop_intermediates(workdir, keep=DEVICE_TEXT if keep_text else "")
     foreign = foreign_target(flags, arch)
     return BinaryEvidence(
         path=str(unit),
@@ -201,8 +205,9 @@ def _dependencies(unit: Path, workdir: Path, directory: Path) -> tuple[str, ...]
     return tuple(name for name in names if os.path.isfile(name))  # noqa: PTH113
 
 
-def _drop_intermediates(workdir: Path) -> None:
-    for path in workdir.iterdir():
+def _drop_intermediates(workdir: Path, *, keep: str) -> None:
+    kept = set(workdir.glob(keep)) if keep else set()
+    for path in set(workdir.iterdir()) - kept:
         if path.suffix in (".ii", ".gpu", ".c", ".module_id", ".stub", ".cpp") or ".cudafe" in path.name:
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -11,7 +11,6 @@ import re
 
 #: The comments as nvcc writes them, each a line.
 _BLOCK = re.compile(r"^\t// begin inline asm\n(.*?)\n\t// end inline asm$", re.MULTILINE | re.DOTALL)
-_MARK = "inline asm"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _REGISTER = re.compile(r"%[A-Za-z_$][\w$]*")
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
@@ -21,10 +20,6 @@ _TARGET = re.compile(r"\s*bra(?:\.\w+)*\s+([\w$%]+)\s*")
 _LEAVING = ("call", "ret", "exit", "brx")
 #: What may be declared: registers, which belong to the block they stand in.
 _DECLARING = (".reg",)
-#: Between two literals that the compiler makes one of, raw ones too.
-_JOINT = re.compile(r'(?:\)[^()\\\s"]{0,16})?"\s*(?:u8|[uUL])?(?:R"[^()\\\s"]{0,16}\(|")')
-_LINE_MARKER = re.compile(r"^#[^\n]*\n", re.MULTILINE)
-_ESCAPE = re.compile(r"\\(?:x([\da-fA-F]+)|([0-7]{1,3})|[uU]([\da-fA-F]{4,8})|\n)")
 
 
 def new_blocks(baseline: str, candidate: str) -> tuple[str, ...]:
@@ -36,27 +31,6 @@ def new_blocks(baseline: str, candidate: str) -> tuple[str, ...]:
 def escapes(baseline: str, candidate: str) -> str:
     """By what the candidate's new inline assembler does more than compute, in words; "" if it does not."""
     return next((why for block in new_blocks(baseline, candidate) if (why := _why(block))), "")
-
-
-def forges(baseline: str, candidate: str) -> bool:
-    """Whether a candidate's preprocessed text holds the comments between which nvcc writes assembler in literals.
-
-    They would make a stretch of assembler look like the compiler's own.
-    """
-    return _marks(candidate) > _marks(baseline)
-
-
-def _marks(preprocessed: str) -> int:
-    text = _JOINT.sub("", _LINE_MARKER.sub("", preprocessed))
-    return _ESCAPE.sub(_character, text).count(_MARK)
-
-
-def _character(escape: re.Match[str]) -> str:
-    digits, base = next(
-        ((group, base) for group, base in zip(escape.groups(), (16, 8, 16), strict=True) if group), ("", 0)
-    )
-    value = int(digits, base) if digits else 0
-    return chr(value) if 0 < value < 0x110000 else ""
 
 
 def _why(block: str) -> str:

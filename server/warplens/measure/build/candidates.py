@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.build.allowed import HOST_EDITS, why_not_allowed
+from warplens.measure.build.device_text import asks_more, device_text
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
@@ -49,7 +50,7 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
-from warplens_tools.toolchain.ptx_asm import escapes, forges, new_blocks
+from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.symbols import (
     code_digest,
@@ -287,8 +288,11 @@ class Builder:
         if state:
             why = f"the edit uses {state}, which tells launches apart or outlives them; the kernel does not"
             return Verdict(candidate.id, "refused", why)
-        if why := _assembler(baseline, unit):
+        if why := escapes(_ptx(baseline), _ptx(unit)):
             return Verdict(candidate.id, "refused", f"the edit's inline assembler {why}")
+        texts = [device_text(side.evidence, self.workload.source) for side in (baseline, unit)]
+        if why := asks_more(*texts):
+            return Verdict(candidate.id, "refused", why)
         kept = _kept_state(unit.own, baseline.own)
         if kept:
             why = f"the edit adds {kept}, which carries results from launch to launch"
@@ -345,6 +349,7 @@ class Builder:
             cancel=cancel,
             timeout=self._settings.compile_seconds,
             through=through,
+            keep_text=True,
         )
         cubin = Path(evidence.cubin_path).read_bytes()
         alone = Unit(evidence, cubin, code_digest(cubin), cubin)
@@ -380,23 +385,6 @@ def _ptx(unit: Unit) -> str:
     """The unit's own PTX; "" where it was compiled without any."""
     path = unit.evidence.ptx_path
     return Path(path).read_text(errors="replace") if path else ""
-
-
-def _assembler(baseline: Unit, unit: Unit) -> str:
-    """By what the edit's inline assembler does more than compute; "" if it does not."""
-    before, after = _ptx(baseline), _ptx(unit)
-    if why := escapes(before, after):
-        return why
-    if not new_blocks(before, after):
-        return ""
-    old, new = (_preprocessed(side) for side in (baseline, unit))
-    return "looks like the compiler's own" if forges(old, new) else ""
-
-
-def _preprocessed(unit: Unit) -> str:
-    """The unit's text as the device's compiler is given it."""
-    texts = sorted(Path(unit.evidence.ptx_path).parent.glob("*.cpp1.ii")) if unit.evidence.ptx_path else ()
-    return "".join(text.read_text(errors="replace") for text in texts)
 
 
 def _kept_state(after: bytes, before: bytes) -> str:

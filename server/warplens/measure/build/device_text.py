@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a candidate's device code asks of the place, the time and the compiler, once its macros are expanded.
+
+Names that are pasted from pieces, or stand in a header's macro, are plain in the text that the device's compiler is
+given: the place and the time as literals, all else by its own name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.toolchain.compile import DEVICE_TEXT
+
+_LINE_MARKER = re.compile(r"^#[ \t]*\d[^\n]*\n", re.MULTILINE)
+#: What is left of __TIME__, __DATE__ and __TIMESTAMP__.
+_TIME = re.compile(r'"(?:\w{3} )?\w{3} [ \d]\d (?:\d\d:\d\d:\d\d )?\d{4}\\?"|"\d\d:\d\d:\d\d\\?"')
+#: Asked of the compiler's front end, which no preprocessor expands.
+_ASKING = re.compile(
+    r"\b(?:__builtin_(?:FILE|FILE_NAME|LINE|FUNCTION|COLUMN)|source_location|__nv_\w*source_loc\w*)\b"
+)
+#: Within the comments that nvcc writes around inline assembler: in a literal they would make a stretch of it look
+#: like the compiler's own.
+_AROUND_ASSEMBLER = "inline asm"
+#: Between two literals that the compiler makes one of, raw ones too.
+_JOINT = re.compile(r'(?:\)[^()\\\s"]{0,16})?"\s*(?:u8|[uUL])?(?:R"[^()\\\s"]{0,16}\(|")')
+_ESCAPE = re.compile(r"\\(?:x([\da-fA-F]+)|([0-7]{1,3})|[uU]([\da-fA-F]{4,8})|\n)")
+
+
+class DeviceText(msgspec.Struct, frozen=True):
+    """A unit's preprocessed device text without line markers, and the names of its own file."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+def device_text(evidence: BinaryEvidence, source: str) -> DeviceText:
+    """The text a unit was compiled from; `evidence` is of a compilation that kept it, `source` the edited file."""
+    folder = Path(evidence.cubin_path).parent
+    texts = [
+        path.read_text(errors="replace")
+        for path in sorted(Path(evidence.ptx_path or folder).parent.glob(DEVICE_TEXT))
+    ]
+    names = (Path(evidence.path).name, Path(source).name, str(folder))
+    return DeviceText(_LINE_MARKER.sub("", "".join(texts)), names)
+
+
+def asks_more(before: DeviceText, after: DeviceText) -> str:
+    """What a candidate's text asks that its baseline's does not, in words; "" if nothing."""
+    if before.text == after.text:
+        return ""
+    more = _asked(after) - _asked(before)
+    if more:
+        return f"the edit asks where, when or by what it is built: {next(iter(more))}"
+    if _marks(after.text) > _marks(before.text):
+        return "the edit's inline assembler looks like the compiler's own"
+    return ""
+
+
+def _asked(unit: DeviceText) -> Counter[str]:
+    found = Counter(_ASKING.findall(unit.text))
+    found["the time (__TIME__, __DATE__, __TIMESTAMP__)"] = len(_TIME.findall(unit.text))
+    found["the file's name (__FILE__, __BASE_FILE__)"] = max(unit.text.count(name) for name in unit.names)
+    return found
+
+
+def _marks(text: str) -> int:
+    return _ESCAPE.sub(_character, _JOINT.sub("", text)).count(_AROUND_ASSEMBLER)
+
+
+def _character(escape: re.Match[str]) -> str:
+    groups = zip(escape.groups(), (16, 8, 16), strict=True)
+    value = next((int(digits, base) for digits, base in groups if digits), 0)
+    return chr(value) if 0 < value < 0x110000 else ""
