@@ -31,6 +31,7 @@ from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.run.build import flags_of
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.compile import DEVICE_TEXT
 from warplens_tools.toolchain.locate import Toolchain
 
 #: Changes when older entries no longer mean the same.
@@ -39,7 +40,8 @@ _FORMAT = "1"
 KEPT = 16
 #: A program larger than this is built again.
 _MOST_BYTES = 256 * 1024 * 1024
-_PROGRAM, _CUBIN, _RECORD = "program", "unit.cubin", "record.msgpack"
+_PROGRAM, _CUBIN, _PTX, _TEXT, _RECORD = "program", "unit.cubin", "unit.ptx", "unit.cpp1.ii", "record.msgpack"
+_FILES = (_PROGRAM, _CUBIN, _PTX, _TEXT)
 #: Variables that choose among cards, or change how a program runs on one.
 _RUNNING = ("CUDA_", "NVIDIA_", "LD_", "OMP_", "WARPLENS_TEST")
 
@@ -65,16 +67,16 @@ class Kept:
         self._entry = self._home / key if key else None
 
     def take(self, folder: Path) -> tuple[Known, Path, Path] | None:
-        """What is known, with copies in `folder` of the program and the unit's cubin; None where nothing holds."""
+        """What is known, with copies in `folder` of the program and what its unit was compiled to; None for nothing."""
         if self._entry is None or not _ours(self._home) or not _ours(self._entry):
             return None
         try:
             known = msgspec.msgpack.decode((self._entry / _RECORD).read_bytes(), type=Known)
             if any(_digest(Path(path)) != digest for path, digest in known.sources.items()):
                 return None
-            program, cubin = folder / _PROGRAM, folder / _CUBIN
+            program, cubin, ptx, text = (folder / name for name in _FILES)
             folder.mkdir(parents=True, exist_ok=True)
-            for path in (program, cubin):
+            for path in (program, cubin, ptx, text):
                 shutil.copyfile(self._entry / path.name, path)
                 # the copy is hashed, so that nothing can change between the look and the use
                 if _digest(path) != known.files[path.name]:
@@ -83,7 +85,7 @@ class Kept:
             os.utime(self._entry / _RECORD)
         except (OSError, KeyError, msgspec.MsgspecError):
             return None
-        evidence = msgspec.structs.replace(known.evidence, cubin_path=str(cubin), ptx_path="")
+        evidence = msgspec.structs.replace(known.evidence, cubin_path=str(cubin), ptx_path=str(ptx))
         return msgspec.structs.replace(known, evidence=evidence), program, cubin
 
     def put(
@@ -104,12 +106,15 @@ class Kept:
             new = Path(tempfile.mkdtemp(dir=self._home, prefix="."))
             shutil.copyfile(program, new / _PROGRAM)
             shutil.copyfile(evidence.cubin_path, new / _CUBIN)
+            shutil.copyfile(evidence.ptx_path, new / _PTX)
+            texts = sorted(Path(evidence.ptx_path).parent.glob(DEVICE_TEXT))
+            (new / _TEXT).write_bytes(b"".join(text.read_bytes() for text in texts))
             known = Known(
                 evidence=evidence,
                 surveyed=tuple(surveyed),
                 alone=alone,
                 build_seconds=build_seconds,
-                files={name: _digest(new / name) for name in (_PROGRAM, _CUBIN)},
+                files={name: _digest(new / name) for name in _FILES},
                 sources={path: _digest(Path(path)) for path in evidence.dependencies},
             )
             (new / _RECORD).write_bytes(msgspec.msgpack.encode(known))

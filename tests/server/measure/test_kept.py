@@ -12,6 +12,7 @@ from warplens.measure.program.whole import ProgramRun
 from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.workload import Workload
+from warplens_tools.toolchain.compile import DEVICE_TEXT
 from warplens_tools.toolchain.locate import resolve_toolchain
 
 SHAPE = SurveyedShape("_Z1kv", (1, 1, 1), (32, 1, 1), 0, 3, 0, 3, 0, 3e3, (1e3,) * 3)
@@ -21,12 +22,16 @@ RUN = ProgramRun(0, 0.5, "done\n", "")
 @pytest.fixture
 def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BinaryEvidence:
     monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path / "cache"))
-    source, header, cubin = (tmp_path / name for name in ("k.cu", "k.h", "k.cubin"))
-    for path in (source, header, cubin):
+    names = ("k.cu", "k.h", "k.cubin", "k.ptx", "k.cpp1.ii")
+    source, header, cubin, ptx, text = (tmp_path / name for name in names)
+    for path in (source, header, cubin, ptx, text):
         path.write_text(path.name)
     (tmp_path / "program").write_text("#!/bin/sh\n")
     return BinaryEvidence(
-        str(source), "sm_90", "nvcc", (), (), dependencies=(str(source), str(header)), cubin_path=str(cubin)
+        *(str(source), "sm_90", "nvcc", (), ()),
+        dependencies=(str(source), str(header)),
+        cubin_path=str(cubin),
+        ptx_path=str(ptx),
     )
 
 
@@ -49,6 +54,9 @@ def test_it_is_found_again_whole(evidence: BinaryEvidence, tmp_path: Path) -> No
     assert (known.surveyed, known.alone, known.build_seconds) == ((SHAPE,), RUN, 4.0)
     assert program.read_text() == "#!/bin/sh\n" and program.stat().st_mode & 0o777 == 0o700
     assert known.evidence.cubin_path == str(cubin) and cubin.read_text() == "k.cubin"
+    ptx = Path(known.evidence.ptx_path)
+    assert ptx.read_text() == "k.ptx"
+    assert [path.read_text() for path in ptx.parent.glob(DEVICE_TEXT)] == ["k.cpp1.ii"]
 
 
 def test_a_changed_header_or_a_changed_file_of_its_own_is_none(
