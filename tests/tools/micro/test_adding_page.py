@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,8 @@ import pytest
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.testing import MicroToolConformance, Sample, findings
 
-PAGE = (Path(__file__).parents[3] / "docs" / "adding" / "micro-tool.md").read_text("utf-8")
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "adding" / "micro-tool.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -52,3 +57,37 @@ def test_it_passes_its_own_examination(tool: type[MicroTool]) -> None:
     examined.test_it_is_complete()
     examined.test_it_never_raises()
     examined.test_it_finds_what_it_is_for()
+
+
+def test_its_samples_pass_lint(tmp_path: Path) -> None:
+    ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or shutil.which("ruff")
+    if ruff is None:
+        pytest.skip("ruff is not installed here")
+    # Of the test beside it the order of imports hangs on where it stands, and tests have no docstrings.
+    for block, ignored in zip(blocks("python"), ([], ["--extend-ignore", "D1,I001"]), strict=True):
+        (tmp_path / "sample.py").write_text(block, "utf-8")
+        command = [
+            ruff,
+            "check",
+            "--no-cache",
+            "--config",
+            str(ROOT / "pyproject.toml"),
+            *ignored,
+        ]
+        done = subprocess.run(
+            [*command, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_its_distribution_installs_its_module_and_not_the_test_beside_it() -> None:
+    (written,) = (tomllib.loads(block) for block in blocks("toml"))
+    assert written["project"]["entry-points"]["warplens.micro"] == {
+        "square-by-power": "acme_lens:SquareByPower"
+    }
+    assert written["tool"]["setuptools"]["py-modules"] == ["acme_lens"]
+
+
+def test_its_severity_is_that_of_what_is_known(tool: type[MicroTool]) -> None:
+    (kernel,) = blocks("cuda")
+    assert [f.severity for f in findings(tool, kernel)] == ["information"]

@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.tools.micro.samples import SAMPLES
 
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro import registry, strided_field_access
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.testing import MicroToolConformance, Sample, faults_of
+from warplens_tools.testing import MicroToolConformance, faults_of
 from warplens_tools.text import SourceText, Span
 
 PLUGIN = '''"""dot-product-by-hand
@@ -58,25 +59,12 @@ class Tool(MicroTool):
 class TestBuiltIn(MicroToolConformance):
     @pytest.fixture(autouse=True)
     def _choose(self, tool: type[MicroTool]) -> None:
-        type(self).tool = tool
+        type(self).tool, type(self).samples = tool, SAMPLES.get(tool.slug, ())
 
 
-class TestSamples(MicroToolConformance):
-    tool = strided_field_access.StridedFieldAccess
-    samples = (
-        Sample(
-            "one field",
-            "struct P { float x, y, z, w, m[4]; };\n__global__ void k(const P *p, float *o)\n"
-            "{ int i = blockIdx.x * blockDim.x + threadIdx.x; o[i] = p[i].w; }",
-            finds=True,
-        ),
-        Sample(
-            "all fields",
-            "struct P { float x, y, z, w; };\n__global__ void k(const P *p, float *o)\n"
-            "{ int i = blockIdx.x * blockDim.x + threadIdx.x; o[i] = p[i].x + p[i].y + p[i].z + p[i].w; }",
-            finds=False,
-        ),
-    )
+def test_every_sample_is_of_a_tool_and_shows_both_sides() -> None:
+    assert SAMPLES.keys() <= {tool.slug for tool in registry.TOOLS}
+    assert all({sample.finds for sample in samples} == {True, False} for samples in SAMPLES.values())
 
 
 def test_a_bad_finding_is_told_what_is_wrong_with_it() -> None:

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of the built-in tools that need neither a compiler nor a card: what each finds in the text, and what not.
+
+By slug; the examination of `warplens_tools.testing` is held on each. Kernels that only a compiler shows go into
+`tests/data/micro`, programs with a measured gain into `tests/planted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from warplens_tools.testing import Sample
+
+INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+RECORD = "struct P { float x, y, z, w; };\n"
+
+
+def kernel(body: str, before: str = "", launch: str = "") -> str:
+    """A kernel with a body, launched in a function where that is given."""
+    called = f"void f(float *a, float *o, int n) {{ {launch} }}\n" if launch else ""
+    return f"{before}__global__ void k(const float *a, float *o, int n)\n{{\n    {INDEX}\n    {body}\n}}\n{called}"
+
+
+def records(body: str, fields: str = "float x, y, z, w;") -> str:
+    """A kernel over an array of records."""
+    return f"struct P {{ {fields} }};\n__global__ void k(const P *p, float *o)\n{{ {INDEX} {body} }}"
+
+
+SAMPLES: Mapping[str, tuple[Sample, ...]] = {
+    "strided-field-access": (
+        Sample("one field", records("o[i] = p[i].w;", "float x, y, z, w, m[4];"), finds=True),
+        Sample("all fields", records("o[i] = p[i].x + p[i].y + p[i].z + p[i].w;"), finds=False),
+    ),
+    "uncoalesced-global-read": (
+        Sample("a column", kernel("o[i] = a[i * n];"), finds=True),
+        Sample("a row", kernel("o[i] = a[n + i];"), finds=False),
+    ),
+    "uncoalesced-global-write": (
+        Sample("a column", kernel("o[i * n] = a[i];"), finds=True),
+        Sample("a row", kernel("o[i] = a[i];"), finds=False),
+    ),
+    "per-thread-chunks": (
+        Sample("a stretch each", kernel("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];"), finds=True),
+        Sample("in turn", kernel("for (int j = i; j < n; j += gridDim.x * blockDim.x) o[j] = a[j];"), finds=False),
+    ),
+    "shared-bank-conflicts": (
+        Sample("a column", kernel("__shared__ float t[32][32]; o[i] = t[threadIdx.x][0];"), finds=True),
+        Sample("padded", kernel("__shared__ float t[32][33]; o[i] = t[threadIdx.x][0];"), finds=False),
+    ),
+    "excess-barriers": (
+        Sample("twice", kernel("__syncthreads(); __syncthreads(); o[i] = a[i];"), finds=True),
+        Sample("none", kernel("o[i] = a[i];"), finds=False),
+    ),
+    "aliasing-reload": (
+        Sample("may alias", kernel("for (int j = 0; j < n; ++j) o[j] = a[i] * j;"), finds=True),
+        Sample("kept", kernel("float v = a[i]; for (int j = 0; j < n; ++j) o[j] = v * j;"), finds=False),
+    ),
+    "host-sync-in-loop": (
+        Sample(
+            "each time",
+            kernel(
+                "o[i] = a[i];",
+                launch="for (int s = 0; s < n; ++s) { k<<<64, 256>>>(a, o, n); cudaDeviceSynchronize(); }",
+            ),
+            finds=True,
+        ),
+        Sample(
+            "once",
+            kernel(
+                "o[i] = a[i];",
+                launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n); cudaDeviceSynchronize();",
+            ),
+            finds=False,
+        ),
+    ),
+}  # fmt: skip
