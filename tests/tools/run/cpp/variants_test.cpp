@@ -137,6 +137,56 @@ int learned_in_a_hurry(Device& device, const Helpers& helpers) {
     return !few + !varied;
 }
 
+// Keys and values appended through one counter, in an order that changes from run to run.
+int pairs_stay_pairs(const Helpers& helpers) {
+    constexpr unsigned count = 1000;
+    static std::vector<int> in(count), keys(count);
+    static std::vector<float> values(count);
+    for (unsigned i = 0; i < count; ++i) in[i] = static_cast<int>(7 * i + 1);
+    static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(keys.data()),
+                               reinterpret_cast<CUdeviceptr>(values.data())};
+    static void* arguments[] = {&at[0], &at[1], &at[2]};
+    unsigned turn = 0;
+    auto kernel = [&](unsigned apart) {
+        return fake::Kernel{"append", [&turn, apart](void**) {
+            turn += 13;
+            for (unsigned i = 0; i < count; ++i) {
+                keys[i] = in[(i + turn) % count];
+                values[i] = 0.5f * static_cast<float>(in[(i + turn + apart) % count]);
+            }
+        }, {{0, 8}, {8, 8}, {16, 8}}};
+    };
+    Job asked = job();
+    asked.parameters.clear();
+    for (int i = 0; i < 3; ++i) {
+        Parameter p;
+        p.index = i, p.element = i == 2 ? Element::f32 : Element::integer, p.constant = i == 0, p.width = i == 2 ? 0 : 4;
+        asked.parameters.push_back(p);
+    }
+    fake::Kernel baseline = kernel(0), other = kernel(0), apart = kernel(1);
+    Launch launch;
+    launch.function = baseline.handle();
+    launch.parameters = arguments;
+    std::vector<Block> blocks(3);
+    for (std::size_t i = 0; i < 3; ++i) blocks[i].base = at[i], blocks[i].bytes = 4 * count;
+    Memory memory(blocks, helpers, nullptr, 3);
+    Results results;
+    results.open("/dev/null");
+    Oracle oracle(asked, launch, memory, nullptr, results);
+    int mistakes = 0;
+    for (fake::Kernel* candidate : {&other, &apart}) {
+        launch.function = candidate->handle();
+        oracle.prepare(oracle.cases()[0]);
+        launch.go(nullptr);
+        const std::string reason = oracle.verify(oracle.cases()[0]).reason;
+        const bool right = reason.empty(), said = reason.find("belong together") != std::string::npos;
+        if (candidate == &other ? right : said) continue;
+        ++mistakes;
+        std::printf("pairs, %s: %s\n", candidate == &other ? "in another order" : "apart", reason.c_str());
+    }
+    return mistakes;
+}
+
 }  // namespace
 
 int main() {
@@ -149,7 +199,7 @@ int main() {
     Results results;
     results.open("/dev/null");
     Oracle oracle(asked, launch, memory, nullptr, results);
-    int mistakes = learned_in_a_hurry(device, helpers);
+    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers);
     std::string cases;
     for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
     auto found = [&](const Body& body) {

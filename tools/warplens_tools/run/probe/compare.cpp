@@ -293,6 +293,22 @@ Difference compare(const Expected& expected, const std::uint8_t* got, const Tole
     return d;
 }
 
+static std::vector<std::uint64_t> rows_of(const std::vector<Column>& columns) {
+    std::size_t count = SIZE_MAX;
+    for (const Column& c : columns) count = std::min(count, c.count);
+    std::vector<std::uint64_t> rows(columns.empty() ? 0 : count, 0);
+    for (const Column& c : columns)
+        for (std::size_t i = 0; i < count; ++i) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, c.bytes + i * c.width, c.width);
+            rows[i] = mix(rows[i] ^ value);
+        }
+    std::sort(rows.begin(), rows.end());
+    return rows;
+}
+
+bool same_rows(const std::vector<Column>& a, const std::vector<Column>& b) { return rows_of(a) == rows_of(b); }
+
 void mark_written(std::vector<std::uint8_t>& written, Element element, const std::uint8_t* before,
                   const std::uint8_t* after) {
     const std::size_t size = element_size(element);

@@ -87,6 +87,14 @@ struct Difference {
 
 Difference compare(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance);
 
+// An array whose elements are the rows' fields of one kind.
+struct Column {
+    const std::uint8_t* bytes;
+    std::size_t width, count;
+};
+// Whether two tables hold the same rows, in whatever order: as many as the shortest column has.
+bool same_rows(const std::vector<Column>& a, const std::vector<Column>& b);
+
 // Marks the elements that differ between the contents before and after a run.
 void mark_written(std::vector<std::uint8_t>& written, Element element, const std::uint8_t* before,
                   const std::uint8_t* after);

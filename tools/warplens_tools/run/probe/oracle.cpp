@@ -355,12 +355,49 @@ void Oracle::learn_own() {
         prepare(own);
         run_once();
         const bool same = changed(own.after, memory_.checksums()).empty();
-        for (std::size_t k = 0; !same && k < stretches_.size(); ++k) add_repeat(own.expected[k], read_now(k));
+        for (std::size_t k = 0; !same && k < stretches_.size(); ++k) {
+            const std::uint8_t* again = read_now(k);
+            add_repeat(own.expected[k], again);
+            shuffled_.resize(stretches_.size());
+            if (own.expected[k].unordered && shuffled_[k].empty()) shuffled_[k].assign(again, again + stretches_[k].bytes);
+        }
     }
     learn_rounding(own);
     for (Expected& e : own.expected)
         if (!e.spread.empty()) judge_spread(e, tolerance_);
+    find_records(own);
     blind_ = sight(own).blind();
+}
+
+Column Oracle::column(std::size_t stretch, const std::uint8_t* bytes) const {
+    const Stretch& s = stretches_[stretch];
+    std::size_t width = is_floating(s.element) ? element_size(s.element) : 4;
+    for (const auto& [integers, bytes_each] : integers_)
+        if (integers.block == s.block && s.offset >= integers.offset && s.offset < integers.offset + integers.bytes) width = bytes_each;
+    return {bytes, width, s.bytes / width};
+}
+
+// Arrays that are appended to through one counter: their elements change places together from run to run.
+void Oracle::find_records(const Case& own) {
+    auto together = [&](const std::vector<std::size_t>& record) {
+        std::vector<Column> first, again;
+        for (std::size_t k : record) {
+            first.push_back(column(k, own.expected[k].bytes.data()));
+            again.push_back(column(k, shuffled_[k].data()));
+        }
+        return same_rows(first, again);
+    };
+    for (std::size_t k = 0; k < shuffled_.size(); ++k) {
+        if (shuffled_[k].empty() || !own.expected[k].unordered) continue;
+        bool found = false;
+        for (auto& record : records_) {
+            record.push_back(k);
+            if ((found = together(record))) break;
+            record.pop_back();
+        }
+        if (!found) records_.push_back({k});
+    }
+    shuffled_.clear();
 }
 
 // How many repeats there shall be, after so many.

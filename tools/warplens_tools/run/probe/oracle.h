@@ -84,6 +84,9 @@ class Oracle {
     double run_once();                          // seconds
     int repeats_of(const Case& own, int done) const;
     int moved_pairs() const;
+    void find_records(const Case& own);
+    Column column(std::size_t stretch, const std::uint8_t* bytes) const;
+    bool keeps_records(const Case& c, const std::vector<std::size_t>& record);
     Chunks written_by(Case& c);
     void find_written();
     void add_stretches(const Chunks& chunks);
@@ -124,6 +127,8 @@ class Oracle {
     void** arguments_ = nullptr;    // of the case that was prepared last
     Bytes scratch_;
     std::vector<Bytes> before_, up_;
+    std::vector<Bytes> shuffled_;   // one repeat's, of the stretches that it held in another order
+    std::vector<std::vector<std::size_t>> records_;  // stretches whose elements change places together
     std::vector<std::string> dropped_;
 };
 

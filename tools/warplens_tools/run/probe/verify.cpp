@@ -49,6 +49,19 @@ Outcome Oracle::judge(const Difference& d, const Expected& e, const Stretch& s, 
     return outcome;
 }
 
+bool Oracle::keeps_records(const Case& c, const std::vector<std::size_t>& record) {
+    if (record.size() < 2) return true;
+    std::vector<Bytes> now;
+    std::vector<Column> right, got;
+    for (std::size_t k : record) {
+        const std::uint8_t* bytes = read_now(k);
+        now.emplace_back(bytes, bytes + stretches_[k].bytes);
+        right.push_back(column(k, c.expected[k].bytes.data()));
+        got.push_back(column(k, now.back().data()));
+    }
+    return same_rows(right, got);
+}
+
 Outcome Oracle::verify(const Case& c, Sums* known) {
     const Sums sums = memory_.checksums();
     const Chunks differing = changed(c.after, sums);
@@ -82,6 +95,13 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
         if (here.reason.empty() || !worse) continue;
         worst.state = here.state;
         worst.reason = here.reason;
+    }
+    for (const auto& record : records_) {
+        if (!worst.reason.empty() || keeps_records(c, record)) continue;
+        const Stretch& s = stretches_[record.back()];
+        worst.state = "wrong";
+        worst.reason = "results that belong together are apart, in " + place(s.block, s.offset);
+        worst.difference.wrong = 1;
     }
     if (worst.reason.empty() && !worst.difference.ratio && differs_only_outside) {
         worst.state = "wrong";
