@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remembers the source tier's analysis of kernels that an edit did not touch.
 
-Where what a kernel rests on (`source.dependencies`) is the same again, so are its class and its findings,
+Where what a kernel rests on (`cuda.dependencies`) is the same again, so are its class and its findings,
 moved by the lines that the kernel moved. A finding that also points at host code, or at a declaration, is
 moved with that part of the file, as long as it is the same to the letter.
 """

@@ -65,9 +65,8 @@ class DivergentConstantAccess(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the read with the most words in the deepest loop."""
         found = [c for c in self.view.contention.constants.divergent if c.words >= DIVERGENT]
-        compiled = self.view.evidence.worst
-        confirmed = compiled is not None and bool(self.sass.instructions)
-        if compiled is not None and confirmed:
+        confirmed = bool(self.sass)
+        if confirmed:
             found = [c for c in found if self.view.contention.constants.clocks_of([c])]
         if not found:
             yield from self._hidden()
@@ -130,9 +129,8 @@ class DivergentConstantAccess(MicroTool):
         why = "the constant cache serves one word a pass"
         metric = "words per request" if exact else "words per request, if the indices are spread evenly"
         seen = [self.view.observe(metric, round(words, 1), "", 1.0, why, tier="source")]
-        compiled, binary = self.view.evidence.worst, self.view.evidence.binary
-        if compiled is not None and binary is not None and self.sass.instructions:
-            count = sum(x.opcode == "LDC" for x in self.sass.instructions)
+        if self.sass:
+            count = len(self.sass.where(lambda x: x.opcode == "LDC"))
             seen.append(self.view.observe("indexed constant loads (LDC)", float(count)))
         return tuple(seen)
 

@@ -37,7 +37,7 @@ left alone. The gain counts a wait of all warps for 14 clocks and 2 a warp at ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warplens_tools.cuda.facts.barriers import ExcessBarrier, excess_barriers
 from warplens_tools.evidence import Observation
@@ -66,7 +66,7 @@ class ExcessBarriers(MicroTool):
         found = excess_barriers(self.view.tree, self.view.kernel, block)
         if not found:
             return
-        worst = max(found, key=lambda b: (self._executions([b]), b.kind == "reads"))
+        worst = max(found, key=lambda b: (self.sass.weigh(self._bars([b])), b.kind == "reads"))
         yield self.finding(
             worst.span,
             severity="information" if worst.kind in _PRIVATE and worst.other == worst.span else "warning",
@@ -82,27 +82,14 @@ class ExcessBarriers(MicroTool):
             else (),
         )
 
-    def _bars(self, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> list[int]:
-        compiled = self.view.evidence.worst
-        if compiled is None:
-            return []
+    def _bars(self, found: Sequence[ExcessBarrier]) -> list[int]:
+        """Indices of the barriers' instructions."""
         lines = {b.span.line for b in found}
-        return [
-            i
-            for i, x in enumerate(self.sass.instructions)
-            if x.opcode == "BAR" and self.sass.table.kernel_line(x) in lines
-        ]
+        return [i for i in self.sass.where(lambda x: x.opcode == "BAR") if self.sass.lines[i] in lines]
 
-    def _executions(self, found: tuple[ExcessBarrier, ...] | list[ExcessBarrier]) -> float:
-        """Weighted executions of the barriers; 0 where SASS is not at hand."""
-        if not self.sass:
-            return 0.0
-        weight = self.sass.weights
-        return sum(weight[i] for i in self._bars(found))
-
-    def _observations(self, found: tuple[ExcessBarrier, ...]) -> tuple[Observation, ...]:
+    def _observations(self, found: Sequence[ExcessBarrier]) -> tuple[Observation, ...]:
         seen = [self.view.observe("barriers that order nothing", float(len(found)), "", 0.0, tier="source")]
-        if self.view.evidence.binary is not None and self.view.evidence.compiled:
+        if self.sass:
             bars = float(len(self._bars(found)))
             seen.append(self.view.observe("BAR instructions on these lines", bars))
         return tuple(seen)

@@ -106,17 +106,9 @@ class GlobalAtomicContention(MicroTool):
             self.view.observe("threads per address", round(crowd), "", CROWDED,
                 f"resident threads of {self.gpu.name} over the addresses that the index can name", tier="source")
         ]  # fmt: skip
-        binary = self.view.evidence.binary
-        if (
-            binary is not None
-            and self.view.evidence.worst is not None
-            and self.view.evidence.worst.instructions
-        ):
-            how = (
-                "added up in the warp first"
-                if self.view.contention.atomics.is_aggregated(worst.atomic.span)
-                else "one per lane"
-            )
+        if self.sass:
+            together = self.view.contention.atomics.is_aggregated(worst.atomic.span)
+            how = "added up in the warp first" if together else "one per lane"
             seen.append(self.view.observe("atomics of a warp", how))
         return tuple(seen)
 

@@ -81,10 +81,8 @@ class OccupancyBlockSize(MicroTool):
 
     def _slow_starts(self) -> Iterator[Finding]:
         """Blocks that are done before the card has started the next ones."""
-        compiled, binary = self.view.evidence.worst, self.view.evidence.binary
-        threads = self.view.threads
-        sites = self.view.sites
-        if compiled is None or binary is None or threads is None or threads >= ENOUGH or not sites:
+        threads, sites = self.view.threads, self.view.sites
+        if not self.sass or threads is None or threads >= ENOUGH or not sites:
             return
         floor = self.view.waiting.floor
         demand = self.view.demand

@@ -60,8 +60,8 @@ class WaveQuantization(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on its largest launch."""
-        shape, compiled, binary = self.view.shape, self.view.evidence.worst, self.view.evidence.binary
-        if shape is None or compiled is None or binary is None or not self.view.runs_long:
+        shape = self.view.shape
+        if shape is None or not self.view.runs_long:
             return
         found = self.view.occupancy
         # A tail leaves SMs idle: measured, such a kernel waits; by its code it still is what the full SMs are.
