@@ -78,6 +78,8 @@ bench: toolchain
 	$(PY) -m tests.bench.bench_addresses --json docs/benchmarks/addresses.json > /dev/null
 	$(PY) -m tests.bench.bench_address_agreement --json docs/benchmarks/address_agreement.json > /dev/null
 	$(PY) -m tests.bench.bench_lsp --json docs/benchmarks/language_server.json
+	$(PY) -m tests.bench.bench_day --json docs/benchmarks/day.json > /dev/null
+	$(PY) -m tests.server.lsp.fuzz --json docs/benchmarks/fuzz.json > /dev/null
 	$(PY) -m tests.index.bench --baselines --out docs/benchmarks/index.json
 	$(PY) tests/planted/evaluate.py --tier binary --json docs/benchmarks/planted.json
 	$(PY) tests/planted/evaluate.py --tier counters --json docs/benchmarks/planted_counters.json

@@ -22,7 +22,7 @@ from warplens.service.check import Checked
 from warplens.service.report import FileReport
 from warplens.service.service import CheckOptions
 from warplens_tools.errors import CancelledError, WarplensError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.cancel import CancelToken, RightOfWay
 from warplens_tools.text import SourceText
 
 #: A request for a file whose first analysis has not finished waits this long for it.
@@ -41,8 +41,9 @@ class Analysis:
         self._session = server.session
         self._took: dict[str, float] = {}
         size = min(os.cpu_count() or 1, _MOST_AT_ONCE)
-        self._source = Pool("warplens-source", 1, self._rank)
-        self._saves = Pool("warplens-check", size, self._rank)
+        way = RightOfWay()
+        self._source = Pool("warplens-source", 1, self._rank, takes=way)
+        self._saves = Pool("warplens-check", size, self._rank, gives=way)
         self._typing = Debounce(lambda key: server.guarded(self._check_text(key)))
         self.changed: list[Callable[[str], None]] = []
 
@@ -136,7 +137,9 @@ class Analysis:
         path = document.path or Path(uris.display_name(document.uri))
         service = self._session.service(document.path)
         try:
-            report = await self._source.run(key, CancelToken(), lambda: service.check_text(path, text.text))
+            report, seconds = await self._source.run(
+                key, CancelToken(), lambda: _timed(lambda: service.check_text(path, text.text))
+            )
         except GaveWayError:
             self._typing.request(key)
             return
@@ -145,6 +148,7 @@ class Analysis:
         except WarplensError as error:
             self._failed(key, file, "typing", error)
             return
+        self._typing.took(key, seconds)
         file.failures.pop("typing", None)
         changes = document.changes_since(state)
         if self._session.files.get(key) is file and changes is not None:
@@ -180,7 +184,7 @@ class Analysis:
         since = file.document.changes_since(job.state)
         if job.token.cancelled or since is None or session.files.get(job.key) is not file:
             return
-        if checked.report.tiers == ("source",) and not checked.complete:
+        if checked.report.tiers == ("source",) and job.source is None:
             job.source = checked.report
         source = job.source or FileReport(checked.report.path, (), ())
         stage = view_of(checked.report, source, checked.unknown, complete=checked.complete)
@@ -189,8 +193,9 @@ class Analysis:
         if checked.complete:
             file.built_from = checked.built_from
             file.failures.pop("check", None)
-            self._say_unknown(file, checked)
         self._tell(job.key)
+        if checked.complete:
+            self._say_unknown(file, checked)
 
     def _failed(self, key: str, file: OpenFile, work: str, error: WarplensError) -> None:
         file.failures[work] = f"{error}" + (f" ({error.remedy})" if error.remedy else "")
@@ -216,6 +221,12 @@ class Analysis:
             file.analysed.set()
         for listener in self.changed:
             self._server.guard(listener, key)
+
+
+def _timed(work: Callable[[], FileReport]) -> tuple[FileReport, float]:
+    """What `work` gives, and the processor's seconds on this thread."""
+    started = time.thread_time()
+    return work(), time.thread_time() - started
 
 
 class _Job:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 from warplens_tools.errors import CancelledError
-from warplens_tools.process.cancel import CancelToken, cancellable
+from warplens_tools.process.cancel import CancelToken, RightOfWay, cancellable
 
 T = TypeVar("T")
 
@@ -50,7 +51,17 @@ class Pool:
     nobody looks at, the youngest of these gives way to one that is looked at.
     """
 
-    def __init__(self, name: str, size: int = 1, rank: Rank = lambda _: (False, 0.0)) -> None:
+    def __init__(
+        self,
+        name: str,
+        size: int = 1,
+        rank: Rank = lambda _: (False, 0.0),
+        *,
+        takes: RightOfWay | None = None,
+        gives: RightOfWay | None = None,
+    ) -> None:
+        """Its jobs take the right of way from those of a pool that gives it."""
+        self._takes, self._gives = takes, gives
         self._threads = ThreadPoolExecutor(max_workers=size + 1, thread_name_prefix=name)
         self._size, self._rank = size, rank
         self._jobs: dict[str, _Job] = {}
@@ -137,7 +148,8 @@ class Pool:
         result, error = None, None
         try:
             job.token.check()
-            with cancellable(job.token):
+            takes = self._takes.urgent() if self._takes is not None else contextlib.nullcontext()
+            with takes, cancellable(job.token, self._gives):
                 result = job.work()
         except BaseException as failure:  # noqa: BLE001 - it is raised where the job is awaited
             error = failure
@@ -189,6 +201,12 @@ class Debounce:
         when = min(loop.time() + pause, asked + max(LONGEST_SECONDS, slow))
         self._timers[key] = loop.call_at(when, self._start, key)
 
+    def took(self, key: str, seconds: float) -> None:
+        """Note the processor's seconds of a run; on a machine with other work those on the clock say nothing."""
+        # of the very first run nothing is concluded: it is cold
+        self._took[key] = min(seconds, self._last[key]) if key in self._last else 0.0
+        self._last[key] = seconds
+
     def forget(self, key: str) -> None:
         """Drop what is waiting for this key."""
         timer = self._timers.pop(key, None)
@@ -204,15 +222,9 @@ class Debounce:
         self._running[key] = asyncio.get_running_loop().create_task(self._run(key))
 
     async def _run(self, key: str) -> None:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
         try:
             await self._work(key)
         finally:
-            took = loop.time() - started
-            # of the very first run nothing is concluded: it is cold
-            self._took[key] = min(took, self._last[key]) if key in self._last else 0.0
-            self._last[key] = took
             del self._running[key]
             if key in self._again:
                 self._again.discard(key)

@@ -151,7 +151,8 @@ class View(msgspec.Struct, frozen=True):
         )
 
     def _is_held(self, finding: Finding) -> bool:
-        return self.ground.get(finding.kernel, SOURCE) > SOURCE
+        # what is said of the file as a whole is the compiler's
+        return not finding.kernel or self.ground.get(finding.kernel, SOURCE) > SOURCE
 
     def _confirmed(self, finding: Finding, now: Finding) -> Finding:
         """A finding that the text still shows, where it shows it; a fix is made for the kernel as it is."""

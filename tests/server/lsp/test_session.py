@@ -347,6 +347,17 @@ async def test_a_fault_in_one_request_stops_no_other(client: Client, folder: Pat
     assert not client.shown
 
 
+async def test_without_a_compiler_saving_keeps_the_kernels(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"settings": {"tier": "source"}} | STATUS)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: (uri, "ready") in _states(client))
+    client.save(uri)
+    await client.until(lambda: _states(client)[-2:] == [(uri, "checking"), (uri, "ready")])
+    assert client.found(uri) == [(1, "early")]
+    assert await client.text_document_code_lens_async(types.CodeLensParams(document(uri)))
+
+
 async def test_a_failed_check_says_why_on_the_file(client: Client, folder: Path) -> None:
     await client.begin(folder, options={"settings": {"architecture": "sm_1"}})
     uri = write(folder, KERNEL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 from warplens_tools.errors import CancelledError
@@ -65,19 +66,58 @@ class CancelToken:
 _HERE = threading.local()
 
 
+#: Seconds that one piece of background work waits at most for what is urgent, at one checkpoint and in all.
+_LONGEST_WAIT, _LONGEST_WAITING = 0.1, 3.0
+
+
+class RightOfWay:
+    """Lets the threads that somebody waits for go before those in the background. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._urgent = 0
+        self._free = threading.Event()
+        self._free.set()
+
+    @contextlib.contextmanager
+    def urgent(self) -> Iterator[None]:
+        """While inside, work in the background stands still at its checkpoints, for a while."""
+        with self._lock:
+            self._urgent += 1
+            self._free.clear()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._urgent -= 1
+                if not self._urgent:
+                    self._free.set()
+
+    def give(self, waited: float) -> float:
+        """Wait for what is urgent, having `waited` so many seconds already; returns the sum."""
+        if self._free.is_set() or waited >= _LONGEST_WAITING:
+            return waited
+        started = time.monotonic()
+        self._free.wait(_LONGEST_WAIT)
+        return waited + time.monotonic() - started
+
+
 @contextlib.contextmanager
-def cancellable(token: CancelToken) -> Iterator[None]:
-    """Let `checkpoint` end what this thread does inside, once `token` is cancelled."""
-    before = getattr(_HERE, "token", None)
-    _HERE.token = token
+def cancellable(token: CancelToken, gives: RightOfWay | None = None) -> Iterator[None]:
+    """Let `checkpoint` end what this thread does inside, once `token` is cancelled.
+
+    With `gives` it is work in the background, which gives way.
+    """
+    before = getattr(_HERE, "token", None), getattr(_HERE, "gives", None), getattr(_HERE, "waited", 0.0)
+    _HERE.token, _HERE.gives, _HERE.waited = token, gives, 0.0
     try:
         yield
     finally:
-        _HERE.token = before
+        _HERE.token, _HERE.gives, _HERE.waited = before
 
 
 def checkpoint() -> None:
-    """A place where long work on one thread, such as reading a large file, can be ended.
+    """A place where long work on one thread, such as reading a large file, can be ended, or wait for what is urgent.
 
     Raises:
         CancelledError: the token of the `cancellable` around it was cancelled.
@@ -85,3 +125,6 @@ def checkpoint() -> None:
     token: CancelToken | None = getattr(_HERE, "token", None)
     if token is not None:
         token.check()
+    gives: RightOfWay | None = getattr(_HERE, "gives", None)
+    if gives is not None:
+        _HERE.waited = gives.give(_HERE.waited)
