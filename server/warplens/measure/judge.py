@@ -162,7 +162,15 @@ class Judge:
     ) -> None:
         progress(f"building {len(candidates)} candidates", 0.0)
         hosts = [c for c in candidates if self._changes_host(opened, c)]
-        built = self._build(opened, [c for c in candidates if c not in hosts], tell, cancel)
+        inside = {c.id: c for c in candidates if c not in hosts}
+
+        def sift(verdict: Verdict) -> None:
+            if self._refused_for_host(opened, verdict):
+                hosts.append(inside[verdict.candidate])
+            else:
+                tell(verdict)
+
+        built = self._build(opened, list(inside.values()), sift, cancel)
         if built:
             self._visit(opened, built, tell, progress, cancel)
         if hosts:
@@ -185,11 +193,11 @@ class Judge:
         opened = self._open(progress, cancel)
         candidate = as_written(candidate, opened.builder, opened.baseline.kernel)
         if self._changes_host(opened, candidate):
-            progress("rebuilding and measuring the program, from outside", None)
-            with opened.session.card("confirming host code from outside", progress, cancel) as watch:
-                return self._from_outside(opened).confirm(candidate, watch, cancel)
+            return self._confirm_outside(opened, candidate, progress, cancel)
         refused: list[Verdict] = []
         built = self._build(opened, [candidate], refused.append, cancel)
+        if not built and self._refused_for_host(opened, refused[0]):
+            return self._confirm_outside(opened, candidate, progress, cancel)
         if not built:
             return Confirmation(refused[0])
         (one,) = built
@@ -245,6 +253,17 @@ class Judge:
         name = opened.target.compiled.qualified_name
         never, host = why_outside(opened.builder.text, text, name, self.workload.source)
         return bool(host) and not never
+
+    def _refused_for_host(self, opened: PreparedWorkload, verdict: Verdict) -> bool:
+        """Whether a candidate was refused for what the compiler's split shows alone, and may be judged from outside."""
+        return self.settings.host_edits and verdict.candidate in opened.builder.changing_host
+
+    def _confirm_outside(
+        self, opened: PreparedWorkload, candidate: Candidate, progress: Progress, cancel: CancelToken | None
+    ) -> Confirmation:
+        progress("rebuilding and measuring the program, from outside", None)
+        with opened.session.card("confirming host code from outside", progress, cancel) as watch:
+            return self._from_outside(opened).confirm(candidate, watch, cancel)
 
     def _from_outside(self, opened: PreparedWorkload) -> OutsideJudge:
         if self._outside is None:

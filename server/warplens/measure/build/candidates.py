@@ -118,6 +118,8 @@ class Builder:
         self._lacking: InputError | MissingToolError | ToolFailedError | None = None
         self.fence = Fence(toolchain, self._flags, settings)
         self.text = self.read(workload)
+        #: Candidates, by id, that are refused for their host side alone, which the compiler's split shows.
+        self.changing_host: set[str] = set()
         split = HostSplit(
             Path(workload.unit),
             Path(workload.source),
@@ -271,6 +273,7 @@ class Builder:
                 host = aside.submit(self._gates.why_not, text.text, folder, cancel)
                 unit = self._inside(Overlay(self.workload.source, text.text), folder, cancel)
             if why := host.result():
+                self.changing_host.add(candidate.id)
                 return Verdict(candidate.id, "refused", f"{why} ({HOST_EDITS})")
         except InputError as error:
             return Verdict(candidate.id, "refused", str(error))

@@ -56,6 +56,11 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
             'float sum = 0; asm volatile("{ .global .u32 seen; st.global.u32 [seen], 1; }");',
         ),
         candidate(
+            "another overload",
+            "__device__ unsigned finished;",
+            "__device__ unsigned finished;\n__device__ int cudaMalloc(int a, int b, int c) { return a; }",
+        ),
+        candidate(
             "assembler that leaves",
             "float sum = 0;",
             'float sum = 0; asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 1; @p ex" "it; }");',
@@ -85,7 +90,10 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         "more state": "refused",
         "state of assembler's": "refused",
         "assembler that leaves": "refused",
+        "another overload": "refused",
     }
+    # what the others change in host code, their text shows
+    assert builder.changing_host == {"another overload", "more state"}
     leaves = done["assembler that leaves"]
     assert isinstance(leaves, Verdict)
     assert "leaves its function by exit" in leaves.reason
