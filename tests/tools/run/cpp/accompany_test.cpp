@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "accompany.h"
+#include "blocks.h"
+#include "driver.h"
 #include "fake_driver.h"
 #include "plan.h"
 
@@ -262,9 +264,24 @@ void plans() {
     expect(first != second, "others with another seed");
 }
 
+void gaps_lie_beside_the_programs_memory() {
+    Block block;
+    check(cuMemAlloc(&block.base, 5000), "cuMemAlloc");
+    block.bytes = 5000;
+    const std::vector<Block> gaps = gaps_of({block});
+    expect(!gaps.empty() && gaps.size() <= 24, "some are found, not many", std::to_string(gaps.size()));
+    for (const Block& gap : gaps) {
+        const bool apart = gap.base + gap.bytes <= block.base || gap.base >= block.base + block.bytes;
+        if (!apart || gap.base >> 21 != block.base >> 21) expect(false, "in the same page, apart from it");
+        cuMemFree(gap.base);
+    }
+    cuMemFree(block.base);
+}
+
 }  // namespace
 
 int main() {
+    gaps_lie_beside_the_programs_memory();
     plans();
     a_right_candidate_stands_everywhere();
     what_is_only_compared_leaves_the_program_as_it_was();

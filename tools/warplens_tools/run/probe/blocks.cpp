@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blocks.h"
 
+#include "driver.h"
+
 namespace warplens {
 namespace {
 
@@ -18,7 +20,35 @@ void add_slack(std::vector<Block>& blocks) {
     }
 }
 
+// What the driver maps at a time.
+constexpr CUdeviceptr kPage = 2u << 20;
+// Each piece costs every checksum a launch.
+constexpr std::size_t kMostGaps = 24, kSmallestGap = 512;
+
+bool shares_page(const std::vector<Block>& blocks, CUdeviceptr at) {
+    for (const Block& b : blocks)
+        if (b.variable.empty() && at / kPage >= b.base / kPage && at / kPage <= (b.base + b.bytes - 1) / kPage) return true;
+    return false;
+}
+
 }  // namespace
+
+std::vector<Block> gaps_of(const std::vector<Block>& blocks) {
+    std::vector<Block> gaps;
+    for (std::size_t bytes = kPage / 2; bytes >= kSmallestGap; bytes /= 2)
+        while (gaps.size() < kMostGaps) {
+            Block gap;
+            gap.bytes = bytes;
+            if (cuMemAlloc(&gap.base, bytes) != CUDA_SUCCESS) return gaps;
+            if (!shares_page(blocks, gap.base)) {
+                cuMemFree(gap.base);
+                break;
+            }
+            check(cuMemsetD8Async(gap.base, 0x5a, bytes, nullptr), "filling a gap");
+            gaps.push_back(gap);
+        }
+    return gaps;
+}
 
 std::vector<Block> blocks_of(const Allocations& allocations, CUfunction function, const std::vector<std::string>& variables) {
     std::vector<Block> blocks;

@@ -54,7 +54,11 @@ class Visit {
     Visit(const Job& job, const Launch& baseline, const Allocations& allocations, Results& results, std::size_t nodes)
         : job_(job), baseline_(baseline), results_(results), helpers_(job.helpers), stream_(new_stream()), scrub_(helpers_, stream_) {
         const double started = now();
-        memory_ = std::make_unique<Memory>(blocks_of(allocations, baseline.function, job.globals), helpers_, stream_, job.seed * 2 + 1);
+        std::vector<Block> blocks = blocks_of(allocations, baseline.function, job.globals);
+        const std::vector<Block> gaps = gaps_of(blocks);
+        blocks.insert(blocks.end(), gaps.begin(), gaps.end());
+        check(cuCtxSynchronize(), "filling gaps");
+        memory_ = std::make_unique<Memory>(std::move(blocks), helpers_, stream_, job.seed * 2 + 1);
         results_.write(opening(baseline, *memory_, allocations, nodes).add("seconds", now() - started));
     }
 
