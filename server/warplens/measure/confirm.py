@@ -34,6 +34,10 @@ from warplens_tools.evidence import Unknown
 from warplens_tools.process.cancel import CancelToken, Progress
 from warplens_tools.toolchain.symbols import unit_free_name
 
+_FREE = (
+    "a build command of its own, or one that the fence kept from building the original, may read every file"
+)
+
 
 class ProgramGain(msgspec.Struct, frozen=True):
     """The whole program, original against rebuilt, in alternating runs. Intervals are whole ranges."""
@@ -130,12 +134,15 @@ class _Confirming:
         if strange:
             raise _NoWinnerError("refused", strange)
         try:
-            rebuilt = Rebuilt(session, self._folder / "fenced", opened.place.library)
-            program = rebuilt.build(text, self._cancel)
+            reads = opened.builder.fence.reads
+            rebuilt = Rebuilt(session, self._folder / "fenced", opened.place.library, reads)
+            program = rebuilt.build(text, self._cancel, original=opened.text.text)
         except CompileError as error:
             raise _NoWinnerError("not_built", str(error)) from error
         except InputError as error:
             raise _NoWinnerError("unproven", str(error)) from error
+        if rebuilt.reads_freely:
+            self._unknown.append(Unknown("a rebuild that reads only what the original's does", _FREE))
         if strange := opened.builder.differs(program, self._cancel):
             raise _NoWinnerError("unproven", strange)
         strange = shipped_otherwise(

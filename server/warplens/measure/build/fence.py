@@ -56,6 +56,11 @@ class Fence:
             if self._read is not None:
                 self._read = readable((), [*self._read, *files])
 
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """What builds may read besides the system; None where that is not known, or let free."""
+        return self._read
+
     def around(self, folder: Path) -> Callable[[Sequence[str | Path]], Sequence[str | Path]]:
         """What puts the fence around a command that may write in `folder`."""
         confinement = Confinement((str(folder),), self._read, self._limits)

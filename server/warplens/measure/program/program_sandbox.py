@@ -88,6 +88,8 @@ class ProgramSandbox(msgspec.Struct, frozen=True):
     gone: tuple[str, ...] = ()
     #: Whether builds may read what they like: the baseline does not build otherwise.
     free_builds: bool = False
+    #: What builds may read besides the system, where that is known of the baseline's; None: what is the project's.
+    build_reads: tuple[str, ...] | None = None
 
     @property
     def workload(self) -> Workload:
@@ -159,7 +161,8 @@ def build_in(sandbox: ProgramSandbox, name: str, text: str, cancel: CancelToken 
     work, place = sandbox.workload, sandbox.folder / "build"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    read = None if sandbox.free_builds else _read_by_builds(sandbox)
+    known = sandbox.build_reads
+    read = None if sandbox.free_builds else _read_by_builds(sandbox) if known is None else known
     confinement = Confinement((str(place),), read, limits_of(sandbox.session.settings))
     try:
         build_program(

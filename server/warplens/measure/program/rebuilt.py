@@ -23,10 +23,11 @@ from warplens.measure.program.program_sandbox import (
     require_fence,
 )
 from warplens.measure.program.whole import ROUNDING, ProgramRun, difference
-from warplens_tools.errors import InputError
+from warplens_tools.errors import CompileError, InputError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.probe.visit import Command
+from warplens_tools.run.workload import Workload
 
 _ORIGINAL, _REBUILT = "original", "rebuilt"
 
@@ -34,24 +35,55 @@ _ORIGINAL, _REBUILT = "original", "rebuilt"
 class Rebuilt:
     """One candidate's program. `folder` belongs to it alone."""
 
-    def __init__(self, session: Fenced, folder: Path, library: Path) -> None:
-        """`library`: the probe's, which runs may load.
+    def __init__(
+        self, session: Fenced, folder: Path, library: Path, reads: tuple[str, ...] | None = None
+    ) -> None:
+        """`library`: the probe's, which runs may load. `reads`: what the baseline's compilation has read, and the
+        tools: a build may read that and what it links alone. A build command of the user's own may read everything,
+        as where `reads` is None.
 
         Raises:
             InputError: programs cannot be fenced in here, or this one cannot.
         """
         require_fence()
         self._session, self._folder, self._library = session, folder, library
+        self._reads = (
+            None if session.workload.build or reads is None else (*reads, *_linked(session.workload))
+        )
         self._sandbox = self._yard(wide=False)
 
     def _yard(self, *, wide: bool) -> ProgramSandbox:
         sandbox = open_yard(self._session, self._folder, wide=wide, read=(str(self._library.parent),))
-        return msgspec.structs.replace(sandbox, free_builds=True)
+        return msgspec.structs.replace(sandbox, free_builds=self._reads is None, build_reads=self._reads)
 
-    def build(self, text: str, cancel: CancelToken | None) -> Path:
-        """Build the program with the source's new text; its file, which nobody runs. Raises as `build_program`."""
-        build_in(self._sandbox, _REBUILT, text, cancel)
+    def build(self, text: str, cancel: CancelToken | None, *, original: str = "") -> Path:
+        """Build the program with the source's new text; its file, which nobody runs. Raises as `build_program`.
+
+        Where the `original` text does not build within what may be read either, everything may be.
+        """
+        try:
+            build_in(self._sandbox, _REBUILT, text, cancel)
+        except CompileError:
+            if not original or self._builds(original, cancel):
+                raise
+            self._reads = None
+            self._sandbox = self._yard(wide=False)
+            build_in(self._sandbox, _REBUILT, text, cancel)
         return program_of(self._sandbox, _REBUILT)
+
+    @property
+    def reads_freely(self) -> bool:
+        """Whether the build could read whatever it liked."""
+        return self._reads is None
+
+    def _builds(self, original: str, cancel: CancelToken | None) -> bool:
+        if self._reads is None:
+            return True
+        try:
+            build_in(self._sandbox, _ORIGINAL, original, cancel)
+        except CompileError:
+            return False
+        return True
 
     def settle(self, program: Path, original: str, plain: ProgramRun, cancel: CancelToken | None) -> None:
         """Take the original in: `program` as it was built, or built anew from its text where it is built by a
@@ -93,3 +125,9 @@ class Rebuilt:
         """How the rebuilt program is started, once, for a tool that looks at it."""
         with fenced_command(self._sandbox, _REBUILT) as command:
             yield command
+
+
+def _linked(workload: Workload) -> tuple[str, ...]:
+    """Folders and files that the flags have a program linked with."""
+    named = [word[2:] if word.startswith("-L") else word for word in workload.flags]
+    return tuple(str(Path(word)) for word in named if Path(word).is_absolute() and Path(word).exists())

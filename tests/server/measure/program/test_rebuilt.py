@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from warplens.measure.build.fence import Fence
 from warplens.measure.build.geometry import Geometries, NoGeometry
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.whole import ProgramRun, run_program
-from warplens_tools.errors import InputError
-from warplens_tools.run.build import start_command
+from warplens_tools.errors import CompileError, InputError
+from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.run.build import flags_of, start_command
 from warplens_tools.run.confine import abilities
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
@@ -151,3 +153,25 @@ def test_the_original_settles_behind_the_fence_or_says_why_not(tmp_path: Path) -
     assert rebuilt.run(None).stdout == rebuilt.run(None, original=True).stdout == "sum 3.5\n"
     with pytest.raises(InputError, match="behind a fence"):
         rebuilt.settle(program, PLAIN, ProgramRun(0, 0.1, "sum 4.5\n", ""), None)
+
+
+def test_a_rebuild_reads_what_the_original_reads_alone(tmp_path: Path) -> None:
+    if not abilities().files:
+        pytest.skip("no Landlock")
+    project, folder, aside = (tmp_path / name for name in ("project", "judge", "aside"))
+    for path in (project, folder, aside):
+        path.mkdir()
+    (aside / "key.h").write_text("#define KEY 3\n")
+    site = Site(project, located())
+    fence = Fence(site.toolchain, flags_of(site.workload), site.settings)
+    fence.learn(BinaryEvidence(site.workload.unit, site.arch, "nvcc", (), ()))
+    reads = fence.reads
+    reading = f'#include "{aside}/key.h"\n{PLAIN}'
+    rebuilt = Rebuilt(site, folder, tmp_path / "probe.so", reads)
+    assert rebuilt.build(PLAIN, None, original=PLAIN).is_file()
+    with pytest.raises(CompileError, match=r"key\.h"):
+        rebuilt.build(reading, None, original=PLAIN)
+    assert not rebuilt.reads_freely
+    # the original reads it too: the fence did not know all that it needs
+    assert rebuilt.build(reading, None, original=reading).is_file()
+    assert rebuilt.reads_freely
