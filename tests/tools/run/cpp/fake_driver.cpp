@@ -101,8 +101,11 @@ void vary(Element element, unsigned width, void** arguments) {
             other = warplens::load(element, source + mix(seed + i * 8) % count * size);
             if (other == 0) other = 0.5 + unit(mix(seed ^ i));
         }
-        if (kind == 4 && bits % 256 == 0)
+        if (kind == 4 && bits % 256 == 0) {
+            const double most = std::fmax(0x1p14, std::fabs(value));
             other = value * (size == 2 ? std::exp2(4 + 2 * unit(mix(bits))) : std::pow(10.0, 3 + unit(mix(bits))));
+            other = std::fmin(std::fmax(other, -most), most);
+        }
         store(element, data + i * size, other);
     }
 }

@@ -128,11 +128,14 @@ __device__ T filled_zero(const T* source, u64 count, u64 i, u64 seed) {
 }
 
 // One element in 256 is a thousand to ten thousand times larger; of 16-bit types, which hold less, 16 to 64 times.
+// None is made larger than 2^14, which half still holds: an allowed lower precision must not overflow on it.
 template <class T>
 __device__ T spiked(T x, u64 bits) {
     if (bits % 256) return x;
     const double value = static_cast<double>(x), r = uniform(mix(bits));
-    return static_cast<T>(value * (sizeof(T) == 2 ? exp2(4 + 2 * r) : exp10(3 + r)));
+    const double spike = value * (sizeof(T) == 2 ? exp2(4 + 2 * r) : exp10(3 + r));
+    const double most = fmax(0x1p14, fabs(value));
+    return static_cast<T>(fmin(fmax(spike, -most), most));
 }
 
 template <class T>
