@@ -51,8 +51,8 @@ function document(title: string, body: string): string {
 <title>${escaped(title)}</title>
 <style>
 body { padding: 0 1.5em 2em; line-height: 1.5; max-width: 60em; }
-table { border-collapse: collapse; margin: 0.6em 0; }
-th, td { text-align: left; vertical-align: top; padding: 0.25em 0.8em;
+table { border-collapse: collapse; margin: 0.6em 0; max-width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: 0.25em 0.8em; overflow-wrap: anywhere; min-width: 4em;
   border-bottom: 1px solid var(--vscode-widget-border, #8884); }
 pre { padding: 0.6em 0.8em; overflow-x: auto; background: var(--vscode-textCodeBlock-background); }
 code { font-family: var(--vscode-editor-font-family); font-size: var(--vscode-editor-font-size); }
