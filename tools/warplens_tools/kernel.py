@@ -58,7 +58,7 @@ class KernelView(KernelCode, frozen=True, dict=True, eq=False):
 
     @cached_property
     def traffic(self) -> MemoryTraffic:
-        """Traffic of global memory, and the clocks that takes."""
+        """Traffic of global memory, and the cycles that takes."""
         return MemoryTraffic(self, self.warp_accesses, self.reuse.sweeps)
 
     @cached_property
@@ -78,5 +78,5 @@ class KernelView(KernelCode, frozen=True, dict=True, eq=False):
 
     @cached_property
     def demand(self) -> Demand:
-        """Clocks that a warp's pass needs of each resource."""
+        """Cycles that a warp's pass needs of each resource."""
         return demand_of(self, self.traffic, self.conflicts, self.contention)

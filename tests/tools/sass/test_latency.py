@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers that instructions read and write, and the clocks a warp alone needs."""
+"""Registers that instructions read and write, and the cycles a warp alone needs."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def test_registers(line: str, written: set[str], read: set[str]) -> None:
     assert (set(found[0]), set(found[1])) == (written, read)
 
 
-def clocks(*lines: str) -> float:
-    return waits([sass(line) for line in lines], GPU, 500.0).clocks
+def cycles(*lines: str) -> float:
+    return waits([sass(line) for line in lines], GPU, 500.0).cycles
 
 
 def test_a_chain_waits_for_each_result_and_two_chains_share_the_wait() -> None:
-    assert clocks("FFMA R0, R0, R1, R2") == 4.0
-    assert clocks("FFMA R0, R0, R1, R2", "FFMA R3, R3, R1, R2") == 4.0
-    assert clocks("DFMA R0, R0, R2, R4") == 8.0
-    assert clocks("FADD R0, R4, R1") == 1.0, "nothing waits for it"
+    assert cycles("FFMA R0, R0, R1, R2") == 4.0
+    assert cycles("FFMA R0, R0, R1, R2", "FFMA R3, R3, R1, R2") == 4.0
+    assert cycles("DFMA R0, R0, R2, R4") == 8.0
+    assert cycles("FADD R0, R4, R1") == 1.0, "nothing waits for it"
 
 
 def test_the_giver_of_a_late_result_is_blamed() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SASS of a kernel as one object: weights, lines, clocks."""
+"""The SASS of a kernel as one object: weights, lines, cycles."""
 
 from __future__ import annotations
 

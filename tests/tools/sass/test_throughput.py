@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks that a warp's pass takes of each pipe."""
+"""Cycles that a warp's pass takes of each pipe."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def test_clocks_are_lanes_over_the_rate_and_issue_counts_all() -> None:
     assert found["issue"] == 5 / GPU.limits.schedulers
 
 
-@pytest.mark.parametrize(("width", "clocks"), [("", 1.0), (".64", 2.0), (".128", 4.0)])
-def test_wide_accesses_take_the_data_path_longer(width: str, clocks: float) -> None:
+@pytest.mark.parametrize(("width", "cycles"), [("", 1.0), (".64", 2.0), (".128", 4.0)])
+def test_wide_accesses_take_the_data_path_longer(width: str, cycles: float) -> None:
     (x,) = code(f"LDG.E{width} R4, [R2]")
-    assert instruction_cycles(x, "lsu", GPU) == clocks
+    assert instruction_cycles(x, "lsu", GPU) == cycles
 
 
 def test_matrix_instructions_go_at_the_rate_of_their_type() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 #: What L2 gives of the rate of the SMs' ports, where it was not calibrated: an H200 gave 8.6 TB/s of the 16.7 TB/s
-#: of its ports (docs/benchmarks/calibrate.json); the A100 whitepaper states 5120 bytes per clock for 108 of 64.
+#: of its ports (docs/benchmarks/calibrate.json); the A100 whitepaper states 5120 bytes per cycle for 108 of 64.
 L2_OF_PORTS = 0.5
 
 
@@ -42,12 +42,12 @@ class Limits(msgspec.Struct, frozen=True):
     shared_banks: int
     shared_bank_bytes: int
     cache_line_bytes: int
-    #: Schedulers, each of which issues one warp instruction per clock.
+    #: Schedulers, each of which issues one warp instruction per cycle.
     schedulers: int
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Operations per clock per SM (a fused multiply-add counts as one instruction here)."""
+    """Operations per cycle per SM (a fused multiply-add counts as one instruction here)."""
 
     fp64_fma: float
     fp32_fma: float
@@ -57,14 +57,14 @@ class Rates(msgspec.Struct, frozen=True):
     load_store: float
     #: Add, logic, compare and select.
     alu: float
-    #: Bytes per clock per SM of the data path of L1 and shared memory.
+    #: Bytes per cycle per SM of the data path of L1 and shared memory.
     l1_bytes: float
-    #: Dense multiply-adds per clock per SM by type name, e.g. {"bf16": 2048}.
+    #: Dense multiply-adds per cycle per SM by type name, e.g. {"bf16": 2048}.
     tensor_fma: dict[str, float] = {}
 
 
 class Costs(msgspec.Struct, frozen=True):
-    """What things cost that no rate tells, in clocks of the SM's clock. Measured by `tests/bench/bench_costs.py`."""
+    """What things cost that no rate tells, in SM cycles. Measured by `tests/bench/bench_costs.py`."""
 
     #: Of the whole card: one L2 slice's atomic on a sector; lanes that meet at a word take as many of them.
     atomic: float
@@ -112,7 +112,7 @@ class Costs(msgspec.Struct, frozen=True):
     cold_ns: float
 
     def barrier_clocks(self, warps: float) -> float:
-        """Clocks of a block of so many warps at a barrier that they reach together."""
+        """Cycles of a block of so many warps at a barrier that they reach together."""
         return self.barrier + self.barrier_warp * warps
 
 
@@ -156,12 +156,12 @@ class Gpu(msgspec.Struct, frozen=True):
 
     @property
     def dram_bytes_per_clock(self) -> float:
-        """One SM's share of the DRAM roof, in bytes per SM clock."""
+        """One SM's share of the DRAM roof, in bytes per SM cycle."""
         return self.ceilings["dram"].value / self.clock_hz / self.multiprocessors
 
     @property
     def l2_bytes_per_clock(self) -> float:
-        """One SM's share of the L2 roof, in bytes per SM clock; of a derived roof what L2s reach of it."""
+        """One SM's share of the L2 roof, in bytes per SM cycle; of a derived roof what L2s reach of it."""
         roof = self.ceilings["l2"]
         reached = roof.value if roof.kind == "calibrated" else roof.value * L2_OF_PORTS
         return reached / self.clock_hz / self.multiprocessors

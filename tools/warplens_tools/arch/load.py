@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the `Gpu` that findings are judged against: the card that is here, or one standing in.
 
-Ceilings are derived: rate per clock per SM (the architecture's) times SMs times clock (the card's), until
+Ceilings are derived: rate per cycle per SM (the architecture's) times SMs times clock (the card's), until
 `warplens calibrate` has measured them on this very card (`warplens_tools.arch.ceilings`).
 """
 
@@ -25,7 +25,7 @@ DEFAULT_ARCHITECTURE = "sm_90"
 _MEASURED = "sm_90"
 _FOLDER = Path(__file__).parent
 _QUERY_SECONDS = 30.0
-#: Bytes per clock per SM between L1 and L2 (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+#: Bytes per cycle per SM between L1 and L2 (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
 #: Microbenchmarking", table 3.1; unchanged in later whitepapers). The L2 itself may give less: an upper bound.
 _L2_BYTES_PER_CLOCK = 64
 _NAME = re.compile(r"(?:sm_|compute_)?(\d+)\.?(\d)([af]?)", re.IGNORECASE)
@@ -169,7 +169,7 @@ def _costs(known: Architecture) -> Costs:
 
 def _derived(rates: Rates, limits: Limits, count: int, clock: float, source: str) -> dict[str, Ceiling]:
     def ceiling(per_clock: float, unit: str) -> Ceiling:
-        text = f"{per_clock:g} per clock per SM x {count} SMs x {clock / 1e9:.3f} GHz ({source})"
+        text = f"{per_clock:g} per cycle per SM x {count} SMs x {clock / 1e9:.3f} GHz ({source})"
         return Ceiling(per_clock * count * clock, unit, "derived", text)
 
     flops = {"fp64": rates.fp64_fma, "fp32": rates.fp32_fma, "fp16": rates.fp16_fma}

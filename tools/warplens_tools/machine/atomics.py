@@ -28,7 +28,7 @@ from warplens_tools.sass.pipes import GLOBAL_ATOMICS, SHARED_ATOMICS, access_byt
 from warplens_tools.sass.value_count import ValueCount
 from warplens_tools.text import Span
 
-#: Bytes an L2 slice gives per clock (A100 whitepaper: 5120 of 80 slices).
+#: Bytes an L2 slice gives per cycle (A100 whitepaper: 5120 of 80 slices).
 _SLICE_BYTES_PER_CLOCK = 64
 _WORD = 4
 #: Requests drawn to see how lanes meet; parts per slice from which their spread is that of a normal distribution.
@@ -48,9 +48,9 @@ class AtomicConflict(msgspec.Struct, frozen=True):
     lanes: float
     #: Addresses that all threads of the launch share; None where each block has its own.
     places: int | None
-    #: Clocks of one SM that one warp takes there, weighted as `Sass.weights`.
-    clocks: float
-    #: As `clocks`, of atomics on each block's own copy in shared memory, where data says which place they go to.
+    #: Cycles of one SM that one warp takes there, weighted as `Sass.weights`.
+    cycles: float
+    #: As `cycles`, of atomics on each block's own copy in shared memory, where data says which place they go to.
     instead: float = 0.0
 
 
@@ -73,7 +73,7 @@ class AtomicConflicts:
     def _of(self, space: str) -> tuple[AtomicConflict, ...]:
         every = [*(a for a in self._told if a.space == space), *self._hidden(space)]
         found = [m for a in every if (m := self._conflict(a)) is not None]
-        return tuple(sorted(found, key=lambda m: (-m.clocks, m.atomic.span)))
+        return tuple(sorted(found, key=lambda m: (-m.cycles, m.atomic.span)))
 
     @functools.cached_property
     def _told(self) -> tuple[Atomic, ...]:
@@ -101,8 +101,8 @@ class AtomicConflicts:
             if atomic.index is None and places > 1:
                 lanes = sector_turns(warp, places, _WORD, places * _WORD)
             return AtomicConflict(atomic, lanes, places, self._shared_clocks(atomic, lanes))
-        clocks, instead = self._global_clocks(atomic, places, own=own)
-        return AtomicConflict(atomic, lanes, None if own else places, clocks, instead)
+        cycles, instead = self._global_clocks(atomic, places, own=own)
+        return AtomicConflict(atomic, lanes, None if own else places, cycles, instead)
 
     def _different(self, atomic: Atomic) -> int | None:
         """Different addresses of a warp's lanes; None where data decides."""
@@ -172,7 +172,7 @@ class AtomicConflicts:
         )
 
     def _global_clocks(self, atomic: Atomic, places: int, *, own: bool) -> tuple[float, float]:
-        """`clocks` and `instead` of a conflict in global memory."""
+        """`cycles` and `instead` of a conflict in global memory."""
         if not self.sass:
             return 0.0, 0.0
         costs, warp = self.gpu.costs, self.gpu.limits.warp_size
@@ -189,13 +189,13 @@ class AtomicConflicts:
             turns = sector_turns(warp, places, width, SECTOR_BYTES)
             chain = warp / places / (used if own else 1)
         at_slices = turns * costs.atomic / slices_at_once(used * width, self.gpu)
-        clocks = max(at_slices, chain * (costs.atomic_float if floating else costs.atomic))
+        cycles = max(at_slices, chain * (costs.atomic_float if floating else costs.atomic))
         instead = 0.0
         if places > 1 and atomic.index is None:
             most = sector_turns(warp, places, width, places * width)
             rivals = math.pow(self._block_warps, costs.shared_swap_growth)
             instead = most * (costs.shared_swap * rivals if floating else costs.shared_atomic)
-        return times * self.gpu.multiprocessors * clocks, times * instead
+        return times * self.gpu.multiprocessors * cycles, times * instead
 
     def _shared_clocks(self, atomic: Atomic, lanes: float) -> float:
         if not self.sass:

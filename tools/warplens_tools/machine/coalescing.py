@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sectors and cache lines that one warp access of global memory touches, from its address per lane.
 
-Global memory is moved in sectors of 32 bytes, four to a cache line; the L1 looks up one line per clock
+Global memory is moved in sectors of 32 bytes, four to a cache line; the L1 looks up one line per cycle
 ("CUDA C++ Best Practices Guide", "Coalesced Access to Global Memory"). An access whose lanes leave a part
 of each sector unused moves that part for nothing, unless another access, a later iteration, or another
 warp uses it while the sector is still in a cache: `reused_by` says which.

@@ -60,7 +60,7 @@ class ConstantReads:
         return DivergentRead(access, expected, False) if expected > 1.0 else None
 
     def clocks_of(self, found: Sequence[DivergentRead]) -> float:
-        """Weighted clocks of the constant cache's passes for some reads."""
+        """Weighted cycles of the constant cache's passes for some reads."""
         lines, costs = [c.access.span.line for c in found], self.code.gpu.costs
         return sum(
             c.words
@@ -79,8 +79,8 @@ class ConstantReads:
         return tuple(i for i in loads if i in self.sass.lane_dependent) if loads else ()
 
     @cached_property
-    def clocks(self) -> float:
-        """Weighted clocks of all passes; of `hidden` loads each lane counts with a word of its own."""
+    def cycles(self) -> float:
+        """Weighted cycles of all passes; of `hidden` loads each lane counts with a word of its own."""
         told = self.clocks_of(self.divergent) if self.sass else 0.0
         return told + self.sass.weigh(self.hidden) * self.warp * self.code.gpu.costs.constant_word
 

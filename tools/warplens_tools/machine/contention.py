@@ -26,12 +26,12 @@ class Contention:
         self.atomics, self.constants = AtomicConflicts(code), ConstantReads(code)
 
     @cached_property
-    def clocks(self) -> dict[str, float]:
-        """Clocks per warp by resource."""
+    def cycles(self) -> dict[str, float]:
+        """Cycles per warp by resource."""
         return {
-            "global atomics": sum(m.clocks for m in self.atomics.in_global),
-            "shared atomics": sum(m.clocks for m in self.atomics.in_shared),
-            "constants": self.constants.clocks,
+            "global atomics": sum(m.cycles for m in self.atomics.in_global),
+            "shared atomics": sum(m.cycles for m in self.atomics.in_shared),
+            "constants": self.constants.cycles,
         }
 
     @cached_property
@@ -39,12 +39,12 @@ class Contention:
         return self.sass.cycles | self.waiting.latency_bound()
 
     def gain(self, resource: Resource, after: float = 0.0) -> Gain | None:
-        """Gain if a resource took `after` times its clocks; None without SASS."""
+        """Gain if a resource took `after` times its cycles; None without SASS."""
         if not self.sass:
             return None
-        before = self._other | self.clocks
+        before = self._other | self.cycles
         instead = sum(m.instead for m in self.atomics.in_global) if resource == "global atomics" else 0.0
-        ratio = bound_ratio(before, before | {resource: self.clocks[resource] * after + instead})
+        ratio = bound_ratio(before, before | {resource: self.cycles[resource] * after + instead})
         return Gain.of(ratio, ratio)
 
     def skewed_gain(self, found: Sequence[AtomicConflict]) -> Gain | None:
@@ -53,7 +53,7 @@ class Contention:
         even = self.gain("shared atomics")
         if even is None:
             return None
-        alone = sum(m.clocks / m.lanes for m in found)
+        alone = sum(m.cycles / m.lanes for m in found)
         after = self._other | {"shared atomics": alone}
         worst = after | {"shared atomics": alone * self.code.gpu.limits.warp_size}
         return Gain.of(even.estimate, bound_ratio(worst, after))

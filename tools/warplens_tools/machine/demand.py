@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one warp's pass through a kernel needs of each resource of an SM, all in the SM's clocks."""
+"""What one warp's pass through a kernel needs of each resource of an SM, all in the SM's cycles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPUTE = ("fp64", "fp32", "fp16", "int", "alu", "sfu", "tensor", "issue")
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """Clocks per warp on one SM by resource; `dram` once counted as compulsory and once as if all missed."""
+    """Cycles per warp on one SM by resource; `dram` once counted as compulsory and once as if all missed."""
 
     pipes: dict[str, float]
     dram_lower: float
@@ -26,7 +26,7 @@ class Demand(msgspec.Struct, frozen=True):
     flops: float
 
     def top(self, dram: float) -> tuple[str, float, str, float]:
-        """Busiest resource and its clocks, then the busiest of the other class and its clocks."""
+        """Busiest resource and its cycles, then the busiest of the other class and its cycles."""
         memory = {"dram": dram} | {name: self.pipes.get(name, 0.0) for name in MEMORY}
         compute = {pipe: self.pipes.get(pipe, 0.0) for pipe in COMPUTE}
         m, c = max(memory, key=lambda k: memory[k]), max(compute, key=lambda k: compute[k])
@@ -41,10 +41,10 @@ def demand_of(
     """What one warp's pass needs of each resource of an SM."""
     sass, per_clock, moved = code.sass, code.gpu.dram_bytes_per_clock, traffic.moved()
     lsu = sass.cycles.get("lsu", 0.0) + conflicts.extra_passes(conflicts.every)
-    levels = {name: clocks for name, clocks in cycles_of(moved, code.gpu).items() if name in MEMORY}
+    levels = {name: cycles for name, cycles in cycles_of(moved, code.gpu).items() if name in MEMORY}
     work = sum(flops(x) * w for x, w in zip(sass.instructions, sass.weights, strict=True))
     return Demand(
-        pipes=sass.cycles | {"lsu": lsu} | levels | contention.clocks,
+        pipes=sass.cycles | {"lsu": lsu} | levels | contention.cycles,
         dram_lower=moved.lower / per_clock,
         dram_upper=moved.upper / per_clock,
         traffic=moved,

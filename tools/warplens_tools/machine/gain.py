@@ -22,7 +22,7 @@ def removal_gain(
 ) -> Gain | None:
     """Gain if the instructions at indices `removed` were gone; None where there is nothing to remove.
 
-    `floor` are clocks of resources that stay as they are (`MemoryTraffic.cycles`), `added` of those that go with what
+    `floor` are cycles of resources that stay as they are (`MemoryTraffic.cycles`), `added` of those that go with what
     is removed.
     """
     if not removed or not sass:
@@ -30,7 +30,7 @@ def removal_gain(
     kept = sass.without(removed)
     share = 1.0 - sum(kept) / sum(sass.weights)
     before = sass.cycles | dict(floor)
-    loaded = before | {name: before.get(name, 0.0) + clocks for name, clocks in (added or {}).items()}
+    loaded = before | {name: before.get(name, 0.0) + cycles for name, cycles in (added or {}).items()}
     ratio = bound_ratio(loaded, sass.cycles_at(kept) | dict(floor))
     return Gain.of(ratio, max(ratio, 1.0 / max(1.0 - share, 0.05)))
 

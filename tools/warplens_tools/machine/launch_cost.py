@@ -89,12 +89,12 @@ class LaunchCost:
         if trips is None and any(sass.flow.depths):
             return None
         weight = [float(trips or 1) if depth else 1.0 for depth in sass.flow.depths]
-        clocks = max(sass.cycles_at(weight).values())
-        clocks = max(clocks, self.traffic.moved(weight).upper / gpu.dram_bytes_per_clock)
+        cycles = max(sass.cycles_at(weight).values())
+        cycles = max(cycles, self.traffic.moved(weight).upper / gpu.dram_bytes_per_clock)
         per_sm = math.ceil(shape.warps / min(shape.blocks, gpu.multiprocessors))
-        # A lone warp still waits for each of its instructions: four clocks for arithmetic at the least.
+        # A lone warp still waits for each of its instructions: four cycles for arithmetic at the least.
         latency = 4.0 * sum(weight)
-        return SHORTEST_KERNEL_NS + max(per_sm * clocks, latency) / gpu.clock_hz * 1e9
+        return SHORTEST_KERNEL_NS + max(per_sm * cycles, latency) / gpu.clock_hz * 1e9
 
     @property
     def duration_origin(self) -> tuple[Tier, str]:

@@ -34,7 +34,7 @@ class _LocalMemory:
         self.stack_bytes = code.compiled.resources.stack_bytes if code.compiled is not None else 0
 
     def cycles(self, indices: Collection[int]) -> dict[str, float]:
-        """Clocks of an SM per warp that the local accesses at `indices` take of "l1 lines", "l2" and "dram"."""
+        """Cycles of an SM per warp that the local accesses at `indices` take of "l1 lines", "l2" and "dram"."""
         limits, costs = self.gpu.limits, self.gpu.costs
         lost, far = self._lost()
         apart = self.sass.lane_dependent

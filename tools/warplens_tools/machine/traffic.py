@@ -43,12 +43,12 @@ class Traffic(msgspec.Struct, frozen=True):
     known: bool
     #: Bytes between L1 and L2 of what no L1 can keep.
     l2: float = 0.0
-    #: Clocks of the L1: passes over its banks, and look-ups of cache lines.
+    #: Cycles of the L1: passes over its banks, and look-ups of cache lines.
     lines: float = 0.0
 
 
 class _Request(msgspec.Struct, frozen=True):
-    """What one warp instruction moves: bytes of device memory, bytes of L2; and the clocks of the L1."""
+    """What one warp instruction moves: bytes of device memory, bytes of L2; and the cycles of the L1."""
 
     dram: float
     l2: float
@@ -56,7 +56,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class MemoryTraffic:
-    """The global-memory traffic of one kernel's SASS: how much a warp's pass moves, and the clocks that takes."""
+    """The global-memory traffic of one kernel's SASS: how much a warp's pass moves, and the cycles that takes."""
 
     def __init__(self, code: KernelCode, warps: Sequence[WarpAccess], sweeps: Sequence[Sweep]) -> None:
         self.code, self.warps, self.gpu = code, warps, code.gpu
@@ -113,10 +113,10 @@ class MemoryTraffic:
     def cycles(
         self, weights: Sequence[float] | None = None, ideal: Collection[Span] = ()
     ) -> dict[str, float]:
-        """Clocks that one warp's global traffic takes of what is not a pipe of the SM.
+        """Cycles that one warp's global traffic takes of what is not a pipe of the SM.
 
-        "dram" and "l2" are clocks of an SM's share of those roofs for compulsory traffic, "l1 lines" the L1's
-        clocks to look up cache lines. Arguments as of `moved`; accesses that may repeat count as served by a cache.
+        "dram" and "l2" are cycles of an SM's share of those roofs for compulsory traffic, "l1 lines" the L1's
+        cycles to look up cache lines. Arguments as of `moved`; accesses that may repeat count as served by a cache.
         """
         return cycles_of(self.moved(weights, ideal), self.gpu)
 
@@ -212,7 +212,7 @@ def l1_bytes(code: KernelCode, blocks: int) -> int:
 
 
 def cycles_of(traffic: Traffic, gpu: Gpu) -> dict[str, float]:
-    """Clocks of the memory levels for an amount of traffic; see `MemoryTraffic.cycles`."""
+    """Cycles of the memory levels for an amount of traffic; see `MemoryTraffic.cycles`."""
     return {
         "dram": traffic.lower / gpu.dram_bytes_per_clock,
         "l2": traffic.l2 / gpu.l2_bytes_per_clock,

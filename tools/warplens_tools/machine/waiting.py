@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time that a kernel takes however little each unit has to do: waits that the resident warps do not hide, block starts.
 
-An SM's clocks per warp are at least what one warp needs alone, in order (`sass.latency`), over the warps that the SM
+An SM's cycles per warp are at least what one warp needs alone, in order (`sass.latency`), over the warps that the SM
 holds (Little's law), and the time in which the card starts the warp's share of a block. An SM's time for one pass of
 all its resident warps through a loop is the larger of two: what the busiest pipe needs for all of them, and what one
 warp needs alone. Where barriers separate the parts of the loop a block cannot overlap its own parts, so its pass takes
@@ -29,7 +29,7 @@ from warplens_tools.text import Span
 
 #: Theoretical occupancy up to which it is worth asking what limits it (KernelPro's OccupancyLimiter).
 LOW_OCCUPANCY = 0.5
-#: Warps a scheduler needs to issue every clock when each waits four for its last result ("CUDA C++
+#: Warps a scheduler needs to issue every cycle when each waits four for its last result ("CUDA C++
 #: Programming Guide", "Multiprocessor Level").
 WARPS_TO_ISSUE = 4.0
 
@@ -47,19 +47,19 @@ class Residency(msgspec.Struct, frozen=True):
 
 
 class LoopPass(msgspec.Struct, frozen=True):
-    """One pass of a warp through a loop. Clocks of an SM."""
+    """One pass of a warp through a loop. Cycles of an SM."""
 
     #: Of the kernel's instructions.
     indices: tuple[int, ...]
     depth: int
-    #: The busiest pipe's clocks for one warp.
+    #: The busiest pipe's cycles for one warp.
     busy: float
     #: One warp alone, and how much of that it waits for global memory, at barriers, and for other results.
     alone: float
     memory: float
     barrier: float
     dependency: float
-    #: By instruction of `indices`: clocks in which others wait for its result.
+    #: By instruction of `indices`: cycles in which others wait for its result.
     blamed: tuple[float, ...]
 
 
@@ -109,7 +109,7 @@ class Waiting:
         return tuple(self.loop_pass(loop) for loop in flow.innermost_loops)
 
     def loop_pass(self, loop: Loop, memory: float | None = None) -> LoopPass:
-        """A loop's pass, with `memory` clocks for a load of global memory; those of one that the L2 has where none are
+        """A loop's pass, with `memory` cycles for a load of global memory; those of one that the L2 has where none are
         given.
 
         Loops inside it count `TRIPS_PER_LEVEL` times towards `busy`, and once towards the waits.
@@ -128,7 +128,7 @@ class Waiting:
             indices=tuple(indices),
             depth=loop.depth,
             busy=max(self.sass.cycles_of(shares).values()),
-            alone=spent.clocks,
+            alone=spent.cycles,
             memory=from_memory,
             barrier=at_barrier,
             dependency=sum(spent.blamed) - from_memory - at_barrier,
@@ -137,7 +137,7 @@ class Waiting:
 
     @cached_property
     def floor(self) -> dict[str, float]:
-        """Clocks of an SM per warp, weighted as `Sass.weights`: "waiting" and "blocks"; empty where the launch is not
+        """Cycles of an SM per warp, weighted as `Sass.weights`: "waiting" and "blocks"; empty where the launch is not
         known."""
         held = self.residency
         if held is None:
@@ -151,7 +151,7 @@ class Waiting:
 
     @cached_property
     def single_warp_cycles(self) -> float:
-        """Weighted clocks of one warp alone: in its loops, or else in all its code and the life of its block around."""
+        """Weighted cycles of one warp alone: in its loops, or else in all its code and the life of its block around."""
         flow = self.sass.flow
         memory = [self._wait(share) for share in self.traffic.compulsory_shares]
         # How often loops run is not known: where there are any they are taken to outlast the code around them.
@@ -161,12 +161,12 @@ class Waiting:
                 continue
             inside = [self.sass.instructions[i] for i in indices]
             own = [memory[i] for i in indices]
-            clocks = waits(inside, self.gpu, own, self._block_warps).clocks
-            spent += clocks * TRIPS_PER_LEVEL**depth
+            cycles = waits(inside, self.gpu, own, self._block_warps).cycles
+            spent += cycles * TRIPS_PER_LEVEL**depth
         return spent
 
     def _wait(self, share: float | None) -> float:
-        """Clocks of a load: from device memory where no cache can have it, from the L1 where one has, else from L2."""
+        """Cycles of a load: from device memory where no cache can have it, from the L1 where one has, else from L2."""
         costs = self.gpu.costs
         return costs.l2_wait if share is None else share * costs.memory_wait + (1.0 - share) * costs.l1_wait
 
@@ -200,13 +200,13 @@ class Waiting:
         """
         sms, limits, share = self.gpu.multiprocessors, self.gpu.limits, self.gpu.dram_bytes_per_clock
         used = min(shape.blocks, sms)
-        clocks = max(self.sass.cycles.values(), default=0.0)
+        cycles = max(self.sass.cycles.values(), default=0.0)
         resident = min(shape.warps / used, limits.max_warps)
         issue = min(1.0, resident / limits.schedulers / WARPS_TO_ISSUE)
         flying = max(self.sass.loaded_bytes, 1) * resident * limits.warp_size / self.gpu.costs.memory_wait
         most = max(self.traffic.moved().lower / share, 0.0)
-        before = max(clocks * sms / used / issue, most * share * sms / used / max(flying, share / 32))
-        after = max(clocks, most)
+        before = max(cycles * sms / used / issue, most * share * sms / used / max(flying, share / 32))
+        after = max(cycles, most)
         return before / after if after else 1.0
 
 

@@ -6,7 +6,7 @@ shared memory that meets after every step.
 
 **Why it costs.** At each barrier all warps of the block wait for the slowest one and start afresh: the step's reads
 of shared memory, its arithmetic and its writes follow each other with nothing beside them. A step of ten
-instructions takes some sixty clocks, most of them waiting.
+instructions takes some sixty cycles, most of them waiting.
 
 **Wrong**
 
@@ -56,7 +56,7 @@ from warplens_tools.sass.pipes import is_load, space_of
 
 #: Instructions from barrier to barrier up to which a step is short, and steps from which they are worth a word.
 SHORT, FEWEST = 40, 4
-#: Warp instructions of a shuffle step that takes a short step's place, exchange and combine, and clocks of the latter.
+#: Warp instructions of a shuffle step that takes a short step's place, exchange and combine, and cycles of the latter.
 SHUFFLE_INSTRUCTIONS, COMBINE_CLOCKS = 2.0, 4.0
 #: Share of the stalls from which counters alone name barriers: half.
 SPOT_STALLS = 0.5
@@ -134,7 +134,7 @@ class BarrierHeavy(MicroTool):
         now = later = 0.0
         for step in steps:
             inside = [self.sass.instructions[i] for i in step.indices]
-            alone = waits(inside, self.gpu, costs.shared_wait).clocks + costs.barrier_clocks(held.block_warps)
+            alone = waits(inside, self.gpu, costs.shared_wait).cycles + costs.barrier_clocks(held.block_warps)
             busy = max(self.sass.cycles_of(dict.fromkeys(step.indices, 1.0)).values())
             now += step.times * max(held.warps * busy, held.block_warps * busy + alone)
             exchange = SHUFFLE_INSTRUCTIONS / self.gpu.limits.schedulers

@@ -129,7 +129,7 @@ class MicroTool:
     def ratio_above_memory(
         self, before: Mapping[str, float], after: Mapping[str, float], *, cached: bool = False
     ) -> tuple[float, bool]:
-        """Bounded time with the pipes' clocks `before` over that with `after`, beside what memory takes; and whether it
+        """Bounded time with the pipes' cycles `before` over that with `after`, beside what memory takes; and whether it
         is `worth` a word for sure.
 
         Accesses that may repeat count as ones that do not, unless they are known to be `cached`. Where that leaves no

@@ -29,7 +29,7 @@ Counters tell the share of stalls at barriers, and the busiest unit, which is as
 the finding, bound its gain, or withdraw it.
 
 **Threshold.** None: it is proven from the text or not said. Kernels that pass shared arrays to functions are
-left alone. The gain counts a wait of all warps for 14 clocks and 2 a warp at each barrier.
+left alone. The gain counts a wait of all warps for 14 cycles and 2 a warp at each barrier.
 
 **References.** CUDA C++ Programming Guide, "Synchronization Functions"; CUDA C++ Best Practices Guide,
 "Shared Memory in Matrix Multiplication".

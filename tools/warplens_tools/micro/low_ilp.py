@@ -3,7 +3,7 @@
 
 **What.** A loop in which each instruction waits for the one before it, run by too few warps to fill the waits.
 
-**Why it costs.** A result can be read four clocks after a multiply-add was issued, eight after one in double
+**Why it costs.** A result can be read four cycles after a multiply-add was issued, eight after one in double
 precision, twenty after a special function or a read of shared memory. A warp whose next instruction needs it issues
 nothing meanwhile. Other warps fill the gap if there are enough of them; otherwise the pipes idle.
 
@@ -11,7 +11,7 @@ nothing meanwhile. Other warps fill the gap if there are enough of them; otherwi
 
 ```cuda
 float sum = 0.0f;
-for (int k = 0; k < terms; ++k) sum = sum * x + c[k];          // one chain: a term every four clocks
+for (int k = 0; k < terms; ++k) sum = sum * x + c[k];          // one chain: a term every four cycles
 ```
 
 **Right**
@@ -22,7 +22,7 @@ for (int k = 0; k < terms; k += 2) { even = even * x2 + c[k]; odd = odd * x2 + c
 sum = even * x + odd;
 ```
 
-**Evidence.** The registers of the loop's SASS: clocks that one warp needs in order, against clocks that the busiest
+**Evidence.** The registers of the loop's SASS: cycles that one warp needs in order, against cycles that the busiest
 pipe needs for all resident warps. Counters tell the issue slots used and what warps stall on: they confirm the
 finding or withdraw it.
 
@@ -97,7 +97,7 @@ class LowIlp(MicroTool):
             # A warp alone on its scheduler is hidden by none, however the latencies were rounded.
             confidence="high" if held.warps <= self.gpu.limits.schedulers else "medium",
             message=(
-                f"Each step of this loop waits for the one before: a warp takes {wait:.0f} clocks for a pass "
+                f"Each step of this loop waits for the one before: a warp takes {wait:.0f} cycles for a pass "
                 "that keeps "
                 f"the pipes busy for {held.warps * worst.busy:.0f}, with all {held.warps} warps an SM holds here."
             ),
@@ -109,7 +109,7 @@ class LowIlp(MicroTool):
                 "help as well, where registers and shared memory allow."
             ),
             evidence=(
-                self.view.observe("clocks of one warp per pass", round(wait, 1), "clock",
+                self.view.observe("cycles of one warp per pass", round(wait, 1), "cycle",
                             round(held.warps * worst.busy, 1), "busiest pipe, all resident warps"),
                 self.view.observe("resident warps per SM", float(held.warps)),
             ),

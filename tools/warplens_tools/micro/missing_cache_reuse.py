@@ -27,7 +27,7 @@ for (int k = 0; k < 16; ++k)
 ```
 
 **Evidence.** The threads of a block per element: extents of the block that the index does not mention, and
-overlap along a loop that moves the index as a neighbouring thread does. From SASS, the clocks of the load/store
+overlap along a loop that moves the index as a neighbouring thread does. From SASS, the cycles of the load/store
 path against every arithmetic pipe. Counters tell how busy the caches were with the loads, and the arithmetic
 pipes, which a tile leaves as they are: they confirm the finding, bound its gain, or withdraw it.
 

@@ -25,7 +25,7 @@ scale<<<n / 256, 256>>>(out, in, n);
 SM; the bytes of the loads in the hot loop. The time to start a block against that of its work.
 
 **Threshold.** As for occupancy-registers, with the number of blocks or of warps as the limit. For block starts
-(fewer than 256 threads), a gain of 1.5 in the bounded model; an H200 starts a block every 1.2 clocks. Device memory
+(fewer than 256 threads), a gain of 1.5 in the bounded model; an H200 starts a block every 1.2 cycles. Device memory
 measured at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Programming Guide, "Compute Capabilities" (technical specifications); CUDA C++ Best
@@ -95,7 +95,7 @@ class OccupancyBlockSize(MicroTool):
             confidence="medium",
             message=(
                 f"Blocks of {threads} threads are done sooner than the card starts others: about one block every "
-                f"{self.gpu.costs.block_start:.1f} clocks, whatever its size."
+                f"{self.gpu.costs.block_start:.1f} cycles, whatever its size."
             ),
             guidance=(
                 f"Launch blocks of {ENOUGH} threads, or let each thread work on several elements (a grid-stride loop)."

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(256, 3) gather(...)   // at most 80 registers:
 
 **Evidence.** ptxas' registers per thread, the block size of the launches, the architecture's register
 file and allocation unit; the bytes of the loads in the hot loop; the registers that the loops' SASS names, and the
-clocks of one warp in them against those of the busiest pipe for all resident warps.
+cycles of one warp in them against those of the busiest pipe for all resident warps.
 
 **Threshold.** Theoretical occupancy of at most 50 % (KernelPro fires below that) with registers as the limit,
 and fewer bytes in flight than Little's law asks for at this GPU's DRAM roof; or loops that name at most half of the

@@ -4,7 +4,7 @@
 **What.** Special functions (exponential, logarithm, sine, reciprocal, square root) and conversions need the
 special-function unit longer than anything else in the kernel.
 
-**Why it costs.** The unit takes 16 lanes a clock per SM, an eighth of the multiply-add rate on recent
+**Why it costs.** The unit takes 16 lanes a cycle per SM, an eighth of the multiply-add rate on recent
 GPUs; while it is full the other pipes wait.
 
 **Wrong**
@@ -24,12 +24,12 @@ for (int s = 0; s < samples; ++s) {
 }
 ```
 
-**Evidence.** `MUFU`, `F2I`, `I2F`, `F2F` and their like in SASS, weighed by their loops, against the clocks of
+**Evidence.** `MUFU`, `F2I`, `I2F`, `F2F` and their like in SASS, weighed by their loops, against the cycles of
 every other pipe and of memory.
 Functions in full precision (`sinf`, `powf`) hardly touch the unit: theirs are the instructions on the lines that call
 them in loops, against those of the intrinsics.
 
-**Threshold.** A tenth more clocks than the next resource, every unknown access counted as DRAM traffic; or 60 % of
+**Threshold.** A tenth more cycles than the next resource, every unknown access counted as DRAM traffic; or 60 % of
 them and a gain of 1.5 where what only prepares the arguments goes as well (a precise `expf` is nine instructions);
 conversions of integer divisions are reported as integer-division. Counters that show the XU pipe below
 30 % of its peak withdraw it.
@@ -65,10 +65,10 @@ from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.registers import registers_of
 
-#: Clocks of the special-function unit over those of the next resource: the margin that Nsight Compute asks
+#: Cycles of the special-function unit over those of the next resource: the margin that Nsight Compute asks
 #: of a leading unit (10 %).
 LEAD = 1.1
-#: Clocks of the special-function unit over those of the next resource from which its functions are looked at with what
+#: Cycles of the special-function unit over those of the next resource from which its functions are looked at with what
 #: prepares their arguments (Nsight Compute calls a unit busy from 60 %), and the gain from which they are named then.
 NEAR, AROUND = 0.6, 1.5
 #: What takes a special function's place: a step of a recurrence, or of a polynomial.
@@ -110,12 +110,12 @@ class SfuBound(MicroTool):
         if not self.sass:
             return
         floor = self.view.traffic.pessimistic_cycles
-        clocks = self.sass.cycles | floor
-        rest = max(v for k, v in clocks.items() if k != "sfu")
+        cycles = self.sass.cycles | floor
+        rest = max(v for k, v in cycles.items() if k != "sfu")
         indices = self.special_indices()
         share = self.sass.weigh(indices)
         every = self.sass.weigh(self.sass.where(lambda x: pipe_of(x) == "sfu"))
-        lead = clocks.get("sfu", 0.0) * share / every / rest if indices else 0.0
+        lead = cycles.get("sfu", 0.0) * share / every / rest if indices else 0.0
         gain = self._gain(indices, floor) if lead >= NEAR else None
         if gain is None or (lead < LEAD and gain.estimate < AROUND):
             yield from self._precise()
@@ -141,7 +141,7 @@ class SfuBound(MicroTool):
             ),
             evidence=(
                 self.view.observe("special-function instructions", float(len(indices))),
-                self.view.observe("special-function clocks over the next resource",
+                self.view.observe("special-function cycles over the next resource",
                                   round(lead, 2), "", LEAD if lead >= LEAD else NEAR, why),
             ),
             gain=gain,

@@ -119,8 +119,8 @@ class SharedAtomicContention(MicroTool):
                 f"{self.gpu.limits.warp_size} lanes over the words that the index can name", tier="source")
         ]  # fmt: skip
         binary = self.view.evidence.binary
-        if binary is not None and worst.clocks:
-            seen.append(self.view.observe("clocks of a warp at the atomic, weighted", worst.clocks))
+        if binary is not None and worst.cycles:
+            seen.append(self.view.observe("cycles of a warp at the atomic, weighted", worst.cycles))
         return tuple(seen)
 
     def check_counters(self) -> Iterator[Finding]:

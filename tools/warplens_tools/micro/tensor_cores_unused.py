@@ -57,7 +57,7 @@ from warplens_tools.micro.common.judges import (
 from warplens_tools.sass.fp16_products import Products, fp16_products
 from warplens_tools.sass.pipes import pipe_of, space_of
 
-#: Shared-memory clocks of a product on tensor cores over those of one on registers: a matrix load brings
+#: Shared-memory cycles of a product on tensor cores over those of one on registers: a matrix load brings
 #: four 8 x 8 matrices for a warp where ordinary loads bring a row's element to each thread.
 SHARED_SHARE = 0.25
 _TYPES = frozenset(

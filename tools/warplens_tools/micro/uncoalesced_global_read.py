@@ -6,7 +6,7 @@ row, not by one element, from one `threadIdx.x` to the next.
 
 **Why it costs.** Memory is moved in sectors of 32 bytes. A warp that reads 32 neighbouring floats moves
 4 sectors of one cache line; one that reads 32 floats of different rows moves 32 sectors of 32 lines and
-uses an eighth of each. The L1 looks up one line per clock, so the request also takes 32 clocks.
+uses an eighth of each. The L1 looks up one line per cycle, so the request also takes 32 cycles.
 
 **Wrong**
 

@@ -4,7 +4,7 @@
 **What.** A loop brings a tile from global into shared memory through registers, waits at a barrier, works on the
 tile, and only then asks for the next one.
 
-**Why it costs.** While the tile is on its way, several hundred clocks, no warp of the block has anything to do: the
+**Why it costs.** While the tile is on its way, several hundred cycles, no warp of the block has anything to do: the
 barrier lets none of them into the arithmetic. Other blocks on the SM can fill the time, where enough of them fit.
 
 **Wrong**
@@ -33,7 +33,7 @@ for (int t = 0; t < tiles; ++t) {
 ```
 
 **Evidence.** In the SASS of a loop: a global load whose result is stored to shared memory before any arithmetic on
-shared data, and a barrier behind it; the loop's clocks for the resident warps, with the wait and without. Counters
+shared data, and a barrier behind it; the loop's cycles for the resident warps, with the wait and without. Counters
 tell what warps stall on: they confirm the finding or withdraw it.
 
 **Threshold.** A gain of 1.15 in the bounded model, on sm_80 and later, which copy asynchronously. With
@@ -93,7 +93,7 @@ class UnoverlappedCopy(MicroTool):
         yield self.finding(line,
             confidence="medium",
             message=(
-                f"Every iteration waits for its tile, some {wait:.0f} clocks, before the {block:.0f} clocks "
+                f"Every iteration waits for its tile, some {wait:.0f} cycles, before the {block:.0f} cycles "
                 "of work on it: "
                 f"{_blocks(held)} cannot fill the gap."
             ),
@@ -121,7 +121,7 @@ class UnoverlappedCopy(MicroTool):
         return traffic.lower >= 0.5 * traffic.upper
 
     def _gain(self, loop: Loop, held: Residency, wait: float) -> tuple[Gain, float]:
-        """An SM's time per pass of all its blocks, with the wait and without; and a block's clocks of work per pass."""
+        """An SM's time per pass of all its blocks, with the wait and without; and a block's cycles of work per pass."""
         spent = self.view.waiting.loop_pass(loop, wait)
         inside = self.sass.flow.instructions_of(loop)
         here = {i: self.sass.weights[i] / TRIPS_PER_LEVEL**loop.depth for i in inside}

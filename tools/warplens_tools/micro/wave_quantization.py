@@ -104,7 +104,7 @@ class WaveQuantization(MicroTool):
         """Whether units that each SM has for itself bound the kernel: not device memory, the L2 or its atomic units."""
         demand = self.view.demand
         own = max(
-            (clocks for unit, clocks in demand.pipes.items() if unit not in _SHARED_BY_SMS), default=0.0
+            (cycles for unit, cycles in demand.pipes.items() if unit not in _SHARED_BY_SMS), default=0.0
         )
-        shared = [clocks for unit, clocks in demand.pipes.items() if unit in _SHARED_BY_SMS]
+        shared = [cycles for unit, cycles in demand.pipes.items() if unit in _SHARED_BY_SMS]
         return own > max(demand.dram_upper, *shared)

@@ -83,7 +83,7 @@ class WgmmaSerialized(MicroTool):
             return
 
     def verify(self, finding: Finding) -> Finding | None:
-        """Clocks in which the tensor pipe stood still: what products in flight could win back."""
+        """Cycles in which the tensor pipe stood still: what products in flight could win back."""
         counters = self.view.evidence.counters
         pipe = None if counters is None else busiest(counters, ("tensor",))
         if counters is None or pipe is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stage 1: what bounds a kernel. Two votes, as KernelPro takes them, and what they come to.
 
-The *analytic* vote asks what one warp's pass through the code needs of each resource: clocks of every
+The *analytic* vote asks what one warp's pass through the code needs of each resource: cycles of every
 pipe from SASS and per-SM rates, and bytes of device memory at this GPU's share of the DRAM roof per
 SM. The busiest resource bounds the kernel, if it leads clearly. The *measured* vote asks what the
 hardware did (`warplens_tools.roofline.measured`). Where both exist and disagree, the measured one says
@@ -21,17 +21,17 @@ from warplens_tools.machine.demand import COMPUTE, MEMORY
 from warplens_tools.roofline.measured import NEAR_ROOF, measured_vote
 from warplens_tools.roofline.votes import with_measured
 
-#: A resource must need this many times the clocks of the next class to decide the vote; between that and
+#: A resource must need this many times the cycles of the next class to decide the vote; between that and
 #: 1 both are near their roofs and the class is mixed. Nsight Compute's speed-of-light rule calls units
 #: balanced within 10 percentage points; per-SM rates of the model are less exact than counters.
 CLEAR_LEAD = 1.25
-#: As many times the clocks of the busiest unit as waits need to be called the bound: below 60 % of every roof a launch
+#: As many times the cycles of the busiest unit as waits need to be called the bound: below 60 % of every roof a launch
 #: is bound by latency (Nsight Compute's speed-of-light rule).
 WAITING_LEAD = 1.0 / NEAR_ROOF
 #: Resident warps per scheduler below which a stall can hardly be hidden: with dependent arithmetic of
-#: four clocks' latency ("CUDA C++ Programming Guide", "Multiprocessor Level") one warp fills a quarter.
+#: four cycles' latency ("CUDA C++ Programming Guide", "Multiprocessor Level") one warp fills a quarter.
 FEW_WARPS_PER_SCHEDULER = 1.0
-#: Busiest resource and its clocks, then the busiest of the other class and its clocks.
+#: Busiest resource and its cycles, then the busiest of the other class and its cycles.
 Top = tuple[str, float, str, float]
 _NAMES = {
     "dram": "device memory",
@@ -135,7 +135,7 @@ class _AnalyticVote:
             else f"the warps that an SM holds do not hide what each waits for: results, loads and its "
             f"start take {times}"
         )
-        metric, shown = "waits over the busiest unit's clocks", round(floor[longest] / max(busiest, 1.0), 2)
+        metric, shown = "waits over the busiest unit's cycles", round(floor[longest] / max(busiest, 1.0), 2)
         return Vote(
             "latency", "medium", what, (self.view.observe(metric, shown, "", round(WAITING_LEAD, 2)),)
         )
@@ -152,7 +152,7 @@ class _AnalyticVote:
         shown = [(f"{_NAMES.get(k, f'{k} arithmetic')}, share of the busiest", v) for v, k in busy]
         shown.append((f"{name}, no repeated access", demand.dram_lower))
         shown.append((f"{name}, every access", demand.dram_upper))
-        return tuple(self.view.observe(metric, round(clocks / total, 3)) for metric, clocks in shown)
+        return tuple(self.view.observe(metric, round(cycles / total, 3)) for metric, cycles in shown)
 
 
 def _class_of(top: Top) -> BottleneckClass:

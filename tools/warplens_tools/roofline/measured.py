@@ -30,7 +30,7 @@ _QUEUES: dict[str, tuple[BottleneckClass, str]] = {
     "math_pipe_throttle": ("compute", "the arithmetic pipes' queue"),
 }
 #: Busy share of one L2 slice's atomic unit, and its busy share over the average slice's, from which that slice is
-#: the bound. On H200 an addition of doubles holds the unit for three clocks an input: a third is all of it.
+#: the bound. On H200 an addition of doubles holds the unit for three cycles an input: a third is all of it.
 SLICE_BUSY, SLICE_LEAD = 0.30, 10.0
 _RULE = "Nsight Compute's speed-of-light rule"
 
@@ -104,7 +104,7 @@ def _decide(
 
 
 def _one_unit(said: str, counters: CounterEvidence, seen: list[Observation]) -> Vote | None:
-    """A bound that averages over units and clocks hide: one slice, one queue, or the few SMs that had work."""
+    """A bound that averages over units and cycles hide: one slice, one queue, or the few SMs that had work."""
     slice_ = names.busiest_slice(counters)
     if slice_ is not None and slice_[0] >= SLICE_BUSY and slice_[0] >= SLICE_LEAD * slice_[1]:
         busiest, mean = slice_
@@ -128,7 +128,7 @@ def _one_unit(said: str, counters: CounterEvidence, seen: list[Observation]) -> 
     )
     if issued is not None and whole is not None and issued >= 100 * NEAR_ROOF:
         reason = (
-            f"{said} over its whole time, but the SMs that had work issued in {issued:.0f}% of their clocks"
+            f"{said} over its whole time, but the SMs that had work issued in {issued:.0f}% of their cycles"
         )
         busy = Observation(
             "counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", NEAR_ROOF * 100, _RULE

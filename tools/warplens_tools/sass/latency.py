@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks that one warp alone needs for a stretch of SASS: issued in order, each waiting for what it reads.
+"""Cycles that one warp alone needs for a stretch of SASS: issued in order, each waiting for what it reads.
 
-A warp issues its instructions in order, at most one per clock, and waits where a source register is not there
+A warp issues its instructions in order, at most one per cycle, and waits where a source register is not there
 yet. Latencies are fixed ones of the pipes, from published microbenchmarks: Jia et al., "Dissecting the NVIDIA Volta
 GPU Architecture via Microbenchmarking" (2018), and Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
 Architecture" (2024). Where sources differ the smaller figure is taken, so that waits are not overstated.
@@ -19,7 +19,7 @@ from warplens_tools.sass.pipes import Pipe, pipe_of, space_of
 from warplens_tools.sass.registers import registers_of
 from warplens_tools.sass.throughput import instruction_cycles
 
-#: Clocks from issue to the first instruction that can read the result.
+#: Cycles from issue to the first instruction that can read the result.
 _LATENCY: dict[Pipe, float] = {
     "fp32": 4.0, "fp16": 4.0, "int": 4.0, "alu": 4.0, "fp64": 8.0, "sfu": 18.0, "tensor": 17.0,
     "uniform": 6.0, "control": 1.0, "other": 12.0,
@@ -30,7 +30,7 @@ _PARTITIONED = frozenset({"fp32", "fp16", "fp64", "int", "alu", "sfu", "tensor"}
 
 
 def latency(instruction: Instruction, costs: Costs, memory: float) -> float:
-    """Clocks until a result can be read; `memory` for loads of global memory."""
+    """Cycles until a result can be read; `memory` for loads of global memory."""
     pipe = pipe_of(instruction)
     if pipe != "lsu":
         return _LATENCY[pipe]
@@ -43,8 +43,8 @@ def latency(instruction: Instruction, costs: Costs, memory: float) -> float:
 class Waits(msgspec.Struct, frozen=True):
     """What one pass of a warp through a stretch takes once it repeats."""
 
-    clocks: float
-    #: By instruction of the stretch: clocks in which others wait for its result, or all for each other.
+    cycles: float
+    #: By instruction of the stretch: cycles in which others wait for its result, or all for each other.
     blamed: tuple[float, ...]
 
 
@@ -56,7 +56,7 @@ def waits(
 ) -> Waits:
     """A warp's pass through a stretch that it runs again and again.
 
-    `memory`: clocks for loads of global memory, or for each instruction those if it is one.
+    `memory`: cycles for loads of global memory, or for each instruction those if it is one.
     """
     each = [memory] * len(instructions) if isinstance(memory, float) else memory
     warp = _Warp(gpu, each, gpu.costs.barrier_clocks(block_warps))
@@ -76,7 +76,7 @@ class _Warp:
         self.free: dict[str, float] = {}
 
     def run(self, instructions: Sequence[Instruction]) -> float:
-        """The clock after one more pass."""
+        """The cycle after one more pass."""
         self.blamed = [0.0] * len(instructions)
         for index, instruction in enumerate(instructions):
             self._issue(index, instruction)

@@ -26,7 +26,7 @@ RARE_WEIGHT = 1.0 / 1024.0
 
 
 class Sass:
-    """Instructions, by index in program order, with their loops, weights, lines and clocks.
+    """Instructions, by index in program order, with their loops, weights, lines and cycles.
 
     Empty, and false, where nothing was disassembled. Sequences that are properties go along with `instructions`.
     """
@@ -102,7 +102,7 @@ class Sass:
 
     @cached_property
     def cycles(self) -> dict[str, float]:
-        """Clocks of an SM that one warp's pass takes of each pipe, and "issue" (`sass.throughput`)."""
+        """Cycles of an SM that one warp's pass takes of each pipe, and "issue" (`sass.throughput`)."""
         return pipe_cycles(self.instructions, self.weights, self.gpu)
 
     def cycles_at(self, weights: Sequence[float]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 """Cycles each pipe of an SM needs for one warp's pass through a kernel, from SASS and per-SM rates.
 
 The model is the throughput bound of the roofline at instruction level: a warp instruction on a pipe of
-rate r lanes per clock per SM occupies it 32 / r clocks; the busiest pipe bounds the kernel. It knows
+rate r lanes per cycle per SM occupies it 32 / r cycles; the busiest pipe bounds the kernel. It knows
 nothing of latency, caches or overlap, so it gives lower bounds on time and is used only for ratios.
 """
 
@@ -16,7 +16,7 @@ from warplens_tools.sass.pipes import Pipe, access_bytes, flops, pipe_of, space_
 
 
 def pipe_cycles(instructions: Sequence[Instruction], weights: Sequence[float], gpu: Gpu) -> dict[str, float]:
-    """Clocks per warp by pipe, plus "issue". Weights are relative executions; see `attribution.weights`."""
+    """Cycles per warp by pipe, plus "issue". Weights are relative executions; see `attribution.weights`."""
     cycles: dict[str, float] = {"issue": 0.0}
     for instruction, weight in zip(instructions, weights, strict=True):
         pipe = pipe_of(instruction)
@@ -26,7 +26,7 @@ def pipe_cycles(instructions: Sequence[Instruction], weights: Sequence[float], g
 
 
 def instruction_cycles(instruction: Instruction, pipe: Pipe, gpu: Gpu) -> float:
-    """Clocks one warp instruction occupies its pipe on one SM, conflict-free and coalesced."""
+    """Cycles one warp instruction occupies its pipe on one SM, conflict-free and coalesced."""
     warp = gpu.limits.warp_size
     rates = gpu.rates
     if pipe == "lsu":

@@ -85,7 +85,7 @@ def _serial(
 
 
 def even_share(counters: CounterEvidence) -> float | None:
-    """Clocks in which an SM had work, on average over the SM that had it longest, 0 to 1; None where not read."""
+    """Cycles in which an SM had work, on average over the SM that had it longest, 0 to 1; None where not read."""
     mean, most = names.value(counters, names.SM_ACTIVE), names.value(counters, names.SM_ACTIVE_MOST)
     return None if mean is None or not most else min(mean / most, 1.0)
 
@@ -130,8 +130,8 @@ def judge_waves(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     even = None if counters is None else even_share(counters)
     if counters is None or even is None:
         return finding
-    seen = observed(counters, "SM active clocks, mean over most", even, 1.0 / WORTH)
-    words = f"the SMs had work for {even:.0%} of the clocks of the one that had it longest"
+    seen = observed(counters, "SM active cycles, mean over most", even, 1.0 / WORTH)
+    words = f"the SMs had work for {even:.0%} of the cycles of the one that had it longest"
     if even <= 1.0 / WORTH:
         return with_measurement(
             finding, (seen,), 1.0 / even, words=words, confirmed=True, proven=True, estimate=1.0 / even
