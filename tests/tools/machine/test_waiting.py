@@ -10,7 +10,8 @@ from tests.tools.machine.kernels import COPY, COPY_SASS, view_of
 
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.machine.waiting import stretches
-from warplens_tools.sass.flow import Block, Flow, Loop
+from warplens_tools.sass.blocks import Block
+from warplens_tools.sass.flow import Flow, Loop
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
 

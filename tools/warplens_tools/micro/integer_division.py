@@ -61,8 +61,8 @@ from warplens_tools.micro.common.judges import (
     L2,
     judge_by_room,
 )
+from warplens_tools.sass.blocks import body_of
 from warplens_tools.sass.pipes import pipe_of
-from warplens_tools.sass.routines import body_of
 from warplens_tools.text import Span
 
 #: Executions of the routine for 64 bits per division that has a short path of 32 bits beside it: it is entered where a

@@ -3,31 +3,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from warplens_tools.evidence import Instruction
+from warplens_tools.sass.blocks import Block, basic_blocks
+from warplens_tools.sass.slow_paths import rare_routines, slow_starts
 
-#: Opcodes after which control does not fall through when unpredicated.
-_ENDS = frozenset({"BRA", "BRX", "JMP", "EXIT", "RET", "KILL"})
-#: Opcodes that end a basic block at all; a CALL returns, so it does not.
-_BRANCHES = _ENDS | {"BREAK", "BSYNC"}
 #: Instructions of the compiler's retry loop at most: load, add, swap, compare, branch, and reconvergence.
 _RETRY = 16
-#: Operand from which on sinf, cosf and tanf reduce their angle exactly (CUDA math library).
-_HUGE_ANGLE = "105615"
-#: A predicate that a branch takes as an operand (`BRA.U !UP0, …` from sm_100 on).
-_TESTED = re.compile(r"!?U?P\d$")
-
-
-class Block(msgspec.Struct, frozen=True):
-    """A basic block: instructions `first` to `last` (indices, inclusive) and its successors' indices."""
-
-    first: int
-    last: int
-    successors: tuple[int, ...]
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -44,7 +29,7 @@ class Flow(msgspec.Struct, frozen=True):
     blocks: tuple[Block, ...]
     loops: tuple[Loop, ...]
     depths: tuple[int, ...]
-    #: Instructions of the compiler's own slow paths, which ordinary operands never take (`_slow_starts`).
+    #: Instructions of the compiler's own slow paths, which ordinary operands never take (`sass.slow_paths`).
     rare: frozenset[int] = frozenset()
     #: The loops inside them.
     rare_loops: tuple[Loop, ...] = ()
@@ -75,10 +60,11 @@ def analyse(instructions: Sequence[Instruction]) -> Flow:
 
     Indirect branches (BRX) get no successors: code reached only through them counts as outside loops.
     """
-    blocks = _blocks(instructions)
+    blocks = basic_blocks(instructions)
     dominators = _dominators(blocks)
-    starts = _slow_starts(instructions, blocks)
+    starts = slow_starts(instructions, blocks)
     slow = {b for b in range(len(blocks)) if any(_dominates(dominators, s, b) for s in starts)}
+    slow |= rare_routines(instructions, blocks, slow)
     found = {
         h: b for h, b in _natural_loops(blocks, dominators).items() if not _is_retry(instructions, blocks, b)
     }
@@ -93,28 +79,6 @@ def analyse(instructions: Sequence[Instruction]) -> Flow:
     return Flow(tuple(blocks), tuple(loops), tuple(depths), rare, tuple(rare_loops))
 
 
-def _slow_starts(instructions: Sequence[Instruction], blocks: Sequence[Block]) -> list[int]:
-    """Blocks in which the exact reduction of a huge angle begins: entered only behind the test for one."""
-    entered = [s for block in blocks for s in block.successors]
-    starts = []
-    for b, block in enumerate(blocks):
-        branch = instructions[block.last]
-        tests = [x for x in instructions[block.first : block.last] if _is_angle_test(x)]
-        tested = next((x for x in reversed(tests) if x.operands[0] == branch.predicate.strip("@!")), None)
-        if tested is None or branch.opcode != "BRA" or len(block.successors) != 2:
-            continue
-        huge = {"GE", "GEU", "GT", "GTU"} & set(tested.modifiers)
-        taken, passed = block.successors
-        start = passed if bool(huge) == branch.predicate.startswith("@!") else taken
-        if entered.count(start) == 1 and start != b:
-            starts.append(start)
-    return starts
-
-
-def _is_angle_test(instruction: Instruction) -> bool:
-    return instruction.opcode == "FSETP" and _HUGE_ANGLE in instruction.operands
-
-
 def _is_retry(instructions: Sequence[Instruction], blocks: Sequence[Block], body: set[int]) -> bool:
     """Whether the loop is the compiler's own around a compare-and-swap of shared memory: it counts no trips.
 
@@ -122,40 +86,6 @@ def _is_retry(instructions: Sequence[Instruction], blocks: Sequence[Block], body
     """
     inside = [instructions[i] for b in body for i in range(blocks[b].first, blocks[b].last + 1)]
     return len(inside) <= _RETRY and any(x.opcode == "ATOMS" and "CAST" in x.modifiers for x in inside)
-
-
-def _blocks(instructions: Sequence[Instruction]) -> list[Block]:
-    if not instructions:
-        return []
-    index_of = {instruction.address: i for i, instruction in enumerate(instructions)}
-    leaders = {0}
-    for i, instruction in enumerate(instructions):
-        if instruction.target is not None and instruction.opcode != "CALL":
-            leaders.add(index_of.get(instruction.target, 0))
-        if instruction.opcode in _BRANCHES and i + 1 < len(instructions):
-            leaders.add(i + 1)
-    firsts = sorted(leaders)
-    block_of = {first: b for b, first in enumerate(firsts)}
-    blocks = []
-    for b, first in enumerate(firsts):
-        last = (firsts[b + 1] if b + 1 < len(firsts) else len(instructions)) - 1
-        ending = instructions[last]
-        successors = []
-        if ending.target is not None and ending.opcode in _BRANCHES and ending.target in index_of:
-            successors.append(block_of[index_of[ending.target]])
-        if (ending.opcode not in _ENDS or _is_conditional(ending)) and b + 1 < len(firsts):
-            successors.append(b + 1)
-        blocks.append(Block(first, last, tuple(dict.fromkeys(successors))))
-    return blocks
-
-
-def _is_conditional(branch: Instruction) -> bool:
-    """Whether control may go on behind it: by its guard, a predicate operand, or if lanes differ (BRA.DIV)."""
-    return (
-        bool(branch.predicate)
-        or any(_TESTED.match(operand) for operand in branch.operands)
-        or not {"DIV", "CONV"}.isdisjoint(branch.modifiers)
-    )
 
 
 def _natural_loops(blocks: Sequence[Block], dominators: Sequence[int | None]) -> dict[int, set[int]]:

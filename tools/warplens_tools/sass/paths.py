@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from warplens_tools.evidence import Instruction
-from warplens_tools.sass.flow import Block, Flow, Loop, reverse_postorder
+from warplens_tools.sass.blocks import Block
+from warplens_tools.sass.flow import Flow, Loop, reverse_postorder
 
 #: Branches to an address that is computed: what they reach is not known.
 _INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})

@@ -6,19 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warplens_tools.evidence import Instruction
+from warplens_tools.sass.blocks import body_of
 from warplens_tools.sass.flow import Flow
-
-
-def body_of(instructions: Sequence[Instruction], target: int | None) -> list[int]:
-    """Indices of the routine that begins at an address, up to its return; none without an address."""
-    found: list[int] = []
-    for i, x in enumerate(instructions):
-        if target is None or x.address < target:
-            continue
-        found.append(i)
-        if x.opcode == "RET" and not x.predicate:
-            break
-    return found
 
 
 def with_routines(instructions: Sequence[Instruction], flow: Flow, weights: Sequence[float]) -> list[float]:
