@@ -10,8 +10,9 @@ from warplens_tools.collect.sanitizer import TOOLS
 _VISIT = 5.0
 #: A program under the probe, or rebuilt, may take this many times as long as it did.
 _SLOWER = 3.0
-#: compute-sanitizer slows a program down about so much, by its documentation's "up to an order of magnitude" and more.
-_SANITIZED, _SANITIZER_START = 40.0, 20.0
+#: compute-sanitizer slows a program down about so much, by its documentation's "up to an order of magnitude" and more;
+#: its own start, in seconds.
+_SANITIZED, _SANITIZER_START = 20.0, 10.0
 
 
 def sanitizer_seconds(program: float, settings: MeasureSettings) -> float:

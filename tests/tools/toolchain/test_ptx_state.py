@@ -54,6 +54,16 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> str:
             'unsigned v; asm("mov.u32 %0, %%" /**/ "envreg3;" : "=r"(v)); out[0] = v;',
             "the special register %envreg3",
         ),
+        (
+            'unsigned long long v; asm("{ .reg .b32 %%clock<3>; mov.u32 %%clock1, 0; } mov.u64 %0, %%clock64;" '
+            ': "=l"(v)); out[0] = v;',
+            "the special register %clock",
+        ),
+        (
+            'unsigned v; asm("{ .reg .b32 %%mine<3>; mov.u32 %%mine2, 7; mov.u32 %0, %%mine2; }" : "=r"(v)); '
+            "out[0] = v;",
+            "",
+        ),
         ('unsigned v; asm("mov.u32 %0, %%smid;" : "=r"(v)); out[0] = v;', "the special register %smid"),
         ('printf("%f", in[0]);', "printf, which writes the device's print buffer"),
         ("out[0] = malloc(8) != nullptr;", "the device's heap (malloc)"),

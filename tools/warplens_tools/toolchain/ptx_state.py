@@ -21,6 +21,12 @@ _OF_THE_LAUNCH = re.compile(
     r"|%(?:laneid|lanemask_(?:eq|le|lt|ge|gt)|cluster_ctarank|cluster_nctarank|is_explicit_cluster)"
     r"|%(?:total_smem_size|aggr_smem_size|dynamic_smem_size|reserved_smem_offset_(?:begin|end|cap|[01]))"
 )
+#: How the names of the others begin.
+_SPECIAL = re.compile(
+    r"%(?:clock|globaltimer|gridid|n?smid|n?warpid|envreg|pm\d|current_graph_exec|clusterid|cluster_|lanemask|nclusterid)"
+)
+#: A register of a family, `%r<12>`: its name and its number.
+_NUMBERED = re.compile(r"(%[A-Za-z_$][\w$]*?)(0|[1-9]\d*)")
 _NAME = re.compile(r"%[A-Za-z_][\w$]*(?:\.[xyz]\b)?")
 #: `.reg .b32 %r<12>;` and `.reg .pred p, q;`, which inline assembly declares too.
 _DECLARED = re.compile(r"\.reg\s+(?:\.v[248]\s+)?\.\w+\s+([^;]*);")
@@ -133,15 +139,24 @@ def _pieces(text: str) -> Iterator[str]:
 def _special_registers(ptx: str) -> set[str]:
     """All that is named like a register, declared nowhere, and not of the launch alone."""
     names = {"%SP", "%SPL"}
-    families: set[str] = set()
+    families: dict[str, int] = {}
     for declaration in _DECLARED.findall(ptx):
         for name, many in _ONE.findall(declaration):
-            (families if many else names).add(name)
+            if many:
+                families[name] = max(families.get(name, 0), int(many[1:-1]))
+            else:
+                names.add(name)
     found = set()
     for match in _NAME.finditer(ptx):
         name = match.group()
         bare = name.split(".")[0]
-        declared = bare in names or bare.rstrip("0123456789") in families
-        if not declared and not _OF_THE_LAUNCH.fullmatch(name):
+        family = _NUMBERED.fullmatch(bare)
+        declared = (
+            bare in names
+            or bare in families
+            or (family is not None and int(family[2]) < families.get(family[1], 0))
+        )
+        # a register of a special one's name is none of the compiler's: whoever declares it has a reason
+        if not _OF_THE_LAUNCH.fullmatch(name) and (not declared or _SPECIAL.match(bare)):
             found.add(bare)
     return found

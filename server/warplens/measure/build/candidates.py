@@ -19,6 +19,7 @@ from warplens.measure.build.device_text import asks_more, device_text
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
+from warplens.measure.build.includes import foreign
 from warplens.measure.build.linking import (
     Linked,
     asks_linking,
@@ -281,7 +282,7 @@ class Builder:
             # a text can make the compiler say anything, by #error: what was there for the baseline is there
             seconds = time.monotonic() - started
             return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
-        strange = _foreign(unit.evidence, baseline.evidence, self._toolchain)
+        strange = foreign(unit.evidence, baseline.evidence, self._toolchain)
         if strange:
             return Verdict(candidate.id, "refused", f"the edit makes the compiler read {strange}")
         if unit.linked is not None and not unit.linked.launches and calls_runtime(symbols(unit.own)):
@@ -416,24 +417,6 @@ def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> C
 def _same_geometry(candidate: Candidate) -> bool:
     geometry = (candidate.grid, candidate.block, candidate.dynamic_shared_bytes)
     return not candidate.asks_program and geometry == (None, None, None)
-
-
-def _foreign(after: BinaryEvidence, before: BinaryEvidence, toolchain: Toolchain) -> str:
-    """A file that the edited unit is built from and the baseline is not; "" if there is none.
-
-    The toolkit's own headers and CUTLASS' may be added.
-    """
-    headers = toolchain.find("cuda_headers")
-    allowed = [Path(headers.path).resolve()] if headers is not None else []
-    known = set(before.dependencies)
-    for name in after.dependencies:
-        path = Path(name).resolve()
-        if name in known or path.name == Path(after.path).name:
-            continue
-        library = any(path.is_relative_to(root) for root in allowed)
-        if not library and not {"cutlass", "cute"} & set(path.parts):
-            return name
-    return ""
 
 
 def control(unit: Unit, compiled: CompiledKernel, program: bytes) -> JobCandidate | None:

@@ -211,6 +211,10 @@ def _variable(tokens: Sequence[str]) -> str:
     """A constant with a plain value, or the shadow of a device variable."""
     if tokens[-1] != ";":
         return ""
+    parts = _declarators(tokens)
+    if len(parts) > 1:
+        # `constexpr int kWide = 32, kHigh = 8;` is two constants, and a shadow is declared alone
+        return "constant" if all(_variable(part) == "constant" for part in parts) else ""
     at = after_template(tokens, 0)
     head = _without_attributes(tokens[at:-1])
     equals = next((i for i, word in enumerate(head) if word in ("=", "{")), len(head))
@@ -222,6 +226,23 @@ def _variable(tokens: Sequence[str]) -> str:
     value = value[1:] if value[0] == "=" else value
     constant = "constexpr" in names or ("const" in names and "*" not in names)
     return "constant" if constant and not why_no_size(value, ()) else ""
+
+
+def _declarators(tokens: Sequence[str]) -> list[list[str]]:
+    """A declaration of several variables with values, taken apart into one for each; else itself."""
+    first = next((i for i, word in enumerate(tokens) if word in ("=", "{", "[", "(", ",")), len(tokens))
+    if first < 2 or first >= len(tokens) or tokens[first] not in ("=", "{", "["):
+        return [list(tokens)]
+    kind, pieces, at = list(tokens[: first - 1]), [], first - 1
+    index = at
+    while index < len(tokens):
+        if tokens[index] in ("(", "[", "{"):
+            index = closing(tokens, index)
+        elif tokens[index] in (",", ";"):
+            pieces.append([*kind, *tokens[at:index], ";"])
+            at = index + 1
+        index += 1
+    return pieces
 
 
 def _without_attributes(tokens: Sequence[str]) -> list[str]:
@@ -311,8 +332,10 @@ def names_of(declaration: Declaration, kind: str) -> set[str]:
         opening = next((i for i in range(at, len(tokens)) if tokens[i] == "("), 0)
         return {tokens[opening - 1].removeprefix("__wrapper__device_stub_")} if opening else set()
     if kind in ("constant", "shadow"):
-        end = next((i for i, w in enumerate(tokens) if w in ("=", "{", "[", ";") and i), len(tokens))
-        return {tokens[end - 1]}
+        return {
+            part[next((i for i, w in enumerate(part) if w in ("=", "{", "[", ";") and i), len(part)) - 1]
+            for part in _declarators(tokens)
+        }
     if kind == "name" and tokens[at : at + 1] not in (["static_assert"], [";"]):
         if tokens[at] == "using" and "=" not in tokens:
             return set()

@@ -2,8 +2,9 @@
 """Where host code may say another size, and what a size may be.
 
 Sizes are what a launch is configured with, template arguments of a launched kernel that are numbers, bytes of device
-memory that are allocated, set, or copied from device to device, and variables that are used for nothing else. Sizes
-of copies from or to the host are none: they say what host memory holds.
+memory that are allocated or copied from device to device, and variables that are used for nothing else. Sizes of
+copies from or to the host are none: they say what host memory holds; nor is what is set, since memory that is not is
+zero by chance.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ _LAUNCH = "__cudaPushCallConfiguration"
 _CALLS: dict[str, tuple[tuple[int, ...], tuple[int, str] | None]] = {
     "cudaMalloc": ((1,), None),
     "cudaMallocAsync": ((1,), None),
-    "cudaMemset": ((2,), None),
-    "cudaMemsetAsync": ((2,), None),
     "cudaMemcpy": ((2,), (3, "cudaMemcpyDeviceToDevice")),
     "cudaMemcpyAsync": ((2,), (3, "cudaMemcpyDeviceToDevice")),
     "cudaFuncSetAttribute": ((2,), (1, "cudaFuncAttributeMaxDynamicSharedMemorySize")),

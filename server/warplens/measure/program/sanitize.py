@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
-from warplens_tools.errors import CancelledError, WarplensError
+from warplens_tools.errors import CancelledError, TimeLimitError, WarplensError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.probe.visit import Command, environment_of
@@ -30,7 +30,8 @@ def new_reports(
     """What compute-sanitizer reports of the rebuilt program's kernel and not of the original's.
 
     `after` gives a command for one run of it, behind the fence. `kernel` is its plain name, `time_limit` in seconds
-    for one run. The second part says what could not be examined.
+    for one run. The second part says what could not be examined; where one tool does not come to its end, the
+    others are not tried: it may not reach the program behind the fence, since it does so by sockets.
     """
     if toolchain.find("compute-sanitizer") is None:
         gone = toolchain.missing["compute-sanitizer"]
@@ -60,6 +61,8 @@ def new_reports(
             raise
         except WarplensError as error:
             unknown.append(Unknown(f"{tool} of the rebuilt program", str(error), error.remedy))
+            if isinstance(error, TimeLimitError):
+                break
             continue
         new = next((f for f in found if f.message not in known), None)
         if new is not None:
