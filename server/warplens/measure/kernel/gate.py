@@ -9,7 +9,7 @@ import msgspec
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.visits import VisitResult
-from warplens.measure.timing import measurable, overall, timing_of
+from warplens.measure.timing import change, measurable, overall, timing_of
 from warplens.measure.verdict import Conditions, State, Timing, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.evidence import Observation, Resources
@@ -19,6 +19,8 @@ from warplens_tools.run.probe.records import TimingRecord
 #: averaged over a long sum (2^-15) to that of one rounding to bfloat16 (2^-9).
 _LOWER_PRECISION = (2.0**-15, 2.0**-8)
 
+#: Timings on other inputs than the program's, and the cache state that each shares with one on the program's own.
+_VARIED = {"varied": "program", "varied flushed": "flushed"}
 #: A single round has no interval.
 _ROUNDS = 2
 _SETTING = "optimize.lower-precision"
@@ -63,7 +65,7 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
     if result.state != "right":
         return result.state, _with_precision(heard, settings), ()
     timed = [t for t in map(measurable, result.timings) if len(t.candidate) >= _ROUNDS]
-    timings = tuple(_timing(t, heard, settings) for t in timed if t.cache != "varied")
+    timings = tuple(_timing(t, heard, settings) for t in timed if t.cache not in _VARIED)
     if not timings:
         return "unproven", "no launch of it could be timed", ()
     if heard.opened.opaque:
@@ -88,10 +90,12 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
 def _on_own_alone(
     timed: Sequence[TimingRecord], timings: Sequence[Timing], heard: VisitResult, settings: MeasureSettings
 ) -> str:
-    """How a gain is not there on other inputs than the program's; "" where half of it is, within the noise."""
-    own = max(timing.speedup.low for timing in timings)
+    """How a gain is not there on other inputs than the program's, in the cache state in which it is claimed; "" where
+    half of it is, within the noise."""
+    claimed: dict[str, float] = {t.cache: t.speedup.low for t in timings if change(t, settings) == "faster"}
     for record in timed:
-        if record.cache != "varied":
+        own = claimed.get(_VARIED.get(record.cache, ""))
+        if own is None:
             continue
         other = _timing(record, heard, settings)
         if other.speedup.high + other.noise < 1 + (own - 1) / 2:

@@ -23,6 +23,7 @@ from warplens_tools.run.probe.records import (
     Record,
     ResultRecord,
     SurveyedShape,
+    TimingRecord,
     read_records,
 )
 
@@ -136,6 +137,27 @@ def test_an_allowed_lower_precision_is_named_in_the_verdict() -> None:
     assert lowered.state == verdict(right).state
     assert "of a lower precision, which is allowed here (relative error 1.5e-03)" in lowered.reason
     assert "within a lower precision" in {e.value for e in lowered.evidence}
+
+
+@pytest.mark.parametrize(
+    ("gains", "state"),
+    [
+        ({"program": 1.0, "flushed": 1.1, "varied": 1.0, "varied flushed": 1.1}, "faster"),
+        ({"program": 1.0, "flushed": 1.1, "varied": 1.1, "varied flushed": 1.0}, "same"),
+        ({"program": 1.1, "flushed": 1.0, "varied": 1.1, "varied flushed": 1.0}, "faster"),
+        ({"program": 1.1, "flushed": 1.1, "varied": 1.0, "varied flushed": 1.1}, "same"),
+    ],
+)
+def test_a_gain_holds_on_other_inputs_in_the_cache_state_it_is_claimed_in(
+    gains: dict[str, float], state: str
+) -> None:
+    right = heard("affine-visit")["geometry"]
+    base = tuple(1e5 * (1 + 0.001 * (i % 7)) for i in range(30))
+    timings = tuple(
+        TimingRecord(cache, base, tuple(x / gain for x in base), base[::-1], 1)  # type: ignore[arg-type]
+        for cache, gain in gains.items()
+    )
+    assert verdict(change(right, result__state="right", result__timings=timings)).state == state
 
 
 def test_pooling_joins_rounds_by_cache_state() -> None:

@@ -213,6 +213,13 @@ void variables_are_the_programs() {
         }
 }
 
+void a_variable_that_cannot_be_reset_is_refused() {
+    fake::variables()["program"]["gain"] = {0.5f};
+    fake::variables()["bare"].clear();
+    const Ran ran = run(kRight, true, true, {}, "bare");
+    expect(ran.status == 4 && count(ran.records, "gain cannot be found") == 1, "it is refused", ran.records);
+}
+
 void a_candidate_wrong_in_one_launch_ends_it() {
     auto calls = std::make_shared<std::size_t>(0);
     const Ran ran = run([calls](std::vector<float*> v, std::size_t i) {
@@ -286,6 +293,7 @@ int main() {
     a_right_candidate_stands_everywhere();
     what_is_only_compared_leaves_the_program_as_it_was();
     variables_are_the_programs();
+    a_variable_that_cannot_be_reset_is_refused();
     a_candidate_wrong_in_one_launch_ends_it();
     geometry_goes_by_shape();
     std::printf("{\"expectations\": %d, \"mistakes\": %d}\n", expectations, mistakes);

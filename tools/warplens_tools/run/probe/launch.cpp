@@ -266,7 +266,12 @@ void Loaded::find_variables() {
     for (const Global& global : candidate_.globals) {
         CUdeviceptr at = 0;
         std::size_t bytes = 0;
-        if (cuModuleGetGlobal(&at, &bytes, module_, global.name.c_str()) != CUDA_SUCCESS || !bytes) continue;
+        if (cuModuleGetGlobal(&at, &bytes, module_, global.name.c_str()) != CUDA_SUCCESS) {
+            // a name with a dollar is the compiler's own, such as the text of a printf, which has no name for the driver
+            if (global.name[0] == '$') continue;
+            throw Refused("refused", "its variable " + global.name + " cannot be found, so that nothing could reset it");
+        }
+        if (!bytes) continue;
         auto twin = std::find_if(memory_.blocks.begin(), memory_.blocks.end(), [&](const Block& b) {
             return !global.live.empty() && b.variable == global.live && b.bytes == bytes;
         });

@@ -155,8 +155,8 @@ class Begin(_Record, frozen=True, tag="begin"):
 class TimingRecord(_Record, frozen=True, tag="timing"):
     """Durations by round, ns; `again` is the baseline a second time in the same round."""
 
-    #: "varied" is on other inputs than the program's, which `inputs` names; the caches are then as it leaves them.
-    cache: Literal["program", "flushed", "varied"]
+    #: "varied" is on other inputs than the program's, which `inputs` names.
+    cache: Literal["program", "flushed", "varied", "varied flushed"]
     baseline: tuple[float, ...]
     candidate: tuple[float, ...]
     again: tuple[float, ...]

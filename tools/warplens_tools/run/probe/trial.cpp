@@ -29,11 +29,12 @@ Trial::Trial(const Job& job, const Launch& baseline, Memory& memory, Oracle& ora
 
 // Every timed launch, the baseline's too, starts from the same memory: what the last one wrote is put back (pure
 // outputs to their poison), so that no launch can live on what an earlier one left.
-void Trial::put_back(Loaded* loaded, bool flushed) {
+void Trial::put_back(Loaded* loaded, bool flushed, bool examined) {
     if (varied_) oracle_.prepare(*varied_);
     else memory_.restore(oracle_.timed());
-    // on other inputs, nothing that a launch left on the card is there for the next: a gain that lives on it is none
-    if (varied_) scrub_.run(loaded ? loaded->launch().function : baseline_.function, baseline_.function);
+    // on other inputs, nothing that a launch left on the card is there for the next: a gain that lives on it is none;
+    // on the program's own, every other launch that is compared must do without, and none knows which
+    if (varied_ || (examined && random_() % 2)) scrub_.run(loaded ? loaded->launch().function : baseline_.function, baseline_.function);
     if (loaded) loaded->reset(stream_);
     if (flushed && flush_bytes_)
         check(cuMemsetD8Async(flush_, static_cast<unsigned char>(++flush_value_), flush_bytes_, stream_), "flushing");
@@ -45,7 +46,7 @@ std::vector<double> Trial::warm_up() {
     const double until = now() + job_.option("warm_up_seconds");
     do {
         for (int i = 0; i < 5; ++i) {
-            put_back(nullptr, false);
+            put_back(nullptr, false, false);
             timer_.time([&] { baseline_.go(stream_); });
         }
         wait(stream_, 5 * oracle_.limit());
@@ -76,7 +77,7 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
         Loaded* now_running = slot == candidate ? loaded : nullptr;
         if (now_running) now_running->bind();
         else memory_.unbind();
-        put_back(now_running, flushed);
+        put_back(now_running, flushed, now_running && examine);
         timer_.time([&] { oracle_.given(now_running ? now_running->launch() : baseline_).go(stream_); });
         if (now_running && examine) check_timed(loaded, samples);
     }

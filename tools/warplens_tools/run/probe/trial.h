@@ -39,7 +39,7 @@ class Trial {
    private:
     const Case& timed_case() const { return varied_ ? *varied_ : oracle_.cases()[0]; }
     enum Slot { first, candidate, second };
-    void put_back(Loaded* loaded, bool flushed);
+    void put_back(Loaded* loaded, bool flushed, bool examined);
     void round(Loaded* loaded, bool flushed, Samples& samples);
     void check_timed(Loaded* loaded, Samples& samples);
 
