@@ -4,7 +4,7 @@
     python tests/bench/bench_optimize.py [--candidates N] [--seconds S] [--json FILE] [PROGRAM…]
 
 Each program is built, visited, searched and confirmed as a user's would be, in a store of its own. The
-control spends the same number of candidates by chance. Exits with 1 if a program got no verified speedup.
+control spends the same number of candidates at random. Exits with 1 if a program got no verified speedup.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def render(row: dict[str, Any]) -> str:
         timings = row["proof"]["verdict"]["timings"]
         lines += [f"  {t['cache']}: {t['speedup']}, noise {t['noise']:.4f}" for t in timings]
         lines += [f"  program {row['proof']['program']}", f"  answers {row['proof']['answers']}"]
-    lines.append(f"  control by chance: {control.get('median')}")
+    lines.append(f"  random-search baseline: {control.get('median')}")
     states = [entry["state"] for entry in row["tried"]]
     lines.append("  " + ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states)))
     return "\n".join(lines)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control: the same space searched by chance alone, at the same budget and through the same calls."""
+"""The random-search baseline: the same space searched at random, at the same budget and through the same calls."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Control(msgspec.Struct, frozen=True):
-    """The same budget spent by chance."""
+    """The random-search baseline on the same budget."""
 
     tried: int
     #: Best speedup that was judged faster; None if there was none.

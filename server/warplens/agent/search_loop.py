@@ -89,7 +89,7 @@ class Problem(msgspec.Struct, frozen=True):
     seed: int = 0
     #: Go on with an interrupted or finished run of the same text, workload, card and seed.
     resume: bool = False
-    #: Spend the same number of candidates by chance as well.
+    #: Run a random-search baseline of as many candidates as well.
     control: bool = False
     #: The baseline's time over the roof's, where the roofline says so.
     headroom: Callable[[Baseline], float | None] = lambda _: None

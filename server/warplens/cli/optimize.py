@@ -60,7 +60,7 @@ def optimize(
     resume
         Go on with the last run on the same text, program and card: no verdict is paid for twice.
     control
-        Spend the same budget by chance as well, for comparison.
+        Run a random-search baseline on the same budget, for comparison.
     seed
         Seed of the search.
     arch

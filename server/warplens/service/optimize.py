@@ -62,7 +62,7 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     seed: int = 0
     #: Go on with the last run of the same text, workload, card and seed.
     resume: bool = False
-    #: Spend the same budget by chance as well.
+    #: Run a random-search baseline on the same budget as well.
     control: bool = False
 
 

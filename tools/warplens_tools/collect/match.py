@@ -3,7 +3,7 @@
 
 Kernels are matched by qualified name. Lines are matched by what is surest: identical SASS (then the line
 table of this build holds, with its inline chain), else the source text inside the report compared with the
-text of now, else the line numbers of the report where they fall inside the kernel. What no longer matches
+current source, else the line numbers of the report where they fall inside the kernel. What no longer matches
 is said.
 """
 
@@ -182,7 +182,7 @@ def _doubts(kernel: Kernel, report: str, lost: set[int], *, unchecked: bool) -> 
     if unchecked:
         doubts.append(
             Unknown(
-                f"whether {report} fits the text of now",
+                f"whether {report} matches the current source",
                 "it carries no source text, so its line numbers are taken as they are",
                 "profile with --import-source yes",
             )

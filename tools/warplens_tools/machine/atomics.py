@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Atomics at which lanes meet, and the time they lose there.
 
-Atomics on one address are done one after the other: in an L2 slice for global memory, in the SM for shared
+Atomics on one address are serialized: in an L2 slice for global memory, in the SM for shared
 memory. A slice does a request's lanes on one sector at once if they name different words of it.
 
 SASS has atomics wherever they were inlined from, and tells how many places their addresses can name

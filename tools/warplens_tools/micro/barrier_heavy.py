@@ -2,7 +2,7 @@
 """barrier-heavy
 
 **What.** Barriers that are needed, but with hardly any work between them: a tree reduction, a scan or a sort in
-shared memory that meets after every step.
+shared memory with a barrier after every step.
 
 **Why it costs.** At each barrier all warps of the block wait for the slowest one and start afresh: the step's reads
 of shared memory, its arithmetic and its writes follow each other with nothing beside them. A step of ten
@@ -102,13 +102,12 @@ class BarrierHeavy(MicroTool):
         yield self.finding(place.line,
             confidence="medium",
             message=(
-                f"The {held.block_warps} warps of a block meet at this barrier after every {most:.0f} "
-                "instructions: they "
-                "wait longer than they work."
+                f"Barrier every {most:.0f} instructions: the {held.block_warps} warps of a block wait longer than "
+                "they compute."
             ),
             guidance=(
                 "Do the steps inside a warp with shuffles (__shfl_down_sync, __shfl_up_sync, or cooperative groups' "
-                "reduce and scan), which need no barrier and no shared memory, and meet once to combine the "
+                "reduce and scan), which need no barrier and no shared memory, and synchronise once to combine the "
                 "warps' results."
             ),
             evidence=(
@@ -187,10 +186,10 @@ class BarrierHeavy(MicroTool):
         yield self.finding(
             line,
             confidence="high",
-            message=f"Warps wait at barriers in {waits:.0%} of their stalls, most of them at this one.",
+            message=f"Barrier stalls are {waits:.0%} of all stalls, most of them at this barrier.",
             guidance=(
                 "Synchronise less often: do more work between barriers, exchange values within a warp by shuffles, and "
-                "give the warps of a block equal work before they meet; smaller blocks wait for fewer."
+                "give the warps of a block equal work before each barrier; smaller blocks wait for fewer warps."
             ),
             evidence=(found.seen("stalls at barriers", waits, SPOT_STALLS),),
             gain=Gain.of(1.0 / (1.0 - waits / 2.0), 1.0 / max(1.0 - waits, 0.05)),

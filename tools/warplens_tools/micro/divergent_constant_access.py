@@ -4,7 +4,7 @@
 **What.** A `__constant__` table is indexed by something that differs from lane to lane.
 
 **Why it costs.** The constant cache serves one address to all lanes at once. Lanes that read different
-words take a pass each, up to 32 for one load; shared memory serves 32 words in one pass if they lie in
+words take a transaction each, up to 32 for one load; shared memory serves 32 words in one wavefront if they lie in
 different banks, and the L1 a cache line.
 
 **Wrong**
@@ -45,7 +45,7 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, CONSTANTS, DRAM, ISSUE, L1, L2, judge_by_room
 from warplens_tools.roofline.measured import NEAR_ROOF
 
-#: Words per request from which the lanes take turns.
+#: Words per request from which a warp is serialized.
 DIVERGENT = 2.0
 #: Passes that shared memory takes for as many even draws: the mean load of the fullest of 32 banks is 3.5.
 _SHARED_PASSES = 3.5
@@ -56,7 +56,7 @@ class DivergentConstantAccess(MicroTool):
 
     code = "WL112"
     slug = "divergent-constant-access"
-    title = "A __constant__ table is indexed differently by each lane"
+    title = "Divergent index into a __constant__ table"
     rule_words = "constant|IMC"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
@@ -83,8 +83,9 @@ class DivergentConstantAccess(MicroTool):
             severity="warning" if confirmed else "information",
             confidence="high" if worst.exact and confirmed else "medium",
             message=(
-                f"The lanes of a warp read {about}{round(worst.words)} different words of __constant__ {name} at "
-                f"{text}: the constant cache serves one of them a pass."
+                f"Divergent index into __constant__ {name} at {text}: {about}{round(worst.words)} addresses per "
+                "warp, one "
+                "address per transaction."
             ),
             guidance=(
                 f"Make {name} a __device__ array (or a kernel argument) and copy it to shared memory at the "
@@ -113,9 +114,8 @@ class DivergentConstantAccess(MicroTool):
             line,
             confidence="medium",
             message=(
-                f"The lanes of a warp index a __constant__ table differently, {len(loads)} loads on this "
-                "line's way: the "
-                "constant cache serves one word a pass."
+                f"Divergent index into a __constant__ table in {len(loads)} loads of this line: one address per "
+                "transaction."
             ),
             guidance=(
                 "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start of "
@@ -126,7 +126,7 @@ class DivergentConstantAccess(MicroTool):
         )
 
     def _observations(self, words: float, *, exact: bool) -> tuple[Observation, ...]:
-        why = "the constant cache serves one word a pass"
+        why = "the constant cache serves one address per transaction"
         metric = "words per request" if exact else "words per request, if the indices are spread evenly"
         seen = [self.view.observe(metric, round(words, 1), "", 1.0, why, tier="source")]
         if self.sass:
@@ -135,7 +135,7 @@ class DivergentConstantAccess(MicroTool):
         return tuple(seen)
 
     def check_counters(self) -> Iterator[Finding]:
-        """A constant cache that was seen busy most of the time: a warp's words come one after the other."""
+        """A constant cache that was seen busy most of the time: a warp's words are serialized."""
         found = self.view.counted
         busy = None if found is None else names.value(found.counters, names.CONSTANT_CACHE)
         if found is None or busy is None or busy < 100.0 * NEAR_ROOF:
@@ -144,9 +144,7 @@ class DivergentConstantAccess(MicroTool):
         yield self.finding(
             line,
             confidence="high",
-            message=(
-                "The lanes of a warp read different words of a __constant__ table here: the cache serves one a pass."
-            ),
+            message=("Divergent index into a __constant__ table: one address per transaction."),
             guidance=(
                 "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start "
                 "of the block, or read it through the L1 as const __restrict__."

@@ -4,8 +4,8 @@
 **What.** Many threads do atomics on a few addresses of global memory: one running total, or a histogram
 of a few bins.
 
-**Why it costs.** Atomics on one address are done one after the other in one slice of the L2. All SMs wait
-for that slice while the others idle.
+**Why it costs.** Atomics on one address are serialized in one slice of the L2. All SMs wait for that slice while
+the others idle.
 
 **Wrong**
 
@@ -57,7 +57,7 @@ class GlobalAtomicContention(MicroTool):
 
     code = "WL114"
     slug = "global-atomic-contention"
-    title = "Many threads do atomics on few global addresses"
+    title = "Contention of global atomics for few addresses"
     rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
@@ -86,7 +86,7 @@ class GlobalAtomicContention(MicroTool):
             worst.atomic.span,
             severity="information" if gain is None or rare else "warning",
             confidence="low" if rare else "medium" if gain is None or not sure else "high",
-            message=f"{_who(worst)}: its atomics are done one after the other.",
+            message=f"{_who(worst)}: the atomics are serialized in the L2.",
             guidance=_guidance(worst),
             evidence=self._observations(worst),
             gain=gain,
@@ -113,7 +113,7 @@ class GlobalAtomicContention(MicroTool):
         return tuple(seen)
 
     def check_counters(self) -> Iterator[Finding]:
-        """One L2 slice that was seen to do the atomics while the others idle: they meet at few addresses."""
+        """One L2 slice that was seen to do the atomics while the others idle: they contend for few addresses."""
         found = self.view.counted
         slices = None if found is None else names.busiest_slice(found.counters)
         if found is None or slices is None or slices[0] < max(SLICE_BUSY, SLICE_LEAD * slices[1]):
@@ -123,7 +123,7 @@ class GlobalAtomicContention(MicroTool):
         yield self.finding(
             line,
             confidence="high",
-            message="The atomics of this line meet at few addresses: one slice of L2 does them one after the other.",
+            message="Atomics of this line contend for few addresses and are serialized in one L2 slice.",
             guidance=(
                 "Add up within the warp by shuffles or within the block in shared memory first, and do one atomic a "
                 "block for each address."
@@ -138,10 +138,10 @@ class GlobalAtomicContention(MicroTool):
 def _who(worst: AtomicConflict) -> str:
     name = worst.atomic.name
     if worst.places is None:
-        return f"All threads of a block add to one place of {name}"
+        return f"Atomic contention: all threads of a block update one address of {name}"
     if worst.places == 1:
-        return f"Every thread of the grid adds to one place of {name}"
-    return f"All threads of the grid meet at {worst.places} places of {name}"
+        return f"Atomic contention: every thread of the grid updates one address of {name}"
+    return f"Atomic contention: all threads of the grid update {worst.places} addresses of {name}"
 
 
 def _guidance(worst: AtomicConflict) -> str:

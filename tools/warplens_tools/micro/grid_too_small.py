@@ -80,8 +80,8 @@ class GridTooSmall(MicroTool):
         sms = self.gpu.multiprocessors
         launch = f"{self.view.kernel.name} is launched with {shape.blocks} blocks of {shape.threads} threads"
         if shape.blocks < sms:
-            return f"{launch}: {sms - shape.blocks} of the {sms} SMs of {self.gpu.name} have nothing to do."
-        return f"{launch}: {shape.warps} warps for {self.gpu.schedulers} schedulers leave none to switch to."
+            return f"{launch}: {sms - shape.blocks} of the {sms} SMs of {self.gpu.name} stay idle."
+        return f"{launch}: {shape.warps} warps for {self.gpu.schedulers} schedulers, at most one each."
 
     def _is_second_stage(self, shape: Geometry) -> bool:
         """One block that is told the grid of another launch combines that launch's partial results."""

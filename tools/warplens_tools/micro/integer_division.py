@@ -87,7 +87,7 @@ class IntegerDivision(MicroTool):
 
     code = "WL303"
     slug = "integer-division"
-    title = "Integers are divided by a value known only at run time"
+    title = "Run-time integer division"
     rule_words = "ALU|integer|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
@@ -119,9 +119,8 @@ class IntegerDivision(MicroTool):
             if any(self.sass.flow.depths[i] for i in worst.indices)
             else "medium",
             message=(
-                f"Dividing by {divisors}, known only at run time, takes {count} instructions of {self.view.kernel.name}"
-                f"{', a routine for 64 bits among them,' if worst.calls else ''} where a constant divisor would take "
-                "about a quarter."
+                f"Run-time integer division by {divisors} compiles to {count} instructions in {self.view.kernel.name}"
+                f"{', a 64-bit routine among them' if worst.calls else ''}; a constant divisor takes about a quarter."
             ),
             guidance=(
                 f"Make {divisors} a template parameter or a power of two (mask and shift), carry quotient and "
@@ -212,7 +211,7 @@ class IntegerDivision(MicroTool):
         yield self.finding(
             max(sites, key=lambda s: found.total(executed, (*s.indices, *s.calls))).line,
             confidence="high",
-            message=f"Dividing by a value known only at run time takes {share:.0%} of the executed instructions.",
+            message=f"Run-time integer division takes {share:.0%} of the executed instructions.",
             guidance=(
                 "Make the divisor a template parameter or a power of two (mask and shift), carry quotient "
                 "and remainder "

@@ -10,8 +10,8 @@ over all elements.
 **Wrong**
 
 ```cuda
-for (int pass = 0; pass < passes; ++pass)
-    for (int i = first; i < n; i += stride) u[i] -= rate[i] * u[i];      // 2 n elements a pass
+for (int step = 0; step < steps; ++step)
+    for (int i = first; i < n; i += stride) u[i] -= rate[i] * u[i];      // 2 n elements a sweep
 ```
 
 **Right**
@@ -19,7 +19,7 @@ for (int pass = 0; pass < passes; ++pass)
 ```cuda
 for (int i = first; i < n; i += stride) {
     float v = u[i], r = rate[i];
-    for (int pass = 0; pass < passes; ++pass) v -= r * v;                // in registers
+    for (int step = 0; step < steps; ++step) v -= r * v;                // in registers
     u[i] = v;
 }
 ```

@@ -97,9 +97,9 @@ class LowIlp(MicroTool):
             # A warp alone on its scheduler is hidden by none, however the latencies were rounded.
             confidence="high" if held.warps <= self.gpu.limits.schedulers else "medium",
             message=(
-                f"Each step of this loop waits for the one before: a warp takes {wait:.0f} cycles for a pass "
-                "that keeps "
-                f"the pipes busy for {held.warps * worst.busy:.0f}, with all {held.warps} warps an SM holds here."
+                f"Loop-carried dependency: {wait:.0f} cycles of latency per iteration, "
+                f"{held.warps * worst.busy:.0f} of "
+                f"issue for all {held.warps} resident warps of an SM."
             ),
             guidance=(
                 "Give each thread two to four independent chains: split the sum or product into as many "
@@ -109,7 +109,7 @@ class LowIlp(MicroTool):
                 "help as well, where registers and shared memory allow."
             ),
             evidence=(
-                self.view.observe("cycles of one warp per pass", round(wait, 1), "cycle",
+                self.view.observe("cycles of one warp per iteration", round(wait, 1), "cycle",
                             round(held.warps * worst.busy, 1), "busiest pipe, all resident warps"),
                 self.view.observe("resident warps per SM", float(held.warps)),
             ),
@@ -172,8 +172,9 @@ class LowIlp(MicroTool):
             line,
             confidence="medium",
             message=(
-                f"Warps wait for their own last result in {waits:.0%} of the stalls, and {issued:.0f} % of the slots "
-                "issue."
+                f"Dependent instructions: {waits:.0%} of the stalls are on fixed latency, {issued:.0f} % of the "
+                "issue slots "
+                "are used."
             ),
             guidance=(
                 "Give each thread two to four independent chains: split the sum or product into as many "

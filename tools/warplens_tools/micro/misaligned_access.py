@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """misaligned-access
 
-**What.** The lanes of a warp are side by side, but the first does not stand where a sector begins: the
+**What.** The lanes of a warp are side by side, but the first is not on a sector boundary: the
 rows of a matrix have an odd pitch, or a header shifts the data by a few elements.
 
 **Why it costs.** Each run of neighbouring elements straddles one sector more than it fills: 5 instead of 4
@@ -54,7 +54,7 @@ class MisalignedAccess(SectorTool):
 
     code = "WL105"
     slug = "misaligned-access"
-    title = "Rows do not begin where a sector begins"
+    title = "Accesses that do not begin on a sector boundary"
     rule_words = "uncoalesced|access pattern.*global|align"
     judges = (judge_by_sectors,)
 
@@ -73,8 +73,8 @@ class MisalignedAccess(SectorTool):
             severity="warning" if gain is not None else "information",
             confidence="medium",
             message=(
-                f"{text} does not begin where a sector begins: each request takes {worst.sectors} sectors instead of "
-                f"{worst.ideal_sectors}."
+                f"Misaligned access: {text} does not begin on a sector boundary: {worst.sectors} sectors per request "
+                f"instead of {worst.ideal_sectors}."
             ),
             guidance=(
                 f"Pad the rows of {name} to a multiple of 32 elements (cudaMallocPitch), or shift its start "
@@ -103,8 +103,9 @@ class MisalignedAccess(SectorTool):
             worst.access.span,
             confidence="medium",
             message=(
-                f"{text} reads rows of {worst.length} bytes that do not begin where a sector begins: each takes "
-                f"{worst.sectors:.3g} sectors instead of {worst.ideal_sectors}, whichever rows the data asks for."
+                f"Misaligned rows: {text} reads rows of {worst.length} bytes that do not begin on a sector boundary: "
+                f"{worst.sectors:.3g} sectors per row instead of {worst.ideal_sectors}, whichever rows the data "
+                "asks for."
             ),
             guidance=(
                 f"Put the first row of {name} on a 128-byte boundary: pad what stands before it."

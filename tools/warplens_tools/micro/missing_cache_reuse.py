@@ -108,8 +108,9 @@ class MissingCacheReuse(MicroTool):
             worst.access.span,
             confidence="medium",
             message=(
-                f"{worst.times} threads of a block read each element of {' and '.join(names)} from global memory in "
-                f"the loop of line {loop.span.line}: loads, not arithmetic, take its time."
+                f"No tiling: {worst.times} threads of a block load each element of {' and '.join(names)} from "
+                "global memory "
+                f"in the loop of line {loop.span.line}, which loads bound."
             ),
             guidance=(
                 f"Bring tiles of {' and '.join(names)} into shared memory once per block, and let each thread compute "
@@ -151,9 +152,9 @@ class MissingCacheReuse(MicroTool):
             line,
             confidence="medium",
             message=(
-                f"{times} threads of a block and more load each element that this line's loop reads from "
-                "global memory: "
-                "loads, not arithmetic, take its time."
+                f"No tiling: at least {times} threads of a block load each element that this loop reads from "
+                "global memory, "
+                "and loads bound it."
             ),
             guidance=(
                 "Bring tiles of what the loop reads into shared memory once per block, and let each thread "

@@ -94,8 +94,8 @@ class OccupancyBlockSize(MicroTool):
             sites[0].block_span,
             confidence="medium",
             message=(
-                f"Blocks of {threads} threads are done sooner than the card starts others: about one block every "
-                f"{self.gpu.costs.block_start:.1f} cycles, whatever its size."
+                f"Block-launch bound: blocks of {threads} threads finish sooner than the card starts others, about one "
+                f"every {self.gpu.costs.block_start:.1f} cycles whatever its size."
             ),
             guidance=(
                 f"Launch blocks of {ENOUGH} threads, or let each thread work on several elements (a grid-stride loop)."

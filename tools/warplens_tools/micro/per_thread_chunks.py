@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """per-thread-chunks
 
-**What.** Each thread walks through its own contiguous stretch of an array, as a CPU thread would.
+**What.** A blocked distribution: each thread reads a contiguous chunk of an array, as a CPU thread would.
 
-**Why it costs.** In every iteration the lanes of a warp are a whole stretch apart: 32 cache lines are
+**Why it costs.** In every iteration the lanes of a warp are a whole chunk apart: 32 cache lines are
 looked up for 32 elements. What is left of each line must wait in the L1 for the next iterations, and with
 a line per resident thread the L1 is full before they come.
 
@@ -21,7 +21,7 @@ for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * bloc
 ```
 
 **Evidence.** The index for every lane of a warp, and its growth from one iteration to the next: inside a
-sector along the loop, whole stretches apart along the lanes. Where a thread loads the start of its stretch (the rows
+sector along the loop, whole chunks apart along the lanes. Where a thread loads the start of its chunk (the rows
 of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data.
 
 **Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. Counters that
@@ -45,40 +45,40 @@ from warplens_tools.micro.common.coalescing import CoalescingTool
 
 
 class PerThreadChunks(CoalescingTool):
-    """Stretches that threads walk side by side."""
+    """A contiguous chunk for each thread: lanes of a warp are a chunk apart."""
 
     code = "WL104"
     slug = "per-thread-chunks"
-    title = "Each thread walks its own stretch of an array"
+    title = "Blocked distribution: each thread reads a contiguous chunk"
     rule_words = "uncoalesced|access pattern.*global|stride"
     cause = "chunk"
     guidance_hidden = guidance_counted = (
-        "Deal the elements out in turn (start at the thread's global index, step by the number of threads), so that "
-        "the lanes of a warp read neighbours in every iteration."
+        "Use a grid-stride loop (start at the thread's global index, step by the number of threads), so that the lanes "
+        "of a warp read neighbouring elements in every iteration."
     )
 
     def words(self, worst: WarpAccess) -> tuple[str, str]:
         """Message and guidance."""
         text, name = self.view.said(worst.access.span), worst.access.name
         return (
-            f"Each thread walks its own stretch of {name} in the loop of line {worst.access.loops[-1].span.line}: "
-            f"{text} takes {worst.sectors} sectors a request where {worst.ideal_sectors} would do.",
-            f"Deal the elements of {name} out in turn (a grid-stride loop: start at the thread's global index, step "
-            "by the number of threads), so that the lanes of a warp read neighbours in every iteration; where a "
-            "thread needs its stretch in order, stage it through shared memory.",
+            f"Blocked distribution of {name}, uncoalesced: {text} takes {worst.sectors} sectors per request in the "
+            f"loop of line {worst.access.loops[-1].span.line}, {worst.ideal_sectors} would suffice.",
+            f"Go through {name} in a grid-stride loop (start at the thread's global index, step by the number of "
+            "threads), so that the lanes of a warp read neighbouring elements in every iteration; where a thread "
+            "needs its chunk in order, stage it through shared memory.",
         )
 
     def words_counted(self, found: Wasteful) -> str:
         """The message."""
         return (
-            f"Each thread walks a stretch of its own: this line's loads take {found.ratio:.1f} times the sectors that "
-            "hold what the lanes want."
+            f"Blocked distribution, uncoalesced: the loads of this line take {found.ratio:.1f} times the sectors that "
+            "hold their data."
         )
 
     def check_hidden(self) -> Iterator[Finding]:
-        """A stretch whose bounds each thread loads: how far apart the lanes are is in the data. Else what only SASS
+        """A chunk whose bounds each thread loads: how far apart the lanes are is in the data. Else what only SASS
         shows."""
-        found = [a for a in self._loaded_stretches() if self.sass.global_on(a.span.line)] if self.sass else []
+        found = [a for a in self._loaded_chunks() if self.sass.global_on(a.span.line)] if self.sass else []
         if not found:
             yield from super().check_hidden()
             return
@@ -88,19 +88,20 @@ class PerThreadChunks(CoalescingTool):
             worst.span,
             confidence="medium",
             message=(
-                f"Each thread walks its own stretch of {name} in the loop of line {loop.span.line}, from a start it "
-                f"loads: {text} takes up to 32 cache lines a request, one per lane."
+                f"Blocked distribution of {name}, uncoalesced: each lane reads {text} from a start of its own "
+                "that it loads, "
+                f"up to 32 cache lines per request in the loop of line {loop.span.line}."
             ),
             guidance=(
-                f"Give each stretch of {name} to a warp (or to 2 to 16 lanes where stretches are short): the lanes "
-                "step through it together and add up by shuffles."
+                f"Give each chunk of {name} to a warp (or to 2 to 16 lanes where chunks are short): the lanes read "
+                "neighbouring elements and combine their results by shuffles."
             ),
             evidence=(
-                self.view.observe("stretches that lanes of a warp walk side by side", text, tier="source"),
+                self.view.observe("chunks that the lanes of a warp read side by side", text, tier="source"),
             ),
         )
 
-    def _loaded_stretches(self) -> list[ArrayAccess]:
+    def _loaded_chunks(self) -> list[ArrayAccess]:
         """Reads `v[j]` in `for (j = start[row]; …; ++j)` where each thread has a row of its own, as in a "
         "CSR product."""
         every = self.view.global_accesses

@@ -4,7 +4,7 @@
 **What.** A host loop brings a part of the data in, works on it and brings the result out, part after part, on one
 stream.
 
-**Why it costs.** Operations of one stream run one after the other. A GPU has engines for copies in each direction
+**Why it costs.** Operations of one stream are serialized. A GPU has engines for copies in each direction
 beside its SMs, so while one part is worked on the next could come in and the last go out; on one stream two of the
 three always idle.
 
@@ -136,7 +136,7 @@ class SerialCopies(MicroTool):
                 "kernels of different parts never overlap."
             ),
             guidance=(
-                "Use two or three streams in turn, each with device buffers of its own, and "
+                "Alternate two or three streams, each with device buffers of its own, and "
                 f"cudaMemcpyAsync{unpinned}: "
                 "the next part comes in while this one is worked on. Wait for a stream only before its "
                 "buffers are reused."

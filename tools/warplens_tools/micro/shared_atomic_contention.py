@@ -3,7 +3,7 @@
 
 **What.** Many threads of a block do atomics on a few words of shared memory.
 
-**Why it costs.** Lanes that meet at one word take turns. Integer atomics are native and take a pass each;
+**Why it costs.** Lanes that update one word are serialized. Integer atomics are native and take a wavefront each;
 floating-point atomics in shared memory are a compare-and-swap loop, and every lane that loses tries again.
 
 **Wrong**
@@ -11,7 +11,7 @@ floating-point atomics in shared memory are a compare-and-swap loop, and every l
 ```cuda
 __shared__ float sum;
 ...
-atomicAdd(&sum, d * d);                        // 32 lanes, one word, a loop of 32 rounds
+atomicAdd(&sum, d * d);                        // 32 lanes, one word, a loop of 32 iterations
 ```
 
 **Right**
@@ -61,7 +61,7 @@ class SharedAtomicContention(MicroTool):
 
     code = "WL115"
     slug = "shared-atomic-contention"
-    title = "Lanes of a warp do atomics on few shared words"
+    title = "Contention of shared atomics for few words"
     rule_words = "atomic"
     tiers = ("source", "binary")
     relevant = ("memory", "latency", "compute")
@@ -82,7 +82,7 @@ class SharedAtomicContention(MicroTool):
             worst.atomic.span,
             severity="information" if gain is None else "warning",
             confidence="medium" if gain is None or not sure else "high",
-            message=f"About {lanes} lanes of each warp meet at one word of {name}: their atomics take turns.",
+            message=f"Atomic contention: about {lanes} lanes of each warp update one word of {name}, serialized.",
             guidance=_guidance(worst),
             evidence=self._observations(worst),
             gain=gain,
@@ -104,8 +104,8 @@ class SharedAtomicContention(MicroTool):
             severity="information",
             confidence="low",
             message=(
-                f"Data chooses among {worst.places} words of {worst.atomic.name}: where most of it falls on one, the "
-                "atomics of a warp take turns there."
+                f"Data-dependent index over {worst.places} words of {worst.atomic.name}: skewed data serializes the "
+                "atomics of a warp."
             ),
             guidance=_guidance(worst),
             evidence=self._observations(worst),
@@ -133,7 +133,10 @@ class SharedAtomicContention(MicroTool):
         yield self.finding(
             (found.line_of(atomics, names.SHARED_WAVEFRONTS)),
             confidence="high",
-            message=f"A warp takes {tries:.0f} turns at this shared atomic: its lanes meet at few words.",
+            message=(
+                f"Atomic contention: {tries:.0f} wavefronts per request of this shared atomic, its lanes "
+                "update few words."
+            ),
             guidance=(
                 "Keep sums per thread in registers and reduce them by shuffles after the loop, or give each "
                 "lane or warp "

@@ -4,8 +4,8 @@
 **What.** The threads of a warp address different words of the same shared-memory bank: typically a
 column of a tile whose pitch is a multiple of 32 words.
 
-**Why it costs.** Shared memory has 32 banks of 4 bytes. Each serves one word per pass; an access that
-needs n words of one bank takes n passes, up to 32.
+**Why it costs.** Shared memory has 32 banks of 4 bytes. Each serves one word per wavefront; a request
+for n words of one bank is an n-way bank conflict and takes n wavefronts, up to 32.
 
 **Wrong**
 
@@ -24,7 +24,7 @@ __shared__ float tile[32][33];      // lanes are 33 words apart: 32 banks
 **Evidence.** The index as a function of `threadIdx`, the pitch of the declaration and the block's
 extents, evaluated for every lane of a warp; where SASS is at hand, the `LDS`/`STS` it became.
 
-**Threshold.** Twice the passes of a conflict-free access; a warning from four times on. Where the block is not
+**Threshold.** Twice the wavefronts of a conflict-free access; a warning from four times on. Where the block is not
 known from the launches, a warp is taken to run along `threadIdx.x`, and the confidence is lower. Counters that
 show no more wavefronts on the line than needed withdraw it.
 
@@ -46,7 +46,7 @@ from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_wavefronts
 from warplens_tools.rewrite.pad_shared_tile import REWRITE
 
-#: Passes over the conflict-free passes from which an access is reported, and from which it is a warning.
+#: Wavefronts over the conflict-free ones from which an access is reported, and from which it is a warning.
 CONFLICTING, WARNED = 2.0, 4.0
 
 
@@ -55,14 +55,14 @@ class SharedBankConflicts(MicroTool):
 
     code = "WL108"
     slug = "shared-bank-conflicts"
-    title = "Shared-memory accesses of a warp fall into one bank"
+    title = "Shared-memory bank conflicts"
     rule_words = "bank conflict"
     tiers = ("source", "binary")
     relevant = ("memory", "latency")
     judges = (judge_by_wavefronts,)
 
     def check(self) -> Iterator[Finding]:
-        """One finding per array, on the access with the most passes in the deepest loop."""
+        """One finding per array, on the access with the most wavefronts in the deepest loop."""
         arrays = {a.name: a for a in self.view.kernel.arrays if a.space == "shared"}
         found: dict[str, list[Conflict]] = {}
         for conflict in self.view.conflicts.every:
@@ -95,7 +95,7 @@ class SharedBankConflicts(MicroTool):
             severity="warning" if degree >= WARNED else "information",
             confidence="high" if self.view.launches.lanes(self.view.gpu.limits.warp_size) is not None else "medium",
             message=(
-                f"A warp {doing} {passes} words of one bank of shared memory here: each access takes {passes} passes "
+                f"{_conflict(passes, degree)}: this line {doing} shared memory with {passes} wavefronts per request "
                 f"instead of {round(passes / degree)}."
             ),
             guidance=(
@@ -103,7 +103,7 @@ class SharedBankConflicts(MicroTool):
                 "the column index with the row (column ^ row)."
             ),
             evidence=(
-                self.view.observe("shared-memory passes per warp access", float(passes), "",
+                self.view.observe("shared-memory wavefronts per request", float(passes), "",
                     round(passes / degree, 1), "addresses of the lanes, from SASS",
                 ),
             ),
@@ -120,7 +120,6 @@ class SharedBankConflicts(MicroTool):
     def _finding(self, array: ArrayDeclaration, worst: Conflict, group: list[Conflict]) -> Finding:
         access = worst.access
         pitch = f"[{array.extents[-1]}]" if len(array.extents) > 1 else ""
-        doing = "writes" if access.writes and not access.reads else "reads"
         return self.finding(
             access.span,
             severity="warning" if worst.degree >= WARNED else "information",
@@ -128,8 +127,8 @@ class SharedBankConflicts(MicroTool):
             if self.view.launches.lanes(self.view.gpu.limits.warp_size) is not None
             else "medium",
             message=(
-                f"{self.view.said(access.span)} {doing} {worst.passes} words of one bank: each warp access of "
-                f"{array.name} takes {worst.passes} passes instead of {round(worst.passes / worst.degree)}."
+                f"{_conflict(worst.passes, worst.degree)}: {self.view.said(access.span)} takes "
+                f"{worst.passes} wavefronts per request instead of {round(worst.passes / worst.degree)}."
             ),
             guidance=(
                 f"Pad the inner extent of {array.name}{pitch} so that neighbouring lanes fall into different banks, "
@@ -147,7 +146,7 @@ class SharedBankConflicts(MicroTool):
     def _observations(self, worst: Conflict) -> tuple[Observation, ...]:
         limits, ideal = self.gpu.limits, round(worst.passes / worst.degree, 1)
         banks = f"{limits.shared_banks} banks of {limits.shared_bank_bytes} bytes"
-        metric = "shared-memory passes per warp access"
+        metric = "shared-memory wavefronts per request"
         seen = self.view.observe(metric, float(worst.passes), "", ideal, banks, tier=worst.tier)
         if not self.sass:
             return (seen,)
@@ -155,7 +154,7 @@ class SharedBankConflicts(MicroTool):
         return seen, self.view.observe("LDS/STS instructions on the line", float(count))
 
     def _gain(self, group: list[Conflict]) -> Gain | None:
-        """Throughput bound with the extra passes of every conflicting access of the array, and without."""
+        """Throughput bound with the extra wavefronts of every conflicting access of the array, and without."""
         if not self.sass:
             return None
         after = self.sass.cycles | self.view.traffic.cycles()
@@ -173,9 +172,17 @@ class SharedBankConflicts(MicroTool):
         yield self.finding(
             found.line,
             confidence="high",
-            message=f"The shared accesses of this line take {found.ratio:.1f} times the wavefronts they need.",
+            message=(
+                f"Bank conflicts: the shared accesses of this line take {found.ratio:.1f} times the "
+                "wavefronts they need."
+            ),
             guidance="Pad the rows of the tile by one element, or swizzle its columns by the row.",
             evidence=found.evidence,
             gain=Gain.of(found.ratio, found.ratio),
             index_query="Swizzle shared memory layout",
         )
+
+
+def _conflict(passes: int, degree: float) -> str:
+    """The field's name of it: n wavefronts where one would do are an n-way conflict."""
+    return f"{round(degree)}-way bank conflict" if degree >= 2.0 else f"Bank conflict ({passes} wavefronts)"

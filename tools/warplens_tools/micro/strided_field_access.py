@@ -60,8 +60,9 @@ class StridedFieldAccess(CoalescingTool):
         text, name = self.view.said(worst.access.span), worst.access.name
         by_hand = worst.stride is not None and abs(worst.stride) != worst.element
         return (
-            f"{text} uses {min(worst.used, worst.element)} of every {abs(worst.stride or worst.element)} bytes of "
-            f"{name}: {worst.sectors} sectors a request where {worst.ideal_sectors} would do.",
+            f"Strided access: {text} uses {min(worst.used, worst.element)} of every "
+            f"{abs(worst.stride or worst.element)} bytes of {name}: {worst.sectors} sectors per request, "
+            f"{worst.ideal_sectors} would suffice.",
             f"Store what this kernel uses of {name} in an array of its own, one plane per channel."
             if by_hand
             else f"Split {name} into a structure of arrays: the fields this kernel uses in arrays of their own, so "
@@ -71,6 +72,6 @@ class StridedFieldAccess(CoalescingTool):
     def words_counted(self, found: Wasteful) -> str:
         """The message."""
         return (
-            f"The lanes of this line read {found.ratio:.1f} times the sectors they need, one part of each: fields of "
-            "a struct lie between."
+            f"Strided access: the loads of this line take {found.ratio:.1f} times the sectors that hold their data, "
+            "as one field of each struct."
         )

@@ -49,7 +49,7 @@ class UncoalescedGlobalRead(CoalescingTool):
 
     code = "WL101"
     slug = "uncoalesced-global-read"
-    title = "The lanes of a warp read global memory far apart"
+    title = "Uncoalesced reads of global memory"
     rule_words = "uncoalesced|access pattern.*global load"
     cause = "read"
     guidance_hidden = (
@@ -66,7 +66,7 @@ class UncoalescedGlobalRead(CoalescingTool):
         """Message and guidance."""
         text, name = self.view.said(worst.access.span), worst.access.name
         return (
-            f"{text} is read with {worst.sectors} sectors a request where {worst.ideal_sectors} would do: "
+            f"Uncoalesced read of {text}: {worst.sectors} sectors per request, {worst.ideal_sectors} would suffice: "
             f"{lane_words(worst)} in {name}.",
             f"Let the lanes of a warp go through {name} together, one element each, and reduce with shuffles, or "
             f"store {name} transposed so that threadIdx.x runs along its inner extent."
@@ -78,5 +78,6 @@ class UncoalescedGlobalRead(CoalescingTool):
     def words_counted(self, found: Wasteful) -> str:
         """The message."""
         return (
-            f"The loads of this line take {found.ratio:.1f} times the sectors that hold what the lanes want."
+            f"Uncoalesced read: the loads of this line take {found.ratio:.1f} times the sectors that hold "
+            "their data."
         )

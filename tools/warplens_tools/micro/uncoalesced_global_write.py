@@ -47,7 +47,7 @@ class UncoalescedGlobalWrite(CoalescingTool):
 
     code = "WL102"
     slug = "uncoalesced-global-write"
-    title = "The lanes of a warp write global memory far apart"
+    title = "Uncoalesced writes of global memory"
     rule_words = "uncoalesced|access pattern.*global store"
     judges = (judge_by_stored_sectors,)
     cause = "write"
@@ -65,7 +65,7 @@ class UncoalescedGlobalWrite(CoalescingTool):
         """Message and guidance."""
         text, name = self.view.said(worst.access.span), worst.access.name
         return (
-            f"{text} is written with {worst.sectors} sectors a request where {worst.ideal_sectors} would do: "
+            f"Uncoalesced write of {text}: {worst.sectors} sectors per request, {worst.ideal_sectors} would suffice: "
             f"{lane_words(worst)} in {name}.",
             "Exchange the elements through a shared tile (padded by one column) so that threadIdx.x runs along the "
             f"inner extent of {name} when it is written, or choose the layout of {name} to match its writer.",
@@ -73,7 +73,10 @@ class UncoalescedGlobalWrite(CoalescingTool):
 
     def words_counted(self, found: Wasteful) -> str:
         """The message."""
-        return f"The stores of this line take {found.ratio:.1f} times the sectors that hold what the lanes write."
+        return (
+            f"Uncoalesced write: the stores of this line take {found.ratio:.1f} times the sectors that hold "
+            "their data."
+        )
 
     def counted_waste(self) -> Wasteful | None:
         """The line of stores that wastes most."""

@@ -93,9 +93,8 @@ class UnoverlappedCopy(MicroTool):
         yield self.finding(line,
             confidence="medium",
             message=(
-                f"Every iteration waits for its tile, some {wait:.0f} cycles, before the {block:.0f} cycles "
-                "of work on it: "
-                f"{_blocks(held)} cannot fill the gap."
+                f"Copy not overlapped with compute: each iteration waits about {wait:.0f} cycles for its tile before "
+                f"{block:.0f} cycles of work, and {_blocks(held)} cannot hide that."
             ),
             guidance=(
                 "Ask for the next tile before working on this one: cp.async (__pipeline_memcpy_async, "

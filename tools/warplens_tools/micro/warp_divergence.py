@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """warp-divergence
 
-**What.** Lanes of the same warp take different sides of a branch in every warp, and the sides do real work.
+**What.** A divergent branch: lanes of the same warp take different paths in every warp, and the paths do real work.
 
-**Why it costs.** A warp executes one side after the other, with the lanes of the other side switched off:
-with lanes alternating, two sides cost their sum, and half of every instruction is wasted.
+**Why it costs.** A divergent warp executes both paths, with the lanes of the other path masked off:
+with lanes alternating, two paths cost their sum, and half of every instruction is wasted.
 
 **Wrong**
 
 ```cuda
-if (threadIdx.x % 2 == 0) y = smooth(x);       // even and odd lanes: both sides, one after the other
+if (threadIdx.x % 2 == 0) y = smooth(x);       // even and odd lanes: a warp executes both paths
 else                      y = sharpen(x);
 ```
 
 **Right**
 
 ```cuda
-if (threadIdx.x / 32 % 2 == 0) ...             // whole warps take one side; assign the elements to suit
+if (threadIdx.x / 32 % 2 == 0) ...             // whole warps take one path; assign the elements to suit
 ```
 
 **Evidence.** The condition as a function of `threadIdx`, evaluated for each lane of each warp, or data that each lane
-loads; the SASS instructions of the sides with their loops. Counters tell the lanes awake per instruction.
+loads; the SASS instructions of the paths with their loops. Counters tell the active lanes per instruction.
 
 **Threshold.** Three of four warps divided, whatever the parameters are, so that checks at an edge and work of
-one warp are left alone; and a fifth more time in the bounded model than if each side ran on its lanes only.
-Where loaded data decides it is information, from half more time with all sides equally likely, until counters
+one warp are left alone; and a fifth more time in the bounded model than if each path ran on its lanes only.
+Where loaded data decides it is information, from half more time with all paths equally likely, until counters
 show lanes asleep. Counters that show 28 and more lanes per
 instruction withdraw it.
 
@@ -57,11 +57,11 @@ _DECIDES = re.compile(r"\b(?:if|for|while|switch)\s*\(")
 
 
 class WarpDivergence(MicroTool):
-    """Lanes of a warp take different sides of a branch."""
+    """Lanes of a warp take different paths of a branch."""
 
     code = "WL210"
     slug = "warp-divergence"
-    title = "Lanes of a warp take different sides of a branch"
+    title = "Divergent branches"
     rule_words = "diverge|predicat|threads.*per instruction"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
@@ -86,22 +86,23 @@ class WarpDivergence(MicroTool):
 
     def _by_lane(self, worst: LaneBranch, ratio: float) -> Finding:
         text = self._text(worst)
-        sides = "both sides run" if worst.otherwise is not None else "the others wait"
+        sides = "it executes both paths" if worst.otherwise is not None else "the other lanes are masked off"
         return self.finding(worst.condition,
             confidence="high" if self.view.block is not None else "medium",
             message=(
-                f"{text} differs between the lanes of a warp: its {1 + len(worst.cases)} cases run one after the other."
+                f"Divergent branch: {text} differs between the lanes of a warp, which executes "
+                f"{1 + len(worst.cases)} cases "
+                "in sequence."
                 if worst.cases
-                else f"{text} holds for {worst.share:.0%} of the lanes of a warp: every warp is divided, and {sides} "
-                "one after the other."
+                else f"Divergent branch: {text} holds for {worst.share:.0%} of the lanes of each warp: {sides}."
             ),
             guidance=(
-                "Let whole warps take one side: branch on a multiple of 32 threads and assign the elements to "
-                "threads to suit, or make neighbouring threads handle the elements that need the same side."
+                "Let whole warps take one path: branch on a multiple of 32 threads and assign the elements to "
+                "threads to suit, or make neighbouring threads handle the elements that take the same path."
             ),
             evidence=(
-                self.view.observe("lanes of a warp on the first side", round(worst.share, 3), "", 1.0,
-                    "a warp of one mind", tier="source"),
+                self.view.observe("lanes of a warp on the first path", round(worst.share, 3), "", 1.0,
+                    "a warp without divergence", tier="source"),
                 self.view.observe("time over time without divergence", round(ratio, 2), "", self.worth),
             ),
             gain=Gain.of(ratio, 2.0 if worst.otherwise is not None else 1.0 / worst.share),
@@ -113,17 +114,17 @@ class WarpDivergence(MicroTool):
         return self.finding(worst.condition,
             severity="information",
             confidence="low",
-            message=f"{self._text(worst)} is data of each lane: in a warp whose lanes differ its {cases} sides run one "
-            "after the other.",
+            message=f"Data-dependent branch {self._text(worst)}: a divergent warp executes "
+            f"{'both' if cases == 2 else f'all {cases}'} paths.",
             guidance=(
-                "Put elements that need the same side next to each other before the launch: sort or bin an "
+                "Put elements that take the same path next to each other before the launch: sort or bin an "
                 "index list by "
-                "this value, or compact one list for each side and launch a kernel on each."
+                "this value, or compact one list for each path and launch a kernel on each."
             ),
             evidence=(
-                self.view.observe("sides that loaded data chooses from", float(cases), tier="source"),
+                self.view.observe("paths that loaded data chooses from", float(cases), tier="source"),
                 self.view.observe(
-                    "time, all sides in a warp, over one side each", round(ratio, 2), "", self.doubtful
+                    "time, all paths in a warp, over one path each", round(ratio, 2), "", self.doubtful
                 ),
             ),
             gain=Gain.of(ratio, ratio),
@@ -139,7 +140,7 @@ class WarpDivergence(MicroTool):
         return bound_ratio(self.sass.cycles | floor, self.sass.cycles_at(less) | floor)
 
     def verify(self, finding: Finding) -> Finding | None:
-        """Lanes awake per instruction: near all contradict it; fewer bound what whole warps would gain."""
+        """Active lanes per instruction: near all contradict it; fewer bound what whole warps would gain."""
         counters = self.view.evidence.counters
         awake = None if counters is None else names.value(counters, names.THREADS_PER_INSTRUCTION)
         if counters is None or not awake:
@@ -150,7 +151,7 @@ class WarpDivergence(MicroTool):
         shown = Observation(
             "counters", counters.origin, names.THREADS_PER_INSTRUCTION, round(awake, 1), "", LANES_ACTIVE
         )
-        asleep = observed(counters, "lanes asleep", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
+        asleep = observed(counters, "inactive lanes", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
         found = cap_gain(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
         seen = found is not None and found.confidence == "high" and found.gain is not None
         if found is not None and found.gain is not None and seen and found.gain.estimate >= self.worth:
@@ -176,9 +177,7 @@ class WarpDivergence(MicroTool):
         yield self.finding(
             self._branch_above(line),
             confidence="high",
-            message=(
-                f"{lanes:.0f} of 32 lanes take part in an instruction on average: the paths of a warp run one by one."
-            ),
+            message=(f"Divergent warps: {lanes:.0f} of 32 lanes are active per instruction on average."),
             guidance=(
                 "Let whole warps take one path: sort or compact the elements by the path they need, give neighbouring "
                 "threads work of equal length, or let a warp share the work of one element."

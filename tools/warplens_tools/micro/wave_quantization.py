@@ -46,11 +46,11 @@ _SHARED_BY_SMS = frozenset({"l2", "global atomics"})
 
 
 class WaveQuantization(MicroTool):
-    """The last wave of blocks is nearly empty."""
+    """The tail wave of blocks is nearly empty."""
 
     code = "WL205"
     slug = "wave-quantization"
-    title = "The last wave of blocks is nearly empty"
+    title = "The tail wave of blocks is nearly empty"
     rule_words = "wave|tail"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
@@ -83,12 +83,13 @@ class WaveQuantization(MicroTool):
             span,
             confidence="medium",
             message=(
-                f"{shape.blocks} blocks of {self.view.kernel.name} are {waves:.2f} rounds of the {at_once} that "
-                f"{self.gpu.name} works on at once: the last round has {rest} and takes as long as a full one."
+                f"{self.view.kernel.name} runs {waves:.2f} waves of {at_once} concurrent blocks on "
+                f"{self.gpu.name}: the tail "
+                f"wave is {rest / at_once:.0%} full ({rest} blocks)."
             ),
             guidance=(
                 f"Launch a multiple of {at_once} blocks and let each loop over its share (grid-stride), or cut the "
-                "work into more, smaller blocks so that the last round weighs less."
+                "work into more, smaller blocks so that the tail weighs less."
             ),
             evidence=(
                 *shape.observations(self.gpu)[:1],

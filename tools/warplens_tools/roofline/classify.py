@@ -130,7 +130,7 @@ class _AnalyticVote:
         ratio = floor[longest] / busiest if busiest else 0.0
         times = f"{ratio:.1f} times as long as its busiest unit works" if busiest else "all the time"
         what = (
-            f"blocks of this little work start one after the other: that takes {times}"
+            f"launching blocks of this little work takes {times}"
             if longest == "blocks"
             else f"the warps that an SM holds do not hide what each waits for: results, loads and its "
             f"start take {times}"

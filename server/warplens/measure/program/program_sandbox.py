@@ -365,7 +365,7 @@ def _without_fence(result: ProgramRun, started: float, run: Path) -> ProgramRun:
     """The run as the program's own: from when it began, with what it printed into `run`."""
     began = result.stderr.strip()
     if not began.isdigit():
-        raise ToolFailedError(f"the fence around the program did not stand: {began or 'nothing was said'}")
+        raise ToolFailedError(f"sandbox setup failed ({began or 'no output'})")
     seconds = started + result.seconds - int(began) / 1e9
     stdout, stderr = (_printed(run / name) for name in OUTPUTS)
     return ProgramRun(result.status, max(seconds, 1e-9), stdout, stderr)

@@ -211,7 +211,7 @@ def _doubts(varied: tuple[Varied, ...]) -> tuple[str, ...]:
     common = (
         "a lower precision, or errors, that what is printed and written does not show",
         "a program that knows it is judged or traced: it could do otherwise elsewhere, or tell CUPTI of work undone",
-        "faults that the card forgives: compute-sanitizer does not work through a fence",
+        "memory errors the GPU does not trap: compute-sanitizer does not work through a fence",
     )
     if varied:
         return common

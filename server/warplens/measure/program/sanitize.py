@@ -35,7 +35,7 @@ def new_reports(
     """
     if toolchain.find("compute-sanitizer") is None:
         gone = toolchain.missing["compute-sanitizer"]
-        return "", (Unknown("faults that the card forgives", gone.why, gone.remedy),)
+        return "", (Unknown("memory errors the GPU does not trap", gone.why, gone.remedy),)
 
     def faults(tool: str, command: Command) -> tuple[Fault, ...]:
         return examine(

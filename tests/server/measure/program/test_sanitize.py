@@ -71,4 +71,4 @@ def test_what_could_not_be_examined_is_named(toolchain: Toolchain) -> None:
     assert fault == "" and "initcheck of the rebuilt program" in unknown
     assert set(TOOLS) == {"memcheck", "racecheck", "initcheck", "synccheck"}
     gone = Toolchain({}, {"compute-sanitizer": Missing("compute-sanitizer", "not installed", "install it")})
-    assert reports(gone, "/old", "/faulty") == ("", ["faults that the card forgives"])
+    assert reports(gone, "/old", "/faulty") == ("", ["memory errors the GPU does not trap"])

@@ -60,7 +60,7 @@ class CoalescingTool(SectorTool):
             evidence=self.sectors_seen(worst),
             gain=gain,
             related=tuple(
-                RelatedSpan(w.access.span, f"{w.sectors} sectors a request here too") for w in others
+                RelatedSpan(w.access.span, f"{w.sectors} sectors per request here too") for w in others
             ),
             index_query=self.index_query,
         )
@@ -87,7 +87,7 @@ class CoalescingTool(SectorTool):
         apart = (
             f"{worst.stride} bytes apart"
             if worst.stride is not None
-            else "on stretches of their own"
+            else "in chunks of their own"
             if self.cause == "chunk"
             else "a run-time distance apart"
         )
@@ -96,8 +96,8 @@ class CoalescingTool(SectorTool):
             self.sass.hottest_line(worst.indices),
             confidence="medium",
             message=(
-                f"The {doing} of this line take {worst.sectors} sectors a request where {worst.ideal_sectors} would "
-                f"do: neighbouring lanes are {apart}."
+                f"Uncoalesced {doing} on this line: {worst.sectors} sectors per request, {worst.ideal_sectors} would "
+                f"suffice: neighbouring lanes are {apart}."
             ),
             guidance=self.guidance_hidden,
             evidence=(
@@ -123,9 +123,9 @@ class CoalescingTool(SectorTool):
     def counted_waste(self) -> Wasteful | None:
         """The line of loads that wastes most, where its pattern is of this tool's cause.
 
-        Fewer sectors a request than lanes are lanes less than a sector apart: a field of a struct. One sector a lane,
+        Fewer sectors per request than lanes are lanes less than a sector apart: a field of a struct. One sector a lane,
         that the L1 still holds when the next loads come, in a loop that starts at a place of each thread's own: a
-        stretch for each thread. All else is a read across rows.
+        chunk for each thread. All else is a read across rows.
         """
         counted = self.view.counted
         found = counted.wasteful_line(names.GLOBAL_SECTORS, "global", stores=False) if counted else None

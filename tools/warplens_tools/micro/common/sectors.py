@@ -20,7 +20,7 @@ from warplens_tools.text import Span
 OVERFETCHED = 2.0
 
 
-#: "field": one of the fields of each record. "chunk": each thread walks its own stretch. "read" and
+#: "field": one of the fields of each record. "chunk": a contiguous chunk for each thread. "read" and
 #: "write": neighbouring lanes are far apart for another reason.
 Cause = Literal["field", "chunk", "read", "write"]
 

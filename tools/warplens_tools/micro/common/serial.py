@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured of atomics, which are done one after the other, and of launches that leave SMs or warps idle.
+"""What was measured of atomics, which are serialized, and of launches that leave SMs or warps idle.
 
 Where such a resource bounds a launch, what a repair leaves sets the time: the busiest other unit, taken to come to a
 quarter of its roof at least, and never less than the shortest launch.
