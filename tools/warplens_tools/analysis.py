@@ -20,6 +20,7 @@ from warplens_tools.memo import Analysed, KernelMemo
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.process.cancel import checkpoint
 from warplens_tools.roofline.classify import classify
+from warplens_tools.settle import one_a_cause, one_a_place, settle
 from warplens_tools.text import SourceText
 
 log = logging.getLogger(__name__)
@@ -51,14 +52,20 @@ def analyse_file(
     that are as they were are not analysed again.
     """
     if memo is None or evidence:
-        return tuple(
+        found = [
             analyse_kernel(
                 kernel, model, text, gpu, evidence.get(kernel.qualified_name, KernelEvidence()), tools
             )
             for kernel in model.kernels
-        )
-    rests_on = memo.dependencies(parse_tree(text), model, gpu)
-    return tuple(_remembered(kernel, model, text, gpu, tools, memo, rests_on) for kernel in model.kernels)
+        ]
+    else:
+        rests_on = memo.dependencies(parse_tree(text), model, gpu)
+        found = [_remembered(kernel, model, text, gpu, tools, memo, rests_on) for kernel in model.kernels]
+    kept = one_a_place([analysis.findings for analysis in found])
+    return tuple(
+        msgspec.structs.replace(analysis, findings=findings)
+        for analysis, findings in zip(found, kept, strict=True)
+    )
 
 
 def _remembered(
@@ -93,11 +100,15 @@ def analyse_kernel(
     findings: list[Finding] = []
     relevant = relevant_tools(view, tools)
     for tool in relevant:
-        findings += _guarded(tool, view, tool.run)
+        findings += _settled(tool, view, _guarded(tool, view, tool.run))
     if evidence.counters is not None and not any(f.severity == "warning" for f in findings):
         for tool in relevant:
-            findings += _guarded(tool, view, tool.run_counters)
-    return KernelAnalysis(kernel, view.bottleneck, rank(findings), evidence)
+            findings += _settled(tool, view, _guarded(tool, view, tool.run_counters))
+    return KernelAnalysis(kernel, view.bottleneck, one_a_cause(rank(findings)), evidence)
+
+
+def _settled(tool: type[MicroTool], view: KernelView, findings: Sequence[Finding]) -> list[Finding]:
+    return [settle(view, finding, of_program=tool.of_program) for finding in findings]
 
 
 def relevant_tools(view: KernelView, tools: Sequence[type[MicroTool]]) -> list[type[MicroTool]]:

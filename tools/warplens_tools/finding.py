@@ -76,6 +76,8 @@ class Finding(msgspec.Struct, frozen=True):
     related: tuple[RelatedSpan, ...] = ()
     #: Words for the CUTLASS/CuTe index where an abstraction answers the finding; "" if none does.
     index_query: str = ""
+    #: Facts that the gain rests on and that were not seen, e.g. "the grid size"; confidence is then below high.
+    missing: tuple[str, ...] = ()
     #: Where the check's page can be read; "" until it is reported.
     page: str = ""
 

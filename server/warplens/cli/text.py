@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from warplens.present.words import bound, gain
+from warplens.present.words import bound, confidence, gain
 from warplens.service.fixes import needs_consent
 from warplens.service.report import FileReport, KernelReport, Report
 from warplens_tools.collect.sanitizer import Fault
@@ -159,7 +159,7 @@ def _print_finding(console: Console, finding: Finding, text: SourceText | None) 
     for seen in finding.evidence:
         console.print(Text(f"      evidence  {observation_line(seen)}", style="dim"))
     if finding.gain is not None and finding.gain.estimate > 1.0:
-        console.print(Text(f"      gain      {gain(finding.gain)}, {finding.confidence} confidence"))
+        console.print(Text(f"      gain      {gain(finding.gain)}, {confidence(finding)}"))
     if finding.guidance:
         console.print(Text(f"      do        {finding.guidance}"))
     for fix in finding.fixes:

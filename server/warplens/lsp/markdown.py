@@ -36,7 +36,7 @@ def finding_section(finding: Finding, *, message: bool = True, uri: str = "") ->
     head = [
         f"**{link} {words.title(finding)}**",
         words.gain(finding.gain) if finding.gain is not None else "",
-        f"confidence {finding.confidence}",
+        words.confidence(finding),
         f"[line {finding.line}]({uri}#L{finding.line})" if uri else "",
     ]
     parts = [

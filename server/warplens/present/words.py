@@ -33,6 +33,12 @@ def gain(expected: Gain) -> str:
     return f"{factor(expected.estimate)} expected ({factor(expected.low)} to {factor(expected.high)})"
 
 
+def confidence(finding: Finding) -> str:
+    """ "medium confidence (not known: the grid size)"."""
+    missing = f" (not known: {', '.join(finding.missing)})" if finding.missing else ""
+    return f"{finding.confidence} confidence{missing}"
+
+
 def short_gain(expected: Gain) -> str:
     """The same in two words."""
     bound = "up to " if expected.estimate >= expected.high else ""

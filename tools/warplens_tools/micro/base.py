@@ -53,6 +53,8 @@ class MicroTool:
     worth: ClassVar[float] = 1.1
     #: As `worth`, where accesses whose addresses the source does not tell might hide the cause: told as information.
     doubtful: ClassVar[float] = 1.5
+    #: Whether its gain is of the program around the kernel's launches, not of the kernel.
+    of_program: ClassVar[bool] = False
     #: Asked in turn about each finding where the kernel was measured, each about what the one before it left.
     judges: ClassVar[Sequence[Judge]] = ()
 

@@ -52,6 +52,7 @@ class HostSyncInLoop(MicroTool):
     code = "WL402"
     slug = "host-sync-in-loop"
     title = "The host waits for the device in every iteration"
+    of_program = True
     tiers = ("source", "binary", "timing", "timeline")
     relevant = ("launch", "latency", "memory", "compute")
     judges = (judge_by_idle("synchronisation"),)

@@ -47,6 +47,7 @@ class LaunchOverhead(MicroTool):
     code = "WL401"
     slug = "launch-overhead"
     title = "A loop launches a kernel shorter than its launch"
+    of_program = True
     tiers = ("binary", "timing")
     relevant = ("launch", "latency", "memory", "compute")
     judges = (judge_by_idle("launch"),)

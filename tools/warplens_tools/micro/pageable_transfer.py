@@ -62,6 +62,7 @@ class PageableTransfer(MicroTool):
     code = "WL403"
     slug = "pageable-transfer"
     title = "Copies go through pageable host memory"
+    of_program = True
     tiers = ("source", "timeline")
     relevant = ("launch", "latency", "memory", "compute")
 

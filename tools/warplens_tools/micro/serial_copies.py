@@ -63,6 +63,7 @@ class SerialCopies(MicroTool):
     code = "WL404"
     slug = "serial-copies"
     title = "Copies and kernels of independent parts share one stream"
+    of_program = True
     tiers = ("source", "timeline")
     relevant = ("launch", "latency", "memory", "compute")
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every finding may promise: gains inside a launch, ranges, confidence, severity, and one finding a cause."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
+from warplens_tools.evidence import KernelEvidence, LaunchTiming, Observation
+from warplens_tools.finding import Confidence, Finding, Gain, Severity
+from warplens_tools.kernel import KernelView
+from warplens_tools.settle import SPREAD, WARNED, one_a_cause, one_a_place, settle, within_launch
+from warplens_tools.testing import odd_evidence, views
+from warplens_tools.text import Span
+
+KERNEL = "__global__ void k(float *a) { a[threadIdx.x] = 1; }"
+LAUNCH = "void run(float *a) { k<<<1056, 256>>>(a); }"
+
+
+def timed(nanoseconds: float, share: float | None = None) -> KernelView:
+    timing = LaunchTiming(
+        "CUPTI", 1, (132, 1, 1), (256, 1, 1), 0, nanoseconds, nanoseconds, nanoseconds, share
+    )
+    (view,) = views(KERNEL, evidence={"k": KernelEvidence(timing=timing)})
+    return view
+
+
+def finding(
+    gain: Gain | None,
+    confidence: Confidence = "high",
+    severity: Severity = "warning",
+    slug: str = "uncoalesced-global-read",
+    kernel: str = "k",
+    line: int = 1,
+) -> Finding:
+    seen = (Observation("source", "tree-sitter", "sectors per request", 32.0),)
+    span = Span(line, 31, line, 45)
+    return Finding("WL101", slug, kernel, span, severity, confidence, "It is so.", "Do so.", seen, gain)
+
+
+def test_a_launch_gains_no_more_than_its_work() -> None:
+    assert within_launch(timed(SHORTEST_KERNEL_NS), Gain.of(300.0, 300.0)) == Gain.of(1.0, 1.0)
+    twice = within_launch(timed(2 * SHORTEST_KERNEL_NS), Gain.of(1648.0, 1648.0))
+    assert twice.high <= 2.0
+    long = within_launch(timed(1e9), Gain.of(4.0, 8.0))
+    assert (long.estimate, long.high) == (4.0, 8.0)
+
+
+@given(st.floats(100.0, 1e9), st.floats(1.0, 3000.0), st.floats(1.0, 10.0))
+def test_a_bounded_gain_is_a_gain_below_what_was_promised(
+    duration: float, ratio: float, wider: float
+) -> None:
+    gain = within_launch(timed(duration), Gain.of(ratio, ratio * wider))
+    assert 1.0 <= gain.low <= gain.estimate <= gain.high <= ratio * wider + 0.01
+    assert gain.estimate <= max(duration / SHORTEST_KERNEL_NS, 1.0) + 0.01
+
+
+@pytest.mark.parametrize("sure", ["high", "medium"])
+def test_a_range_is_as_narrow_as_the_confidence(sure: Confidence) -> None:
+    gain = settle(timed(1e9), finding(Gain.of(4.0, 80.0), sure), of_program=False).gain
+    assert gain is not None
+    assert gain.estimate / gain.low <= SPREAD[sure] + 0.01
+    assert gain.high / gain.estimate <= SPREAD[sure] + 0.01
+
+
+@pytest.mark.parametrize(
+    ("gain", "share", "confidence", "severity", "told"),
+    [
+        (WARNED - 0.02, None, "high", "warning", "information"),
+        (WARNED + 0.02, None, "high", "warning", "warning"),
+        (23.0, None, "high", "information", "warning"),
+        (23.0, None, "medium", "information", "information"),
+        # Nothing of a kernel with a hundredth of the time can gain a twentieth.
+        (23.0, 0.01, "high", "warning", "information"),
+        (23.0, 0.5, "high", "warning", "warning"),
+    ],
+)
+def test_severity_follows_the_expected_gain_of_the_program(
+    gain: float, share: float | None, confidence: Confidence, severity: Severity, told: Severity
+) -> None:
+    found = finding(Gain.of(gain, gain), confidence, severity)
+    assert settle(timed(1e9, share), found, of_program=False).severity == told
+
+
+def test_high_confidence_needs_the_launch_and_what_is_missing_is_named() -> None:
+    (view,) = views(KERNEL, evidence={"k": odd_evidence("k")})
+    told = settle(view, finding(Gain.of(2.0, 2.0)), of_program=False)
+    assert told.confidence == "medium"
+    assert "the grid size" in told.missing
+    (view,) = views(f"{KERNEL}\n{LAUNCH}", evidence={"k": odd_evidence("k")})
+    told = settle(view, finding(Gain.of(2.0, 2.0)), of_program=False)
+    assert "the grid size" not in told.missing
+    assert "the block size" not in told.missing
+
+
+def test_what_was_measured_misses_nothing() -> None:
+    (view,) = views(KERNEL, evidence={"k": odd_evidence("k")})
+    seen = Observation("counters", "ncu", "sectors per request", 32.0)
+    measured = msgspec.structs.replace(finding(Gain.of(2.0, 2.0)), evidence=(seen,))
+    told = settle(view, measured, of_program=False)
+    assert (told.confidence, told.missing) == ("high", ())
+
+
+def test_one_cause_on_one_line_is_one_finding() -> None:
+    gain = Gain.of(2.0, 2.0)
+    read, write = finding(gain), finding(gain, slug="uncoalesced-global-write")
+    write = msgspec.structs.replace(write, span=Span(1, 50, 1, 60))
+    other = finding(gain, slug="low-ilp")
+    below = finding(gain, slug="uncoalesced-global-write", line=9)
+    kept = one_a_cause((read, write, other, below))
+    assert [f.slug for f in kept] == ["uncoalesced-global-read", "low-ilp", "uncoalesced-global-write"]
+    assert [r.span for r in kept[0].related] == [write.span]
+
+
+def test_one_copy_is_told_once_for_all_its_kernels() -> None:
+    small = finding(Gain.of(1.2, 1.2), kernel="a", slug="pageable-transfer")
+    large = finding(Gain.of(1.8, 1.8), kernel="b", slug="pageable-transfer")
+    assert one_a_place([(small,), (large,), ()]) == [(), (large,), ()]

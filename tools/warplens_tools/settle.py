@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a finding may promise, and how loudly it may be said: one place for all tools.
+
+A tool says what its cause costs by its own model. What holds for every cause is settled here: no launch gains its
+own start-up back, a gain has a range as narrow as the facts behind it, confidence is *high* only where those facts
+were seen, and a warning is what is worth one in the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
+from warplens_tools.cuda.facts.data_branches import data_branches
+from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
+from warplens_tools.kernel import KernelView
+from warplens_tools.text import Span
+
+#: Expected speedup, of the program where the kernel's share of it is known, from which a finding is a warning.
+WARNED = 1.05
+#: How far a gain may be from the expected one, as a factor: of the 36 planted programs of docs/benchmarks/planted.json
+#: 33 gained on the card within the first of what was promised, and all within the second.
+SPREAD: dict[Confidence, float] = {"high": 1.5, "medium": 2.0}
+_MEASURED = ("timing", "counters", "timeline")
+#: Tools whose findings on one line are one cause with one cure: how lanes are laid over an array.
+_LAYOUT = frozenset(
+    {
+        "uncoalesced-global-read", "uncoalesced-global-write", "strided-field-access", "per-thread-chunks",
+        "misaligned-access", "scalar-access",
+    }
+)  # fmt: skip
+
+
+def settle(view: KernelView, finding: Finding, *, of_program: bool) -> Finding:
+    """The finding with a gain that can be had, the confidence that its facts bear, and the severity of both.
+
+    `of_program` says that the gain is not the kernel's but of the program around its launches.
+    """
+    missing = () if _is_measured(finding) else missing_facts(view, finding)
+    sure: Confidence = "medium" if missing and finding.confidence == "high" else finding.confidence
+    gain = finding.gain
+    if gain is not None:
+        gain = _ranged(gain if of_program else within_launch(view, gain), sure)
+    severity = _severity(view, finding, gain, sure, of_program=of_program)
+    return msgspec.structs.replace(finding, gain=gain, confidence=sure, severity=severity, missing=missing)
+
+
+def _is_measured(finding: Finding) -> bool:
+    return any(seen.tier in _MEASURED for seen in finding.evidence)
+
+
+def missing_facts(view: KernelView, finding: Finding) -> tuple[str, ...]:
+    """What the gain rests on and was not seen; none where there is no gain, or nothing was disassembled."""
+    if finding.gain is None or not view.sass:
+        return ()
+    found = []
+    if view.shape is None:
+        found.append("the grid size")
+    if view.threads is None:
+        found.append("the block size")
+    found += _unknown_weight(view, finding.span.line)
+    return tuple(found)
+
+
+def _unknown_weight(view: KernelView, line: int) -> list[str]:
+    """Why it is not known how often a line of the kernel is executed, against the rest of it."""
+    depths = [d for n, d in zip(view.sass.lines, view.sass.flow.depths, strict=True) if n == line]
+    loops = {loop.span: loop for access in view.accesses for loop in access.loops}
+    found = []
+    if depths and max(depths) < max(view.sass.flow.depths) and any(x.trips is None for x in loops.values()):
+        found.append("the trip counts of the loops")
+    for branch in data_branches(view.tree, view.kernel):
+        sides: Iterable[Span] = (branch.then, *(span for span, _ in branch.cases))
+        if any(side.contains_line(line) for side in sides):
+            found.append(f"how often the branch of line {branch.condition.line} is taken")
+            break
+    return found
+
+
+def within_launch(view: KernelView, gain: Gain) -> Gain:
+    """The gain of a launch whose start-up no repair shortens.
+
+    A measured duration is start-up and work before the repair. One by the model is what the work takes at least, so
+    that the cause's own time comes on top of it.
+    """
+    duration = view.launching.duration
+    if duration is None:
+        return gain
+    work = max(duration - SHORTEST_KERNEL_NS, 0.0)
+    measured = view.launching.duration_origin[0] != "binary"
+
+    def bounded(ratio: float) -> float:
+        before, after = (work, work / ratio) if measured else (work * ratio, work)
+        return (SHORTEST_KERNEL_NS + before) / (SHORTEST_KERNEL_NS + after)
+
+    return Gain.of(bounded(gain.estimate), bounded(gain.high))
+
+
+def _ranged(gain: Gain, sure: Confidence) -> Gain:
+    """Both ends no farther from what is expected than gains of this confidence were seen to be."""
+    spread = SPREAD.get(sure)
+    if spread is None:
+        return gain
+    low, high = gain.estimate / spread, gain.estimate * spread
+    return Gain(gain.estimate, round(max(low, gain.low), 2), round(min(gain.high, high), 2))
+
+
+def _severity(
+    view: KernelView, finding: Finding, gain: Gain | None, sure: Confidence, *, of_program: bool
+) -> Severity:
+    """A warning from `WARNED` on; information below, or where its tool would not have it louder."""
+    if gain is None or finding.severity not in ("warning", "information"):
+        return finding.severity
+    timing = view.evidence.timing
+    share = timing.share if timing is not None and not of_program else None
+    ratio = gain.estimate if share is None else 1.0 / (1.0 - share + share / gain.estimate)
+    if ratio < WARNED:
+        return "information"
+    louder = sure == "high" and not _is_measured(finding)
+    return "warning" if louder else finding.severity
+
+
+def one_a_cause(ranked: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings on how lanes are laid over one line's arrays, each line once: the best, with the others' places."""
+    kept: list[Finding] = []
+    for finding in ranked:
+        first = next((i for i, f in enumerate(kept) if _is_same_cause(f, finding)), None)
+        if first is None:
+            kept.append(finding)
+        else:
+            kept[first] = _joined(kept[first], RelatedSpan(finding.span, "the same layout of lanes here"))
+    return tuple(kept)
+
+
+def _is_same_cause(first: Finding, other: Finding) -> bool:
+    return {first.slug, other.slug} <= _LAYOUT and first.span.line == other.span.line
+
+
+def _joined(finding: Finding, place: RelatedSpan) -> Finding:
+    if place.span == finding.span or any(place.span == r.span for r in finding.related):
+        return finding
+    return msgspec.structs.replace(finding, related=(*finding.related, place))
+
+
+def one_a_place(groups: Sequence[tuple[Finding, ...]]) -> list[tuple[Finding, ...]]:
+    """Findings of several kernels, given kernel by kernel: what is said of one place of the host code is said once,
+    of the kernel with the largest gain."""
+    best: dict[tuple[str, Span], Finding] = {}
+    for finding in (f for group in groups for f in group):
+        at = (finding.code, finding.span)
+        if at not in best or _expected(finding) > _expected(best[at]):
+            best[at] = finding
+    return [tuple(f for f in group if best[f.code, f.span] is f) for group in groups]
+
+
+def _expected(finding: Finding) -> float:
+    return finding.gain.estimate if finding.gain is not None else 1.0
