@@ -11,6 +11,10 @@ from warplens.agent.result import Offer, OptimizeResult, Proof
 from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
 
 
+#: What a verdict means, for whoever doubts it.
+_MEANING = "https://github.com/warplens/warplens/blob/main/docs/judge.md"
+
+
 class ProofWords(msgspec.Struct, frozen=True):
     """The parts of a proof, each in sentences; a front end lays them out."""
 
@@ -49,6 +53,7 @@ def _facts(result: OptimizeResult, proof: Proof) -> Iterator[str]:
         yield f"It answers {', '.join(proof.answers)}."
     if proof.caveat:
         yield f"Results may change: {proof.caveat}."
+    yield f"What was compared, and what is not: {_MEANING}"
 
 
 def timing_words(timing: Timing) -> str:

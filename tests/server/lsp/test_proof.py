@@ -58,6 +58,7 @@ def test_a_win_shows_times_resources_conditions_and_what_was_tried() -> None:
         "| static shared memory | 4096 byte/block | 4224 byte/block |",
         "Measured on NVIDIA H200, driver 580.1, CUDA 13.0, SM 1980 MHz.",
         "| Pad the tile | faster | 1.400× |",
+        "/docs/judge.md",
     ):
         assert words in offer.proof
 
