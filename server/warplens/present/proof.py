@@ -10,7 +10,6 @@ import msgspec
 from warplens.agent.result import Offer, OptimizeResult, Proof
 from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
 
-
 #: What a verdict means, for whoever doubts it.
 _MEANING = "https://github.com/warplens/warplens/blob/main/docs/judge.md"
 
