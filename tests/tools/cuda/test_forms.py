@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,3 +138,44 @@ def test_what_is_not_derivable_is_unknown() -> None:
         ("", "n > 3 ? 0 : threadIdx.x"),
     ]:
         assert index_of(prelude, expression) is None, (prelude, expression)
+
+
+LINEAR = "threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)"
+BLOCK, WHICH = "auto b = cg::this_thread_block();", f"16 + ({LINEAR}) / 16"
+
+
+@pytest.mark.parametrize(
+    ("prelude", "expression", "same"),
+    [
+        ("auto b = cg::this_thread_block();", "b.thread_rank()", LINEAR),
+        ("", "cooperative_groups::this_thread_block().thread_rank()", LINEAR),
+        ("cg::thread_block b = cg::this_thread_block();", "b.size()", "blockDim.z * blockDim.y * blockDim.x"),
+        ("auto b = cg::this_thread_block();", "b.group_index().x + b.thread_index().y", "blockIdx.x + threadIdx.y"),
+        ("auto t = cg::tiled_partition<32>(cg::this_thread_block());", "t.thread_rank()", f"({LINEAR}) % 32"),
+        (f"{BLOCK} cg::thread_block_tile<16> t = cg::tiled_partition<16>(b);", "t.size() + t.meta_group_rank()", WHICH),
+        ("const int W = 8; auto t = cg::tiled_partition<W>(b);", "t.thread_rank()", f"({LINEAR}) % 8"),
+    ],
+)  # fmt: skip
+def test_ranks_of_cooperative_groups_are_forms_of_threads(prelude: str, expression: str, same: str) -> None:
+    found = index_of(prelude, expression)
+    assert found is not None
+    assert found == index_of("", same)
+
+
+def test_the_rank_in_a_grid_counts_blocks_and_one_among_data_is_unknown() -> None:
+    of = {
+        "threadIdx.x": 3,
+        "threadIdx.y": 0,
+        "threadIdx.z": 0,
+        "blockIdx.x": 2,
+        "blockIdx.y": 1,
+        "blockIdx.z": 0,
+    }
+    of |= {"blockDim.x": 8, "blockDim.y": 1, "blockDim.z": 1, "gridDim.x": 4, "gridDim.y": 2, "gridDim.z": 1}
+    grid = index_of("cg::grid_group g = cg::this_grid();", "g.thread_rank()")
+    size = index_of("auto g = cg::this_grid();", "g.size()")
+    assert grid is not None
+    assert size is not None
+    assert (grid.evaluate(of), size.evaluate(of)) == ((2 + 4) * 8 + 3, 64)
+    assert index_of("auto c = cg::coalesced_threads();", "c.thread_rank()") is None
+    assert index_of("Queue q;", "q.size()") is None

@@ -22,6 +22,7 @@ from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once, value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
+from warplens_tools.cuda.values.cooperative_groups import builtin_path, rank_or_size
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.loop_headers import (
@@ -90,6 +91,8 @@ class FormReader:
     def member(self, node: Node) -> Form | None:
         """`threadIdx.x` and its like, or an integer member of a by-value parameter."""
         path = "".join(self.tree.code_of(node).split())
+        if "(" in path:
+            path = builtin_path(path, self.kernel.constants, node.start_byte)
         name, _, part = path.partition(".")
         if not name.isidentifier() or not part.replace(".", "").isidentifier():
             return None
@@ -107,10 +110,8 @@ class FormReader:
     def binary(self, node: Node) -> Form | None:
         """a op b"""
         operator = node.child_by_field_name("operator")
-        left, right = (
-            self.traced(node.child_by_field_name("left")),
-            self.traced(node.child_by_field_name("right")),
-        )
+        left = self.traced(node.child_by_field_name("left"))
+        right = self.traced(node.child_by_field_name("right"))
         if left is None and operator is not None and operator.type in ("%", "&"):
             # Whatever the value is, these bound it.
             left = forms.opaque(self.tree.code_of(node.named_children[0]), forms.UNKNOWN)
@@ -161,10 +162,12 @@ class FormReader:
         return frozenset(_TYPE_PARAMETER.findall(self.kernel.function.header))
 
     def call(self, node: Node) -> Form | None:
-        """`static_cast<int>(e)`, `int(e)`, `min`, `max`, `__mul24`; other calls are None."""
+        """`static_cast<int>(e)`, `int(e)`, `min`, `max`, `__mul24`, ranks of groups; other calls are None."""
         function, listed = node.child_by_field_name("function"), node.child_by_field_name("arguments")
         if function is None or listed is None:
             return None
+        if function.type == "field_expression":
+            return rank_or_size(self.tree.code_of(node), self.kernel.constants, node.start_byte, self.block)
         name, arguments = self.tree.code_of(function), listed.named_children
         if function.type == "parenthesized_expression":
             name = name[1:-1].strip()  # `(size_t)(e)`: the grammar takes a named type for a callee.
