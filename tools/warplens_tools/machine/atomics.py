@@ -53,9 +53,14 @@ class AtomicConflict(msgspec.Struct, frozen=True):
     #: As `cycles`, of atomics on each block's own copy in shared memory, where data says which place they go to.
     instead: float = 0.0
 
+    @property
+    def chosen(self) -> bool:
+        """Whether data decides who comes to the one place at all: how many do, only a run shows."""
+        return self.atomic.guarded and self.places in (None, 1)
+
 
 class AtomicConflicts:
-    """The atomics of one kernel at which more than one lane meets, costliest first."""
+    """The atomics of one kernel at which more than one lane meets, costliest first, those that data chooses last."""
 
     def __init__(self, code: KernelCode) -> None:
         self.code, self.sass, self.gpu = code, code.sass, code.gpu
@@ -73,7 +78,7 @@ class AtomicConflicts:
     def _of(self, space: str) -> tuple[AtomicConflict, ...]:
         every = [*(a for a in self._told if a.space == space), *self._hidden(space)]
         found = [m for a in every if (m := self._conflict(a)) is not None]
-        return tuple(sorted(found, key=lambda m: (-m.cycles, m.atomic.span)))
+        return tuple(sorted(found, key=lambda m: (m.chosen, -m.cycles, m.atomic.span)))
 
     @functools.cached_property
     def _told(self) -> tuple[Atomic, ...]:
@@ -167,6 +172,7 @@ class AtomicConflicts:
             places=places,
             varies=True,
             leader=False,
+            guarded=False,
             span=span,
             loops=(Loop(span, -1),) * depth,
         )

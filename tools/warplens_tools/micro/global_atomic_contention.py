@@ -29,7 +29,8 @@ L2 slice was, and all else, which is what remains: they confirm the finding, bou
 
 **Threshold.** On average 64 resident threads of the GPU per address; with SASS, an expected gain of 1.1.
 An index that data decides and nothing bounds is left alone. An atomic after a loop that loads is information
-only: what it costs beside the loop hangs on a trip count.
+only: what it costs beside the loop hangs on a trip count. So is one on a single place behind a test of data. One that
+few threads of a block come to, or one block, or only who finds a new extreme, is left alone.
 
 **References.** CUDA C++ Programming Guide, "Atomic Functions"; N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using
 Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of global atomics.
@@ -79,7 +80,7 @@ class GlobalAtomicContention(MicroTool):
             return
         worst = found[0]
         sure = worst.atomic.index is not None
-        rare = self._is_rare(worst)
+        rare = self._is_rare(worst) or worst.chosen
         if rare and worst.places is None:
             return
         yield self.finding(
@@ -137,6 +138,8 @@ class GlobalAtomicContention(MicroTool):
 
 def _who(worst: AtomicConflict) -> str:
     name = worst.atomic.name
+    if worst.chosen:
+        return f"Threads that data chooses add to one place of {name}"
     if worst.places is None:
         return f"Atomic contention: all threads of a block update one address of {name}"
     if worst.places == 1:

@@ -80,8 +80,8 @@ class SharedAtomicContention(MicroTool):
         sure = worst.atomic.index is not None
         yield self.finding(
             worst.atomic.span,
-            severity="information" if gain is None else "warning",
-            confidence="medium" if gain is None or not sure else "high",
+            severity="information" if gain is None or worst.chosen else "warning",
+            confidence="low" if worst.chosen else "medium" if gain is None or not sure else "high",
             message=f"Atomic contention: about {lanes} lanes of each warp update one word of {name}, serialized.",
             guidance=_guidance(worst),
             evidence=self._observations(worst),

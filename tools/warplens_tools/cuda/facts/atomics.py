@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import loops_around
+from warplens_tools.cuda.facts.guards import Guards, Test, mentions
 from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
@@ -22,6 +24,8 @@ from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
 from warplens_tools.text import Span
 
 _ATOMIC = re.compile(r"(?:::)?atomic[A-Z]\w*")
+#: Atomics that leave a place as it is where it holds a better value already.
+_REPLACING = frozenset({"atomicMin", "atomicMax", "atomicCAS", "atomicExch"})
 _CALLS = "(call_expression function: [(identifier) (qualified_identifier)] @callee) @call"
 
 
@@ -40,8 +44,10 @@ class Atomic(msgspec.Struct, frozen=True):
     places: int | None
     #: It differs between the lanes of a warp, as far as data flow tells.
     varies: bool
-    #: Only one lane, or a few named ones, come here: it stands behind a comparison of the thread's index.
+    #: Few come here: single threads that are chosen by their index, one block, or who found a new extreme.
     leader: bool
+    #: Data decides who comes here, and how often it lets them is not known.
+    guarded: bool
     span: Span
     loops: tuple[Loop, ...]
 
@@ -67,6 +73,7 @@ class _AtomicReader:
         self.tree, self.forms, self.body = tree, forms, body
         self.pointers = PointerReader(kernel, forms)
         self.varying = lane_names(tree.code_of(body))
+        self.guards = Guards(forms, self.varying)
 
     def atomic(self, call: Node) -> Atomic | None:
         function, listed = call.child_by_field_name("function"), call.child_by_field_name("arguments")
@@ -79,9 +86,10 @@ class _AtomicReader:
         place, index = self._place(target)
         if place is None:
             return None
+        name, tests = name.removeprefix("::"), self.guards.tests(call)
         text = self.tree.text_of(index) if index is not None else ""
         return Atomic(
-            function=name.removeprefix("::"),
+            function=name,
             name=place.name,
             space=place.space,
             element_type=place.element_type,
@@ -89,7 +97,8 @@ class _AtomicReader:
             index=place.offset,
             places=self._places(place, index),
             varies=mentions_lanes(self.tree.code_of(target), self.varying),
-            leader=self._is_led(call),
+            leader=self.guards.are_few(tests) or self._is_compared(name, target, tests),
+            guarded=bool(self.guards.data(tests)),
             span=self.tree.span(call),
             loops=tuple(self.forms.loop(n) for n in loops_around(call)),
         )
@@ -172,39 +181,8 @@ class _AtomicReader:
         known = integer_type(found.element_type) if found is not None else None
         return known.values if known is not None and known.is_narrow else None
 
-    def _is_led(self, call: Node) -> bool:
-        child, current = call, call.parent
-        while current is not None and current.start_byte >= self.body.start_byte:
-            condition = current.child_by_field_name("condition") if current.type == "if_statement" else None
-            if (
-                condition is not None
-                and condition.start_byte != child.start_byte
-                and self._selects(condition)
-            ):
-                return True
-            child, current = current, current.parent
-        return False
-
-    def _selects(self, node: Node) -> bool:
-        """Whether a condition holds for one lane, or for those below a constant: `lane == 0`, `!threadIdx.x`."""
-        operator = node.child_by_field_name("operator")
-        if node.type == "binary_expression" and operator is not None:
-            left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-            if operator.type in ("==", "<"):
-                limit = self.forms.form(right)
-                constant = limit is not None and limit.value is not None
-                return (self._is_thread(left) and constant) or (
-                    operator.type == "==" and self._is_thread(right)
-                )
-            if operator.type == "&&":
-                return any(n is not None and self._selects(n) for n in (left, right))
-        if node.type == "unary_expression" and operator is not None and operator.type == "!":
-            return self._is_thread(node.child_by_field_name("argument"))
-        if node.type in ("parenthesized_expression", "condition_clause"):
-            return any(self._selects(n) for n in node.named_children)
-        return False
-
-    def _is_thread(self, node: Node | None) -> bool:
-        """Whether an expression is made of thread indices and of nothing that differs between blocks."""
-        form = self.forms.form(node)
-        return form is not None and not form.uniform and not any(s.kind == "block" for s in form.symbols)
+    def _is_compared(self, function: str, target: Node, tests: Sequence[Test]) -> bool:
+        """Whether the place is read before, as in `if (x > *best) atomicMax(best, x);`, so that few go on."""
+        written = "".join(self.tree.code_of(target).split())
+        place = written.removeprefix("&") if written.startswith("&") else f"*{written}"
+        return function in _REPLACING and mentions(self.tree, tests, place)

@@ -8,18 +8,15 @@ all that does not vary inside a warp. Only what holds in all settings is given.
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Callable, Mapping
 
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.conditions import Condition, compared, read_condition
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
-from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader
-from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.text import Span
 
@@ -31,11 +28,6 @@ _ITERATIONS = (1, 2, 4)
 _ASSUMED_BLOCK = (256, 1, 1)
 #: Warps of which this share or more must be divided: a check at the edge divides one.
 _MOST_WARPS = 0.75
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-
-Values = Mapping[str, int]
 
 
 class LaneBranch(msgspec.Struct, frozen=True):
@@ -48,11 +40,6 @@ class LaneBranch(msgspec.Struct, frozen=True):
     share: float
     #: The further cases of a `switch`, each with its share.
     cases: tuple[tuple[Span, float], ...] = ()
-
-
-class _Condition(msgspec.Struct, frozen=True):
-    symbols: tuple[Symbol, ...]
-    holds: Callable[[Values], bool | None]
 
 
 def lane_branches(tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3) -> tuple[LaneBranch, ...]:
@@ -86,7 +73,7 @@ def _switch(
         if value is None:
             default = expanded.tree.span(case)
             continue
-        condition = _compared("==", chosen, reader.form(value))
+        condition = compared("==", chosen, reader.form(value))
         share = _share(condition, block) if condition is not None else None
         if share is None:
             return None
@@ -106,7 +93,7 @@ def _branch(
     test, then = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
     if test is None or then is None:
         return None
-    condition = _read(expanded, reader, test)
+    condition = read_condition(expanded, reader, test)
     if condition is None or not any(s.kind == "thread" for s in condition.symbols):
         return None
     share = _share(condition, block)
@@ -117,69 +104,7 @@ def _branch(
     return LaneBranch(span(test), span(then), span(other) if other is not None else None, share)
 
 
-def _read(expanded: KernelTree, reader: FormReader, node: Node, depth: int = 0) -> _Condition | None:
-    """The condition as a function of its symbols; None where a part of it is not known."""
-    if depth > 20:
-        return None
-    if node.type in ("condition_clause", "parenthesized_expression") and node.named_child_count == 1:
-        return _read(expanded, reader, node.named_children[0], depth + 1)
-    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    sign = node.child_by_field_name("operator")
-    kind = sign.type if sign is not None else ""
-    if kind in ("&&", "||") and left is not None and right is not None:
-        return _joined(
-            kind, _read(expanded, reader, left, depth + 1), _read(expanded, reader, right, depth + 1)
-        )
-    if kind in _COMPARE and left is not None and right is not None:
-        return _compared(kind, reader.form(left), reader.form(right))
-    argument = node.child_by_field_name("argument")
-    if kind == "!" and argument is not None:
-        inner = _read(expanded, reader, argument, depth + 1)
-        return None if inner is None else _Condition(inner.symbols, lambda v: _negated(inner.holds(v)))
-    form = reader.form(node)
-    if form is not None:
-        return _Condition(form.symbols, lambda v: None if (n := form.evaluate(v)) is None else n != 0)
-    return _named(expanded, reader, node, depth)
-
-
-def _named(expanded: KernelTree, reader: FormReader, node: Node, depth: int) -> _Condition | None:
-    """`bool first = ...;`, set once."""
-    if node.type != "identifier":
-        return None
-    binding = expanded.constants.binding(expanded.tree.code_of(node), node.start_byte)
-    if binding is None or binding.value is None or not reader.set_once(binding):
-        return None
-    value = value_node(expanded.tree, binding)
-    return _read(expanded, reader, value, depth + 1) if value is not None else None
-
-
-def _compared(kind: str, left: Form | None, right: Form | None) -> _Condition | None:
-    if left is None or right is None:
-        return None
-
-    def holds(values: Values) -> bool | None:
-        a, b = left.evaluate(values), right.evaluate(values)
-        return None if a is None or b is None else _COMPARE[kind](a, b)
-
-    return _Condition((*left.symbols, *right.symbols), holds)
-
-
-def _joined(kind: str, a: _Condition | None, b: _Condition | None) -> _Condition | None:
-    if a is None or b is None:
-        return None
-
-    def holds(values: Values) -> bool | None:
-        x, y = a.holds(values), b.holds(values)
-        return None if x is None or y is None else (x and y if kind == "&&" else x or y)
-
-    return _Condition((*a.symbols, *b.symbols), holds)
-
-
-def _negated(value: bool | None) -> bool | None:
-    return None if value is None else not value
-
-
-def _share(condition: _Condition, block: tuple[int, int, int]) -> float | None:
+def _share(condition: Condition, block: tuple[int, int, int]) -> float | None:
     """Lanes that take the first side in divided warps, averaged over the iterations that divide them."""
     shares = []
     for uniform in _UNIFORM:
@@ -191,7 +116,7 @@ def _share(condition: _Condition, block: tuple[int, int, int]) -> float | None:
 
 
 def _share_at(
-    condition: _Condition, block: tuple[int, int, int], uniform: int, iteration: int
+    condition: Condition, block: tuple[int, int, int], uniform: int, iteration: int
 ) -> float | None:
     # A derived symbol is worked out from those it is made of.
     given = [s for s in condition.symbols if s.kind not in ("thread", "derived")]
