@@ -139,7 +139,7 @@ class GlobalAtomicContention(MicroTool):
 def _who(worst: AtomicConflict) -> str:
     name = worst.atomic.name
     if worst.chosen:
-        return f"Threads that data chooses add to one place of {name}"
+        return f"Atomic contention: threads that data chooses update one address of {name}"
     if worst.places is None:
         return f"Atomic contention: all threads of a block update one address of {name}"
     if worst.places == 1:
