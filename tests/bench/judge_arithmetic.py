@@ -29,7 +29,10 @@ TESTS = {
     "comparison": (["tolerance_test", "simulated"], ["compare", "rounding"]),
     "oracle": (
         ["oracle_test", "fake_driver", "simulated"],
-        ["oracle", "verify", "memory", "launch", "driver", "compare", "rounding", "record", "job", "stats"],
+        [
+            *("oracle", "verify", "inputs", "guess", "memory", "launch", "driver"),
+            *("compare", "rounding", "record", "job", "stats"),
+        ],
     ),
 }
 

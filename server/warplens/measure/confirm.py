@@ -271,8 +271,9 @@ def _fresh(built: Built, opened: PreparedWorkload, cancel: CancelToken | None) -
     """One visit per process; stops at the first that does not find it right."""
     session = opened.session
     heards: list[VisitResult] = []
+    # one for all: inputs that the kernel does not stand are tried once
+    visits = Visits(opened.place, session.settings, session.folder, thorough=True)
     for _ in range(session.settings.confirmations):
-        visits = Visits(opened.place, session.settings, session.folder, thorough=True)
         visits.judge([built.job], heards.append, cancel)
         if heards[-1].result.state != "right":
             break

@@ -28,6 +28,8 @@ from warplens.measure.verdict import Conditions
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
 from warplens_tools.process.cancel import CancelToken, Progress
@@ -180,6 +182,7 @@ def open_workload(
         time_limit=work.time_limit,
         launch=_launch(work, target, settings),
         from_events=unit.linked is not None and unit.linked.launches,
+        records=layouts_of(parse_tree(builder.text)).records,
         control=control(unit, target.compiled, program.read_bytes()),
     )
     return PreparedWorkload(

@@ -6,14 +6,17 @@ from __future__ import annotations
 import pytest
 
 from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.run.elements import (
     element_of,
+    fields_of,
     integer_width,
     pointer_parameters,
     probed_parameters,
     signature_types,
 )
-from warplens_tools.run.probe.job import JobParameter
+from warplens_tools.run.probe.job import JobField, JobParameter
 from warplens_tools.text import SourceText
 
 
@@ -77,9 +80,55 @@ def test_integer_widths(text: str, width: int) -> None:
     assert integer_width(text) == width
 
 
+STRUCTURES = """
+using Count = int;
+struct Point { float x, y; };
+struct Particle { Point at; float4 more; double mass[2]; short kind; Count alias; float** rows; };
+struct View { const float* field; const int* cell; float softening; int n; };
+struct Wide { float values[100]; };
+template <class T> struct Pair { T a, b; };
+"""
+
+
+def structure(name: str) -> tuple[tuple[int, str, int, bool], ...]:
+    records = layouts_of(parse_tree(SourceText(STRUCTURES))).records
+    return tuple((f.offset, f.element, f.width, f.pointer) for f in fields_of(records[name], records))
+
+
+def test_the_fields_of_structures_are_those_that_the_source_defines() -> None:
+    assert structure("Particle") == (
+        (0, "f32", 0, False),
+        (4, "f32", 0, False),
+        *((16 + 4 * i, "f32", 0, False) for i in range(4)),
+        (32, "f64", 0, False),
+        (40, "f64", 0, False),
+        (48, "integer", 2, False),
+    )
+    assert structure("View") == (
+        (0, "f32", 0, True),
+        (8, "integer", 4, True),
+        (16, "f32", 0, False),
+        (20, "integer", 4, False),
+    )
+    assert structure("Wide") == ()
+
+
+def test_structures_and_integers_passed_by_value_are_varied() -> None:
+    records = layouts_of(parse_tree(SourceText(STRUCTURES))).records
+    particles, view, many = probed_parameters(
+        "k(Particle const*, View, unsigned long, Wide, Pair<int>)", (), records
+    )
+    assert (particles.index, particles.element, particles.size, particles.constant) == (0, "other", 64, True)
+    assert len(particles.fields) == 9
+    assert (view.index, view.scalar, view.size) == (1, True, 24)
+    assert view.fields[1] == JobField(8, "integer", 4, pointer=True)
+    assert many == JobParameter(2, "integer", scalar=True, width=8)
+
+
 def test_floats_passed_by_value_are_varied() -> None:
     assert probed_parameters("k(int const*, float, double, int, __half)") == (
         JobParameter(0, "integer", constant=True, width=4),
         JobParameter(1, "f32", scalar=True),
         JobParameter(2, "f64", scalar=True),
+        JobParameter(3, "integer", scalar=True, width=4),
     )

@@ -19,6 +19,7 @@ from warplens_tools.run.probe import library
 from warplens_tools.run.probe.job import (
     Job,
     JobCandidate,
+    JobField,
     JobParameter,
     JobVariable,
     Shape,
@@ -33,7 +34,7 @@ CPP = Path(__file__).parent / "cpp"
 HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
 #: What calls the driver directly.
 DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job")
-ORACLE = ("oracle", "verify", "stats", *DRIVING)
+ORACLE = ("oracle", "verify", "inputs", "guess", "stats", *DRIVING)
 ACCOMPANY = ("accompany", "plan", "blocks", "allocations", *ORACLE)
 GRAPHS = ("executables", "graph", "replay", *DRIVING)
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
@@ -172,6 +173,17 @@ lines = st.lists(words, min_size=1, max_size=3).map(" ".join)
 extents = st.tuples(*[st.integers(1, 2**31 - 1)] * 3)
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 shapes = st.builds(Shape, grid=extents, block=extents, shared=st.integers(0, 2**20))
+KINDS = (
+    *("redrawn", "permuted", "signs", "zeros", "spikes", "blanks", "specials", "flags", "skewed", "ranged"),
+    *("full", "less", "halved", "scalars", "moved"),
+)
+fields = st.builds(
+    JobField,
+    offset=st.integers(0, 4096),
+    element=st.sampled_from(["other", "f64", "f32", "f16", "bf16", "integer"]),
+    width=st.sampled_from([0, 1, 2, 4, 8]),
+    pointer=st.booleans(),
+)
 pointers = st.lists(
     st.builds(
         JobParameter,
@@ -181,6 +193,8 @@ pointers = st.lists(
         table=st.booleans(),
         scalar=st.booleans(),
         width=st.sampled_from([0, 1, 2, 4, 8]),
+        size=st.integers(0, 4096),
+        fields=st.lists(fields, max_size=3).map(tuple),
     ),
     max_size=4,
 ).map(tuple)
@@ -201,7 +215,8 @@ jobs = st.builds(
             name=lines,
             scale=numbers,
             noise=numbers,
-            kind=st.sampled_from(["moved", "redrawn", "permuted", "signs", "zeros", "spikes", "scalars"]),
+            kind=st.sampled_from(KINDS),
+            target=st.integers(-1, 9),
         ),
         max_size=3,
     ).map(tuple),
@@ -243,8 +258,11 @@ def test_a_job_is_read_as_it_was_written(probe_test: Path, tmp_path: Path, job: 
     assert [(p["index"], p["constant"], p["table"], p["scalar"], p["width"]) for p in read["parameters"]] == [
         (p.index, p.constant, p.table, p.scalar, p.width) for p in job.parameters
     ]
-    kinds = ["redrawn", "permuted", "signs", "zeros", "spikes", "scalars", "moved"]
-    assert [kinds[int(v["kind"])] for v in read["variants"]] == [v.kind for v in job.variants]
+    assert [[tuple(field) for field in p["fields"]] for p in read["parameters"]] == [
+        [(p.size, f.offset, f.width, int(f.pointer)) for f in p.fields] for p in job.parameters
+    ]
+    assert [KINDS[int(v["kind"])] for v in read["variants"]] == [v.kind for v in job.variants]
+    assert [v["target"] for v in read["variants"]] == [v.target for v in job.variants]
     assert [v["name"] for v in read["variants"]] == [v.name for v in job.variants]
     assert [v["scale"] for v in read["variants"]] == pytest.approx([v.scale for v in job.variants])
     for mine, theirs in zip(job.candidates, read["candidates"], strict=True):

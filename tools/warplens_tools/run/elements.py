@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from warplens_tools.cuda.model import Parameter
-from warplens_tools.run.probe.job import Element, JobParameter
+from warplens_tools.cuda.values.layouts import Record
+from warplens_tools.run.probe.job import Element, JobField, JobParameter
+
+#: Of structures with more fields than that none is named: what they hold is then told by its contents.
+_MOST_FIELDS = 64
 
 _NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict|struct|std)\b|::|\s+")
 #: CUDA's own type names without their vector width (float4 is four floats in a row).
@@ -17,6 +21,7 @@ _ELEMENTS: dict[str, Element] = {
     **dict.fromkeys(("half", "__half", "half2", "__half2", "__half_raw"), "f16"),
     **dict.fromkeys(("nv_bfloat16", "__nv_bfloat16", "nv_bfloat162", "__nv_bfloat162"), "bf16"),
 }
+_SIZES: dict[Element, int] = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 _INTEGER = re.compile(
     r"(?:u?int(?:8|16|32|64)?_t|size_t|bool|(?:un)?signed|(?:un)?signed(?:char|short|int|long|longlong)"
     r"|u?(?:char|short|int|long|longlong)|unsignedlonglong(?:int)?|longlongint)"
@@ -48,19 +53,63 @@ def integer_width(type_text: str) -> int:
     return 4
 
 
-def probed_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tuple[JobParameter, ...]:
-    """The parameters that the probe varies: pointers by what they lead to, and floats passed by value."""
-    scalars = tuple(
-        JobParameter(index, element, scalar=True)
-        for index, text in enumerate(_types(demangled, source))
-        if (element := _scalar(text)) in ("f32", "f64")
+def probed_parameters(
+    demangled: str, source: Sequence[Parameter] = (), records: Mapping[str, Record] | None = None
+) -> tuple[JobParameter, ...]:
+    """The parameters that the probe varies: pointers by what they lead to, and numbers and structures passed by value.
+
+    `records` are the structures that the source defines, by name. Of all other structures the probe is told nothing.
+    """
+    by_value = (_by_value(index, text, records or {}) for index, text in enumerate(_types(demangled, source)))
+    return (
+        *pointer_parameters(demangled, source, records or {}),
+        *(found for found in by_value if found is not None),
     )
-    return (*pointer_parameters(demangled, source), *scalars)
 
 
-def _scalar(text: str) -> Element:
+def _by_value(index: int, text: str, records: Mapping[str, Record]) -> JobParameter | None:
     name = _NOISE.sub("", text)
-    return element_of(name) if name in ("float", "double") else "other"
+    if element_of(name) in ("f32", "f64") and name in ("float", "double"):
+        return JobParameter(index, element_of(name), scalar=True)
+    if _INTEGER.fullmatch(name):
+        return JobParameter(index, "integer", scalar=True, width=integer_width(name))
+    record = None if "*" in text or "&" in text else _record(text, records)
+    fields = fields_of(record, records) if record is not None else ()
+    if record is None or not fields:
+        return None
+    return JobParameter(index, "other", scalar=True, size=record.size, fields=fields)
+
+
+def _record(text: str, records: Mapping[str, Record]) -> Record | None:
+    """The structure of a type such as "ns::Particle const"."""
+    name = re.sub(r"\b(?:const|volatile|struct|class|__restrict__|__restrict|restrict)\b|[*\s]", "", text)
+    return records.get(re.sub(r"^.*::", "", name))
+
+
+def fields_of(record: Record, records: Mapping[str, Record]) -> tuple[JobField, ...]:
+    """The numbers and pointers in a structure and in those within it; () where they are too many."""
+    found = []
+    for field in _fields(record, 0, records):
+        found.append(field)
+        if len(found) > _MOST_FIELDS:
+            return ()
+    return tuple(found)
+
+
+def _fields(record: Record, start: int, records: Mapping[str, Record]) -> Iterator[JobField]:
+    for member in record.members:
+        at, element, width = start + member.offset, element_of(member.type), integer_width(member.type)
+        if member.pointer:
+            yield JobField(at, element, width, pointer=True)
+            continue
+        inner = records.get(member.type.rsplit("::", 1)[-1])
+        if inner is not None:
+            for offset in range(0, member.size, inner.size):
+                yield from _fields(inner, at + offset, records)
+            continue
+        size = width or _SIZES.get(element, 0)
+        for offset in range(0, member.size if size else 0, size or 1):
+            yield JobField(at + offset, element, width)
 
 
 def _types(demangled: str, source: Sequence[Parameter]) -> list[str]:
@@ -68,7 +117,9 @@ def _types(demangled: str, source: Sequence[Parameter]) -> list[str]:
     return [f"{p.type}" for p in source] if types is None else types
 
 
-def pointer_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tuple[JobParameter, ...]:
+def pointer_parameters(
+    demangled: str, source: Sequence[Parameter] = (), records: Mapping[str, Record] | None = None
+) -> tuple[JobParameter, ...]:
     """The pointer parameters of a kernel. The demangled signature counts, the source where it has none."""
     found = []
     for index, text in enumerate(_types(demangled, source)):
@@ -81,7 +132,19 @@ def pointer_parameters(demangled: str, source: Sequence[Parameter] = ()) -> tupl
         element: Element = "other" if stars > 1 else element_of(pointed.replace("*", ""))
         constant = re.search(r"\bconst\b", pointed) is not None
         width = integer_width(pointed) if element == "integer" and not stars else 0
-        found.append(JobParameter(index, element, constant=constant, table=stars == 1, width=width))
+        record = _record(pointed, records or {}) if element == "other" and not stars else None
+        fields = fields_of(record, records or {}) if record is not None else ()
+        found.append(
+            JobParameter(
+                index,
+                element,
+                constant=constant,
+                table=stars == 1,
+                width=width,
+                size=record.size if record is not None and fields else 0,
+                fields=fields,
+            )
+        )
     return tuple(found)
 
 

@@ -196,7 +196,7 @@ class FurtherJudge:
             shapes[0].mangled,
             jobs[next(iter(jobs))],
             launches=sum(shape.runs for shape in shapes),
-            parameters=probed_parameters(compiled.demangled, parameters),
+            parameters=probed_parameters(compiled.demangled, parameters, place.records),
             geometries=pairs,
         )
 

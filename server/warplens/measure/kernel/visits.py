@@ -14,10 +14,11 @@ import msgspec
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.target import Target
 from warplens_tools.cuda.model import Parameter
+from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.run.elements import probed_parameters
-from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant
+from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant, VariantKind
 from warplens_tools.run.probe.records import (
     BaselineRecord,
     Begin,
@@ -31,6 +32,27 @@ from warplens_tools.run.probe.records import (
 )
 from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 
+#: Buffers of integers that are varied one at a time, and integers that are passed by value: so many of each.
+_BUFFERS, _NUMBERS = 5, 4
+#: Of a visit's crashes on inputs from a type's full range: more of them are not risked.
+_CRASHES = 2
+
+
+def _each(name: str, kind: VariantKind, many: int) -> tuple[Variant, ...]:
+    return tuple(Variant(f"with {name} ({k + 1})", kind=kind, target=k) for k in range(many))
+
+
+#: One buffer at a time: what must not change in one, where ranges begin, keeps nothing else from being varied.
+_ONE_BUFFER = (
+    *_each("one buffer of integers drawn anew", "redrawn", _BUFFERS),
+    *_each("one buffer of other integers", "ranged", _BUFFERS),
+)
+_FULL_RANGE = _each("one buffer of integers of all sizes", "full", _BUFFERS)
+_LESS = (
+    Variant("with integers by value one less", kind="less"),
+    Variant("with integers by value halved", kind="halved"),
+    *_each("one integer by value one less", "less", _NUMBERS),
+)
 #: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
 #: constants and shortcuts that hold for the program's inputs alone, full mantissas a precision that averages out.
 VARIANTS = (
@@ -39,22 +61,38 @@ VARIANTS = (
     Variant("with other scalars", kind="scalars"),
     Variant("with integers drawn anew", kind="redrawn"),
     Variant("with integers permuted", kind="permuted"),
+    Variant("with zeros and ones among integers", kind="flags"),
+    Variant("with integers nearly all alike", kind="skewed"),
+    *_LESS,
     Variant("with spikes", kind="spikes"),
     Variant("with zeros filled", kind="zeros"),
+    Variant("with runs of zeros", kind="blanks"),
+    Variant("with NaN and infinity", kind="specials"),
     Variant("negated", -1.0),
     Variant("with mixed signs", kind="signs"),
     Variant("scaled by 3", 3.0),
     Variant("scaled by 0.01", 0.01),
     Variant("scaled by 1000", 1000.0),
     Variant("scaled by 0.001", 0.001),
+    *_ONE_BUFFER,
+    *_FULL_RANGE,
 )
 #: A visit that chooses among many candidates draws one of each row, anew each time; one that confirms asks them all.
 _ALTERNATIVES = (
-    ("with integers drawn anew", "with integers permuted"),
-    ("with spikes", "with zeros filled"),
+    (
+        "with integers drawn anew",
+        "with integers permuted",
+        "with zeros and ones among integers",
+        "with integers nearly all alike",
+    ),
+    tuple(v.name for v in _ONE_BUFFER),
+    tuple(v.name for v in _LESS),
+    ("with spikes", "with zeros filled", "with runs of zeros", "with NaN and infinity"),
     ("negated", "with mixed signs"),
     ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
 )
+#: Those that lead a kernel out of bounds more often than not are for confirming alone.
+_LATE = frozenset(v.name for v in _FULL_RANGE)
 #: Inputs that a lower precision holds exactly: what is off on them was not the precision.
 SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
 #: A program may need as long again to reach the launch under the probe.
@@ -82,6 +120,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     #: The kernel as it is in a module like a candidate's, where that is not simply its unit: what differs from the
     #: program's own is then the module's doing.
     control: JobCandidate | None = None
+    #: The structures that the source defines, by name.
+    records: dict[str, layouts.Record] = {}
 
 
 class VisitResult(msgspec.Struct, frozen=True):
@@ -211,7 +251,7 @@ class Visits:
             shape=Shape(shape.grid, shape.block, shape.shared),
             launch=min(shape.visitable - 1, self._launch),
             seed=random.SystemRandom().getrandbits(48),
-            parameters=probed_parameters(place.target.compiled.demangled, place.parameters),
+            parameters=probed_parameters(place.target.compiled.demangled, place.parameters, place.records),
             variables=place.variables,
             variants=self._drawn(),
             candidates=tuple(batch),
@@ -225,7 +265,7 @@ class Visits:
                 "warm_up_seconds": s.warm_up_seconds,
                 "timing_seconds": s.timing_seconds,
                 "timing_seconds_most": s.timing_seconds_most,
-                "learn_seconds": s.learn_seconds,
+                "learn_seconds": s.learn_seconds * (2 if self._thorough else 1),
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
                 "precision": s.precision,
@@ -242,7 +282,7 @@ class Visits:
     def _drawn(self) -> tuple[Variant, ...]:
         """The sets of inputs of one visit, in random order: where results are large, the first ones have to do."""
         chance = random.SystemRandom()
-        out: set[str] = set()
+        out: set[str] = set() if self._thorough else set(_LATE)
         for row in () if self._thorough else _ALTERNATIVES:
             there = [v.name for v in self._variants if v.name in row]
             out |= set(there) - {chance.choice(there)} if there else set()
@@ -287,6 +327,9 @@ class Visits:
             self._variants = [v for v in self._variants if v.kind != "moved"]
         else:
             self._variants.remove(odd)
+            crashed = sum(name.removeprefix("variant ") in _LATE for name in self.given_up)
+            if odd.name in _LATE and crashed + 1 >= _CRASHES:
+                self._variants = [v for v in self._variants if v.name not in _LATE]
 
     def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:
         for record in reversed(run.records):

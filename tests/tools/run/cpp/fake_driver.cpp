@@ -51,8 +51,9 @@ void move(Element element, void** arguments) {
     std::uint8_t* data = memory(arguments);
     const auto count = argument<std::uint64_t>(arguments, 1), seed = argument<std::uint64_t>(arguments, 4);
     const double scale = argument<double>(arguments, 2), noise = argument<double>(arguments, 3);
+    const auto stride = argument<std::uint64_t>(arguments, 5);
     for (std::uint64_t i = 0; i < count; ++i) {
-        std::uint8_t* at = data + i * warplens::element_size(element);
+        std::uint8_t* at = data + i * stride;
         const double value = warplens::load(element, at), r = static_cast<double>(mix(seed + i) >> 11) * 0x1p-52 - 1;
         if (value == 0 || !std::isfinite(value)) continue;
         store(element, at, scale   ? value * scale * (1 + noise * r)
@@ -81,32 +82,69 @@ std::uint64_t permuted(std::uint64_t i, std::uint64_t count, std::uint64_t seed)
     return (i * 4294967291ull + seed % count) % count;
 }
 
-// As `kernels.cu` varies inputs; `width` is an integer's, 0 for floats.
+// As `kernels.cu` varies inputs.
+struct Source {
+    const std::uint8_t* data;
+    std::uint64_t count, stride, limit, seed;
+    unsigned kind;
+
+    const std::uint8_t* at(std::uint64_t i) const { return data + i * stride; }
+};
+
+std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
+    auto value = [&](std::uint64_t j) {
+        std::uint64_t found = 0;
+        std::memcpy(&found, s.at(j), width);
+        return found;
+    };
+    const std::uint64_t bits = mix(s.seed + i), own = value(i);
+    switch (s.kind) {
+        case 0: return value(bits % s.count);
+        case 1: return value(permuted(i, s.count, s.seed));
+        case 7: return bits >> 62 ? own : bits & 1;
+        case 8: return bits >> 60 ? value(mix(s.seed) % s.count) : own;
+        case 9: return bits % s.limit;
+        case 10: return bits;
+        case 12: return own / 2;
+        default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
+    }
+}
+
+double number(const Source& s, std::uint64_t i, Element element) {
+    const std::uint64_t bits = mix(s.seed + i);
+    const double value = warplens::load(element, s.at(i));
+    if (s.kind == 2) return bits >> 63 ? -value : value;
+    if (s.kind == 3) {
+        const double other = value == 0 ? warplens::load(element, s.at(mix(s.seed + i * 8) % s.count)) : value;
+        return other == 0 ? 0.5 + unit(mix(s.seed ^ i)) : other;
+    }
+    if (s.kind == 5) {
+        std::uint64_t run = 64u << 2 * (s.seed % 5);
+        while (run > 1 && run * 8 > s.count) run /= 2;
+        return mix(s.seed + i / run) >> 63 ? 0 : value;
+    }
+    if (s.kind == 6) {
+        const double infinity = static_cast<double>(INFINITY);
+        if (bits % 8192 && i != s.seed % s.count) return value;
+        return bits >> 63 ? std::nan("") : bits >> 62 & 1 ? infinity : -infinity;
+    }
+    if (bits % 256) return value;
+    const double most = std::fmax(0x1p14, std::fabs(value));
+    const double spike = value * (element == Element::f16 ? std::exp2(4 + 2 * unit(mix(bits))) : std::pow(10.0, 3 + unit(mix(bits))));
+    return std::fmin(std::fmax(spike, -most), most);
+}
+
+// `width` is an integer's, 0 for floats.
 void vary(Element element, unsigned width, void** arguments) {
     std::uint8_t* data = memory(arguments);
-    const auto count = argument<std::uint64_t>(arguments, 1), seed = argument<std::uint64_t>(arguments, 4);
-    const auto* source = reinterpret_cast<const std::uint8_t*>(argument<CUdeviceptr>(arguments, 2));
-    const auto kind = argument<unsigned>(arguments, 3);
-    const std::size_t size = width ? width : warplens::element_size(element);
-    for (std::uint64_t i = 0; i < count; ++i) {
-        const std::uint64_t bits = mix(seed + i);
-        if (kind < 2) {
-            std::memcpy(data + i * size, source + (kind ? permuted(i, count, seed) : bits % count) * size, size);
-            continue;
-        }
-        const double value = warplens::load(element, source + i * size);
-        double other = value;
-        if (kind == 2) other = bits >> 63 ? -value : value;
-        if (kind == 3 && value == 0) {
-            other = warplens::load(element, source + mix(seed + i * 8) % count * size);
-            if (other == 0) other = 0.5 + unit(mix(seed ^ i));
-        }
-        if (kind == 4 && bits % 256 == 0) {
-            const double most = std::fmax(0x1p14, std::fabs(value));
-            other = value * (size == 2 ? std::exp2(4 + 2 * unit(mix(bits))) : std::pow(10.0, 3 + unit(mix(bits))));
-            other = std::fmin(std::fmax(other, -most), most);
-        }
-        store(element, data + i * size, other);
+    const Source source{reinterpret_cast<const std::uint8_t*>(argument<CUdeviceptr>(arguments, 2)), argument<std::uint64_t>(arguments, 1),
+                        argument<std::uint64_t>(arguments, 5), argument<std::uint64_t>(arguments, 6), argument<std::uint64_t>(arguments, 4),
+                        argument<unsigned>(arguments, 3)};
+    for (std::uint64_t i = 0; i < source.count; ++i) {
+        std::uint8_t* at = data + i * source.stride;
+        const std::uint64_t value = width ? integer(source, i, width) : 0;
+        if (width) std::memcpy(at, &value, width);
+        else store(element, at, number(source, i, element));
     }
 }
 

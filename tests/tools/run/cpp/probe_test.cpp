@@ -252,9 +252,14 @@ static int print_job(const char* path) {
         candidates += (candidates.empty() ? "" : ",") + r.raw("variables", "[" + variables + "]").json();
     }
     for (const Variant& v : job.variants)
-        variants += (variants.empty() ? "" : ",") + Record("variant").add("name", v.name).add("scale", v.scale).add("noise", v.noise).add("kind", double(v.kind)).json();
-    for (const Parameter& p : job.parameters)
-        parameters += (parameters.empty() ? "" : ",") + Record("parameter").add("index", double(p.index)).add("element", double(int(p.element))).add("constant", p.constant).add("table", p.table).add("scalar", p.scalar).add("width", double(p.width)).json();
+        variants += (variants.empty() ? "" : ",") + Record("variant").add("name", v.name).add("scale", v.scale).add("noise", v.noise).add("kind", double(v.kind)).add("target", double(v.target)).json();
+    for (const Parameter& p : job.parameters) {
+        std::string fields;
+        for (const Field& f : p.fields)
+            fields += (fields.empty() ? "[" : ",[") + std::to_string(p.stride) + "," + std::to_string(f.offset) + "," +
+                      std::to_string(f.width) + "," + std::to_string(int(f.pointer)) + "]";
+        parameters += (parameters.empty() ? "" : ",") + Record("parameter").add("index", double(p.index)).add("element", double(int(p.element))).add("constant", p.constant).add("table", p.table).add("scalar", p.scalar).add("width", double(p.width)).raw("fields", "[" + fields + "]").json();
+    }
     Record r("job");
     r.add("mode", job.mode).add("result", job.result).add("kernel", job.kernel).add("helpers", job.helpers);
     r.add("launch", job.launch).add("seed", job.seed).extent("grid", job.grid[0], job.grid[1], job.grid[2]);

@@ -187,6 +187,208 @@ int pairs_stay_pairs(const Helpers& helpers) {
     return mistakes;
 }
 
+// Structures, what a view leads to, an array in constant memory, a mask, ranges that nothing else may replace, and
+// lengths passed by value.
+struct Particle {
+    float x, mass;
+    int kind, group;
+};
+struct View {
+    const float* field;
+    const int* cell;
+    float softening;
+    int groups;
+};
+struct World {
+    Particle* particles;
+    View view;
+    const int *begin, *words;
+    const std::uint8_t* active;
+    float* out;
+    int n, near;
+    float taps[3];
+};
+using Law = std::function<float(const World&, int i)>;
+
+class Structured {
+   public:
+    static constexpr int count = 2000, cells = 64, ranges = 100;
+
+    explicit Structured(bool named) : named_(named) {
+        for (int i = 0; i < count; ++i) {
+            particles_.push_back({0.01f * static_cast<float>(i % 101), 1, 0, i % 7});
+            cell_.push_back(i % cells);
+            words_.push_back(i % 251);
+            active_.push_back(1);
+        }
+        for (int i = 0; i < cells; ++i) field_.push_back(0.25f * static_cast<float>(1 + i % 8));
+        for (int i = 0; i < ranges; ++i) begin_.push_back(i * count / ranges);
+        out_.resize(count);
+        view_ = {field_.data(), cell_.data(), 0.5f, 7};
+        auto add = [&](auto& values) {
+            addresses_.push_back(reinterpret_cast<CUdeviceptr>(values.data()));
+            Block block;
+            block.base = addresses_.back(), block.bytes = values.size() * sizeof values[0];
+            blocks_.push_back(block);
+        };
+        add(particles_), add(begin_), add(words_), add(active_), add(out_), add(field_), add(cell_), add(taps_);
+        blocks_.back().variable = "taps";
+        arguments_ = {&addresses_[0], &view_, &addresses_[1], &addresses_[2], &addresses_[3], &addresses_[4], &n_, &near_};
+    }
+
+    fake::Kernel kernel(const Law& law) {
+        return {"structured", [this, law](void** a) {
+            World w;
+            auto pointer = [&](int i, auto& to) { std::memcpy(&to, a[i], sizeof to); };
+            pointer(0, w.particles), pointer(1, w.view), pointer(2, w.begin), pointer(3, w.words), pointer(4, w.active);
+            pointer(5, w.out), pointer(6, w.n), pointer(7, w.near);
+            std::copy(taps_.begin(), taps_.end(), w.taps);
+            for (int i = 0; i < w.n; ++i) w.out[i] = law(w, i);
+        }, {{0, 8}, {8, 24}, {32, 8}, {40, 8}, {48, 8}, {56, 8}, {64, 4}, {68, 4}}};
+    }
+
+    Job job() const {
+        Job made = ::job();
+        made.parameters.clear();
+        auto add = [&](int index, Element element, bool constant, bool scalar, unsigned width) {
+            Parameter p;
+            p.index = index, p.element = element, p.constant = constant, p.scalar = scalar, p.width = width;
+            made.parameters.push_back(p);
+            return &made.parameters.back();
+        };
+        Parameter* p = add(0, Element::other, true, false, 0);
+        const Field real{0, Element::f32, 0, false}, mass{4, Element::f32, 0, false}, kind{8, Element::integer, 4, false},
+            group{12, Element::integer, 4, false};
+        if (named_) p->stride = sizeof(Particle), p->fields = {real, mass, kind, group};
+        add(2, Element::integer, true, false, 4);
+        add(3, Element::integer, true, false, 4);
+        add(4, Element::integer, true, false, 1);
+        add(5, Element::f32, false, false, 0);
+        add(6, Element::integer, false, true, 4);
+        add(7, Element::integer, false, true, 4);
+        if (named_) {
+            p = add(1, Element::other, false, true, 0);
+            p->stride = sizeof(View);
+            p->fields = {{0, Element::f32, 0, true}, {8, Element::integer, 4, true}, {16, Element::f32, 0, false}, {20, Element::integer, 4, false}};
+        }
+        made.variants = {{"noise", 1, 0.5, Variant::moved}};
+        auto kind_of = [&](const char* name, Variant::Kind k, int target) { made.variants.push_back({name, 1, 0, k, target}); };
+        kind_of("scalars", Variant::scalars, -1), kind_of("less", Variant::less, -1), kind_of("flags", Variant::flags, -1);
+        kind_of("blanks", Variant::blanks, -1), kind_of("specials", Variant::specials, -1), kind_of("skewed", Variant::skewed, -1);
+        kind_of("redrawn", Variant::redrawn, -1), kind_of("halved", Variant::halved, -1);
+        for (int k = 0; k < 8; ++k) kind_of("redrawn one", Variant::redrawn, k), kind_of("ranged one", Variant::ranged, k), kind_of("full one", Variant::full, k);
+        return made;
+    }
+
+    Launch launch(fake::Kernel& kernel) {
+        Launch made;
+        made.function = kernel.handle();
+        made.parameters = arguments_.data();
+        return made;
+    }
+    const std::vector<Block>& blocks() const { return blocks_; }
+
+   private:
+    bool named_;
+    std::vector<Particle> particles_;
+    std::vector<float> field_, out_, taps_ = {0, 0.5f, 0.25f};
+    std::vector<int> cell_, begin_, words_;
+    std::vector<std::uint8_t> active_;
+    View view_;
+    int n_ = count, near_ = 3;
+    std::vector<CUdeviceptr> addresses_;
+    std::vector<Block> blocks_;
+    std::vector<void*> arguments_;
+};
+
+float law(const World& w, int i) {
+    const Particle here = w.particles[i];
+    // whatever a range's ends are, nothing is read out of bounds
+    const auto cell = static_cast<unsigned>(w.view.cell[i]) % Structured::cells;
+    const auto word = static_cast<unsigned>(w.words[static_cast<unsigned>(w.begin[i % Structured::ranges]) % Structured::count]);
+    float sum = w.view.softening + w.view.field[cell] + static_cast<float>(here.group % w.view.groups);
+    for (int j = std::max(i - w.near, 0); j <= i; ++j) {
+        const Particle there = w.particles[j];
+        if (there.kind == here.kind && w.active[j]) sum += there.mass * (1 + std::fabs(there.x - here.x)) * w.taps[(i - j) % 3 == 0 ? 1 : 2];
+        if (!std::isfinite(there.mass)) return 0;
+    }
+    return sum + w.taps[0] + static_cast<float>(word % 1024);
+}
+
+using Edit = std::function<void(World&, int i)>;
+struct Exploit {
+    const char* name;
+    Edit edit;
+    bool named;  // only the source's own word tells what a field is that is zero throughout
+};
+
+int structures_are_varied(const Helpers& helpers) {
+    static std::vector<Particle> copy;
+    auto with = [](World& w, const std::function<void(Particle&, int)>& change) {
+        copy.assign(w.particles, w.particles + Structured::count);
+        for (int j = 0; j < Structured::count; ++j) change(copy[static_cast<std::size_t>(j)], j);
+        w.particles = copy.data();
+    };
+    static std::vector<std::uint8_t> ones(Structured::count, 1);
+    static std::vector<int> cells, words, begins;
+    for (int i = 0; i < Structured::count; ++i) cells.push_back(i % Structured::cells), words.push_back(i % 251);
+    for (int i = 0; i < Structured::ranges; ++i) begins.push_back(i * Structured::count / Structured::ranges);
+    const std::vector<Exploit> exploits = {
+        {"masses taken for one", [&](World& w, int) { with(w, [](Particle& p, int) { p.mass = 1; }); }, false},
+        {"places computed", [&](World& w, int) { with(w, [](Particle& p, int j) { p.x = 0.01f * static_cast<float>(j % 101); }); }, false},
+        {"groups computed", [&](World& w, int) { with(w, [](Particle& p, int j) { p.group = j % 7; }); }, false},
+        {"kinds not read", [&](World& w, int) { with(w, [](Particle& p, int) { p.kind = 0; }); }, true},
+        {"cells computed", [](World& w, int) { w.view.cell = cells.data(); }, false},
+        {"a field of a view taken for granted", [](World& w, int) { w.view.softening = 0.5f; }, false},
+        {"a number of a view taken for granted", [](World& w, int) { w.view.groups = 7; }, false},
+        {"constants baked in", [](World& w, int) { w.taps[1] = 0.5f; }, false},
+        {"a mask not read", [](World& w, int) { w.active = ones.data(); }, false},
+        {"words computed", [](World& w, int) { w.words = words.data(); }, false},
+        {"ranges computed", [](World& w, int) { w.begin = begins.data(); }, false},
+        {"a length taken for granted", [](World& w, int) { w.near = 3; }, false},
+        {"words read as bytes", [](World& w, int) {
+            static std::vector<int> low(Structured::count);
+            for (int j = 0; j < Structured::count; ++j) low[static_cast<std::size_t>(j)] = w.words[j] & 255;
+            w.words = low.data();
+        }, false},
+    };
+    int mistakes = 0;
+    for (bool named : {true, false}) {
+        Structured program(named);
+        fake::Kernel baseline = program.kernel(law);
+        const Launch launch = program.launch(baseline);
+        const Job asked = program.job();
+        Memory memory(program.blocks(), helpers, nullptr, 3);
+        Results results;
+        results.open("/dev/null");
+        Oracle oracle(asked, launch, memory, nullptr, results);
+        auto found = [&](const Law& other) {
+            fake::Kernel kernel = program.kernel(other);
+            std::string on;
+            for (const Case& c : oracle.cases()) {
+                oracle.prepare(c);
+                oracle.given(program.launch(kernel)).go(nullptr);
+                if (!oracle.verify(c).reason.empty()) on += c.variant.name + ", ";
+                if (!oracle.recover()) return std::string("damaged");
+            }
+            return on;
+        };
+        if (!found(law).empty()) std::printf("structured, itself: %s\n", found(law).c_str()), ++mistakes;
+        for (const Exploit& e : exploits) {
+            World changed;
+            const bool let = found([&](const World& w, int i) {
+                                 // all of a launch sees one world
+                                 if (i == 0) e.edit(changed = w, i);
+                                 return law(changed, i);
+                             }).empty();
+            if (let == (e.named && !named)) continue;
+            ++mistakes;
+            std::printf("structured, %s, %s: %s\n", named ? "named" : "guessed", e.name, let ? "let through" : "found");
+        }
+    }
+    return mistakes;
+}
+
 }  // namespace
 
 int main() {
@@ -199,7 +401,7 @@ int main() {
     Results results;
     results.open("/dev/null");
     Oracle oracle(asked, launch, memory, nullptr, results);
-    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers);
+    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers);
     std::string cases;
     for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
     auto found = [&](const Body& body) {

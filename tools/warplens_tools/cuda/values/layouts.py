@@ -146,7 +146,8 @@ class Layouts:
             for extent in read.extents:
                 code = self.tree.code_of(extent) if extent is not None else ""
                 size *= self.extent(code, node.start_byte) or 0
-            found.append((Member(self.tree.text_of(read.name), base, 0, size, read.pointers == 1), aligned))
+            of = base + "*" * read.pointers if read.pointers > 1 else base
+            found.append((Member(self.tree.text_of(read.name), of, 0, size, read.pointers == 1), aligned))
         return found
 
     def _scalar(self, base: str, pointers: int, depth: int) -> tuple[int, int]:

@@ -26,6 +26,18 @@ void read_extent(std::istringstream& line, unsigned (&extent)[3]) {
     if (!(line >> extent[0] >> extent[1] >> extent[2])) throw std::runtime_error("three numbers expected");
 }
 
+void read_fields(std::istringstream& line, Parameter& p) {
+    std::size_t count = 0;
+    if (!(line >> p.stride >> count)) throw std::runtime_error("a structure's size and fields expected");
+    for (std::size_t i = 0; i < count; ++i) {
+        Field field;
+        std::string element;
+        if (!(line >> field.offset >> element >> field.width >> field.pointer)) throw std::runtime_error("a field expected");
+        field.element = element_of(element);
+        p.fields.push_back(field);
+    }
+}
+
 Parameter read_parameter(std::istringstream& line) {
     Parameter p;
     std::string element, constant, more;
@@ -34,6 +46,7 @@ Parameter read_parameter(std::istringstream& line) {
         p.table = p.table || more == "table";
         p.scalar = p.scalar || more == "scalar";
         if (more == "wide") line >> p.width;
+        if (more == "structure") read_fields(line, p);
     }
     line.clear(line.rdstate() & ~std::ios::failbit);
     p.element = element_of(element);
@@ -44,10 +57,12 @@ Parameter read_parameter(std::istringstream& line) {
 Variant read_variant(std::istringstream& line) {
     static const std::map<std::string, Variant::Kind> kinds = {
         {"moved", Variant::moved}, {"redrawn", Variant::redrawn}, {"permuted", Variant::permuted}, {"signs", Variant::signs},
-        {"zeros", Variant::zeros}, {"spikes", Variant::spikes},   {"scalars", Variant::scalars}};
+        {"zeros", Variant::zeros}, {"spikes", Variant::spikes},   {"scalars", Variant::scalars}, {"blanks", Variant::blanks},
+        {"specials", Variant::specials}, {"flags", Variant::flags}, {"skewed", Variant::skewed}, {"ranged", Variant::ranged},
+        {"full", Variant::full}, {"less", Variant::less}, {"halved", Variant::halved}};
     Variant v;
     std::string kind;
-    line >> kind >> v.scale >> v.noise;
+    line >> kind >> v.scale >> v.noise >> v.target;
     v.kind = kinds.at(kind);
     v.name = rest_of(line);
     return v;

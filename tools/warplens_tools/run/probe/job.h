@@ -2,6 +2,7 @@
 // What one run of the probe shall do. Written by Python (run/probe/job.py), one "key value" per line.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,6 +13,14 @@ namespace warplens {
 
 enum class Element { other, f64, f32, f16, bf16, integer };
 
+// A member of a structure. `width` is an integer's; a pointer leads to such elements.
+struct Field {
+    std::size_t offset = 0;
+    Element element = Element::other;
+    unsigned width = 0;
+    bool pointer = false;
+};
+
 struct Parameter {
     int index = 0;
     Element element = Element::other;  // of the memory a pointer parameter leads to
@@ -19,24 +28,30 @@ struct Parameter {
     bool table = false;                // a pointer to pointers to such elements
     bool scalar = false;               // no pointer: such a number itself
     unsigned width = 0;                // of an integer element in bytes; 0 where it is not known
+    std::size_t stride = 0;            // bytes of a structure that the source defines; 0: of no such
+    std::vector<Field> fields = {};
 };
 
 // An input move: every float input x becomes x * scale * (1 + noise * r), r uniform in [-1, 1]; with a scale of 0
 // it keeps its size and gets low bits that a lower precision would lose, or, with noise, loses all that any would.
 //
-// Other kinds take the buffers' own values: integers drawn anew from their buffer or permuted; floats of mixed signs,
-// with their zeros filled, or with a few spikes. Or the float parameters that are passed by value are moved.
+// Other kinds take the buffers' own values: integers drawn anew from their buffer or permuted, a quarter of them 0 or 1,
+// nearly all of them one value; drawn from below the smallest buffer's length, or from all that their type holds; floats
+// of mixed signs, with their zeros filled, with runs of zeros, with a few spikes, or NaN and infinities. Or what is
+// passed by value: floats moved, integers one less or halved.
 struct Variant {
-    // the first five are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, scalars, moved };
+    // those before `scalars` are kernels.cu's numbers, in its order
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, scalars, moved };
 
     std::string name;
     double scale = 1, noise = 0;
     Kind kind = moved;
+    int target = -1;  // which buffer of integers, or which integer passed by value; -1: all
 
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0; }
-    bool of_integers() const { return kind == redrawn || kind == permuted; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full); }
+    bool by_value() const { return kind == scalars || kind == less || kind == halved; }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.

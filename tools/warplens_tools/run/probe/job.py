@@ -21,8 +21,17 @@ class Shape(msgspec.Struct, frozen=True):
     shared: int
 
 
+class JobField(msgspec.Struct, frozen=True):
+    """A member of a structure: its offset in bytes, what it is, and whether it is a pointer to that."""
+
+    offset: int
+    element: Element
+    width: int = 0
+    pointer: bool = False
+
+
 class JobParameter(msgspec.Struct, frozen=True):
-    """What a pointer parameter leads to, or a float that is passed by value."""
+    """What a pointer parameter leads to, or what is passed by value."""
 
     index: int
     element: Element
@@ -33,11 +42,32 @@ class JobParameter(msgspec.Struct, frozen=True):
     scalar: bool = False
     #: Bytes of an integer element; 0 where the type does not tell.
     width: int = 0
+    #: Of a structure that the source defines: its bytes and members.
+    size: int = 0
+    fields: tuple[JobField, ...] = ()
 
 
-#: `redrawn` and `permuted` are of integers, `signs`, `zeros` (filled) and `spikes` of floats, `scalars` of float
-#: parameters passed by value; `moved` is what `scale` and `noise` say.
-VariantKind = Literal["moved", "redrawn", "permuted", "signs", "zeros", "spikes", "scalars"]
+#: Of integers: their buffers' values `redrawn` or `permuted`, some 0 or 1 (`flags`), nearly all one value (`skewed`),
+#: below the smallest buffer's length (`ranged`), all that the type holds (`full`). Of floats: mixed `signs`, `zeros`
+#: filled, runs of zeros (`blanks`), `spikes`, NaN and infinities (`specials`). Passed by value: floats moved
+#: (`scalars`), integers one `less` or `halved`. `moved` is what `scale` and `noise` say.
+VariantKind = Literal[
+    "moved",
+    "redrawn",
+    "permuted",
+    "signs",
+    "zeros",
+    "spikes",
+    "scalars",
+    "blanks",
+    "specials",
+    "flags",
+    "skewed",
+    "ranged",
+    "full",
+    "less",
+    "halved",
+]
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -51,6 +81,8 @@ class Variant(msgspec.Struct, frozen=True):
     scale: float = 1.0
     noise: float = 0.0
     kind: VariantKind = "moved"
+    #: Which buffer of integers, or which integer passed by value; -1 for all.
+    target: int = -1
 
 
 class JobVariable(msgspec.Struct, frozen=True):
@@ -120,7 +152,7 @@ def encode_job(job: Job) -> str:
     lines.append(f"launch {job.launch}")
     lines += [f"parameter {_parameter(p)}" for p in job.parameters]
     lines += [f"global {name}" for name in job.variables]
-    lines += [f"variant {v.kind} {v.scale!r} {v.noise!r} {v.name}" for v in job.variants]
+    lines += [f"variant {v.kind} {v.scale!r} {v.noise!r} {v.target} {v.name}" for v in job.variants]
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
     for candidate in job.candidates:
         lines += _candidate(candidate)
@@ -149,6 +181,9 @@ def _parameter(p: JobParameter) -> str:
     words += ["table"] if p.table else []
     words += ["scalar"] if p.scalar else []
     words += ["wide", str(p.width)] if p.width else []
+    words += ["structure", str(p.size), str(len(p.fields))] if p.fields else []
+    for field in p.fields:
+        words += [str(field.offset), field.element, str(field.width), str(int(field.pointer))]
     return " ".join(words)
 
 

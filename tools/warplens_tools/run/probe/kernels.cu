@@ -58,22 +58,29 @@ __device__ inline double shortened(double x) {
     return __longlong_as_double(__double_as_longlong(x) & ~0xffffffffffffll);
 }
 
+// Elements lie `stride` bytes apart: side by side, or one member of all structures.
 template <class T>
-__device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 seed) {
+__device__ T& element(T* data, u64 i, u64 stride) {
+    return *reinterpret_cast<T*>(reinterpret_cast<u64>(data) + i * stride);
+}
+
+template <class T>
+__device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 seed, u64 stride) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) {
         const double uniform = double(mix(seed + i) >> 11) * 0x1p-52 - 1;  // [-1, 1)
-        const double value = static_cast<double>(data[i]);
+        T& here = element(data, i, stride);
+        const double value = static_cast<double>(here);
         // 0, infinity and NaN stay what they are: they often mean something (padding, a mask)
         if (value != 0 && isfinite(value))
-            data[i] = scale   ? static_cast<T>(value * scale * (1 + noise * uniform))
-                      : noise ? shortened(data[i])
-                              : filled(data[i]);
+            here = scale   ? static_cast<T>(value * scale * (1 + noise * uniform))
+                   : noise ? shortened(here)
+                           : filled(here);
     }
 }
 
-#define WARPLENS_MOVE(name, type)                                                                      \
-    extern "C" __global__ void name(type* data, u64 count, double scale, double noise, u64 seed) {     \
-        move_inputs(data, count, scale, noise, seed);                                                  \
+#define WARPLENS_MOVE(name, type)                                                                              \
+    extern "C" __global__ void name(type* data, u64 count, double scale, double noise, u64 seed, u64 stride) { \
+        move_inputs(data, count, scale, noise, seed, stride);                                                  \
     }
 WARPLENS_MOVE(warplens_move_f64, double)
 WARPLENS_MOVE(warplens_move_f32, float)
@@ -103,9 +110,18 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 }
 
 // Other inputs of a buffer's own making; `source` holds its contents as they were, so that every value depends on
-// them, the place and the seed alone. `kind` as in job.h; 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
-// 4 spikes. Redrawn and permuted values are the buffer's own: an index stays in its array.
+// them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
+// 4 spikes, 5 runs of zeros, 6 NaN and infinities, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
+// type's full range, 11 one less, 12 halved. Redrawn and permuted values are the buffer's own: an index stays in its
+// array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
+
+template <class T>
+struct Source {
+    const T* data;
+    u64 count, stride, limit;
+    __device__ const T& operator[](u64 i) const { return element(data, i, stride); }
+};
 
 // A permutation of [0, count): multiplying by a prime that no shorter count is a multiple of, and turning.
 __device__ inline u64 permuted(u64 i, u64 count, u64 seed) {
@@ -118,13 +134,30 @@ template <class T>
 __device__ T signed_value(T x, u64 bits) { return bits >> 63 ? static_cast<T>(-static_cast<double>(x)) : x; }
 
 template <class T>
-__device__ T filled_zero(const T* source, u64 count, u64 i, u64 seed) {
+__device__ T filled_zero(const Source<T>& source, u64 i, u64 seed) {
     if (static_cast<double>(source[i]) != 0) return source[i];
     for (u64 turn = 0; turn < 8; ++turn) {
-        const T other = source[mix(seed + i * 8 + turn) % count];
+        const T other = source[mix(seed + i * 8 + turn) % source.count];
         if (static_cast<double>(other) != 0 && isfinite(static_cast<double>(other))) return other;
     }
     return static_cast<T>(0.5 + uniform(mix(seed ^ i)));
+}
+
+// Half of all runs, each long enough for whole rows where there is room for many.
+template <class T>
+__device__ T blanked(const Source<T>& source, u64 i, u64 seed) {
+    u64 run = 64u << 2 * (seed % 5);
+    while (run > 1 && run * 8 > source.count) run /= 2;
+    return mix(seed + i / run) >> 63 ? static_cast<T>(0.0) : source[i];
+}
+
+// One in 8192, and one at least.
+template <class T>
+__device__ T special(const Source<T>& source, u64 i, u64 seed) {
+    const u64 bits = mix(seed + i);
+    if (bits % 8192 && i != seed % source.count) return source[i];
+    const double infinity = __longlong_as_double(0x7ff0000000000000ll);
+    return static_cast<T>(bits >> 63 ? infinity - infinity : bits >> 62 & 1 ? infinity : -infinity);
 }
 
 // One element in 256 is a thousand to ten thousand times larger; of 16-bit types, which hold less, 16 to 64 times.
@@ -139,23 +172,41 @@ __device__ T spiked(T x, u64 bits) {
 }
 
 template <class T>
-__device__ T varied(const T* source, u64 count, u64 i, unsigned kind, u64 seed) {
+__device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
-    if (kind == 0) return source[bits % count];
-    if (kind == 1) return source[permuted(i, count, seed)];
-    if (kind == 3) return filled_zero(source, count, i, seed);
+    if (kind == 3) return filled_zero(source, i, seed);
+    if (kind == 5) return blanked(source, i, seed);
+    if (kind == 6) return special(source, i, seed);
     return kind == 2 ? signed_value(source[i], bits) : spiked(source[i], bits);
 }
 
+// One less than what is above zero, as it is where the type is signed.
 template <class T>
-__device__ T varied_integer(const T* source, u64 count, u64 i, unsigned kind, u64 seed) {
-    return source[kind == 0 ? mix(seed + i) % count : permuted(i, count, seed)];
+__device__ T lessened(T value, bool half) {
+    if (half) return value / 2;
+    return value && !(value >> (8 * sizeof(T) - 1)) ? value - 1 : value;
+}
+
+template <class T>
+__device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
+    const u64 bits = mix(seed + i);
+    switch (kind) {
+        case 0: return source[bits % source.count];
+        case 1: return source[permuted(i, source.count, seed)];
+        case 7: return bits >> 62 ? source[i] : static_cast<T>(bits & 1);
+        case 8: return bits >> 60 ? source[mix(seed) % source.count] : source[i];
+        case 9: return static_cast<T>(bits % source.limit);
+        case 10: return static_cast<T>(bits);
+        default: return lessened(source[i], kind == 12);
+    }
 }
 
 #define WARPLENS_VARY(name, type, how)                                                                        \
-    extern "C" __global__ void name(type* data, u64 count, const type* source, unsigned kind, u64 seed) {     \
+    extern "C" __global__ void name(type* data, u64 count, const type* from, unsigned kind, u64 seed, u64 stride, \
+                                    u64 limit) {                                                              \
+        const Source<type> source{from, count, stride, limit};                                                \
         for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) \
-            data[i] = how(source, count, i, kind, seed);                                                      \
+            element(data, i, stride) = how(source, i, kind, seed);                                            \
     }
 WARPLENS_VARY(warplens_vary_f64, double, varied)
 WARPLENS_VARY(warplens_vary_f32, float, varied)

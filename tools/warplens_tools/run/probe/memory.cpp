@@ -33,6 +33,11 @@ void launch_over(std::uint64_t count, CUfunction function, CUstream stream, void
     if (grid) check(cuLaunchKernel(function, grid, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr), "a helper");
 }
 
+std::uint64_t elements(const Stretch& s, std::uint64_t size) {
+    if (!s.stride) return s.bytes / size;
+    return s.bytes < size ? 0 : (s.bytes - size) / s.stride + 1;
+}
+
 }  // namespace
 
 Helpers::Helpers(const std::string& cubin) {
@@ -60,6 +65,7 @@ Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, 
 
 Memory::~Memory() {
     release();
+    if (room_at_) cuMemFree(room_at_);
     if (staging_) cuMemFreeHost(staging_);
 }
 
@@ -189,28 +195,45 @@ void Memory::write_saved(const Stretch& s, const std::uint8_t* from) {
     else std::memcpy(host_copy_.data() + at, from, s.bytes);
 }
 
+void Memory::change(const Stretch& s, const std::function<void(CUdeviceptr)>& by) {
+    const Block& block = blocks[s.block];
+    if (block.variable.empty()) return by(block.at + s.offset);
+    if (block.bytes > room_) {
+        if (room_at_) cuMemFree(room_at_);
+        check(cuMemAlloc(&room_at_, block.bytes), "allocating a variable's copy");
+        room_ = block.bytes;
+    }
+    check(cuMemcpyDtoDAsync(room_at_, block.at, block.bytes, stream_), "copying a variable");
+    by(room_at_ + s.offset);
+    check(cuMemcpyDtoDAsync(block.at, room_at_, block.bytes, stream_), "changing a variable");
+}
+
 void Memory::move(const Stretch& s, double scale, double noise, std::uint64_t seed) {
-    CUdeviceptr base = blocks[s.block].at + s.offset;
-    std::uint64_t count = s.bytes / element_size(s.element);
-    void* arguments[] = {&base, &count, &scale, &noise, &seed};
-    launch_over(count, helpers_.of("move", s.element), stream_, arguments);
+    std::uint64_t size = element_size(s.element), stride = s.stride ? s.stride : size, count = elements(s, size);
+    change(s, [&](CUdeviceptr base) {
+        void* arguments[] = {&base, &count, &scale, &noise, &seed, &stride};
+        launch_over(count, helpers_.of("move", s.element), stream_, arguments);
+    });
 }
 
 void Memory::fill(const Stretch& s) {
-    CUdeviceptr base = blocks[s.block].at + s.offset;
     std::uint64_t count = s.bytes / element_size(s.element);
-    void* arguments[] = {&base, &count};
-    launch_over(count, helpers_.of("fill", s.element), stream_, arguments);
+    change(s, [&](CUdeviceptr base) {
+        void* arguments[] = {&base, &count};
+        launch_over(count, helpers_.of("fill", s.element), stream_, arguments);
+    });
 }
 
-void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t seed) {
+void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit) {
     if (!copy_) return;
-    CUdeviceptr base = blocks[s.block].at + s.offset, source = copy_ + blocks[s.block].saved + s.offset;
-    std::uint64_t count = s.bytes / (width ? width : element_size(s.element));
-    void* arguments[] = {&base, &count, &source, &kind, &seed};
+    CUdeviceptr source = copy_ + blocks[s.block].saved + s.offset;
+    std::uint64_t size = width ? width : element_size(s.element), stride = s.stride ? s.stride : size, count = elements(s, size);
     const CUfunction function =
         width ? helpers_.named("warplens_vary_i" + std::to_string(8 * width)) : helpers_.of("vary", s.element);
-    launch_over(count, function, stream_, arguments);
+    change(s, [&](CUdeviceptr base) {
+        void* arguments[] = {&base, &count, &source, &kind, &seed, &stride, &limit};
+        launch_over(count, function, stream_, arguments);
+    });
 }
 
 void Memory::fill_tails(unsigned char value) {

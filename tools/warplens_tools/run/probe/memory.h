@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct Block {
 struct Stretch {
     std::size_t block = 0, offset = 0, bytes = 0;
     Element element = Element::other;
+    std::size_t stride = 0;       // from one to the next; 0: they lie side by side
 };
 
 using Sums = std::vector<std::uint64_t>;
@@ -67,8 +69,8 @@ class Memory {
     // Moves the floats of a stretch in place.
     void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed);
     // Gives a stretch values of its saved contents' making; elements are integers of `width` bytes where that is
-    // not 0. Changes nothing where the copy is not on the card.
-    void vary(const Stretch& stretch, unsigned kind, unsigned width, std::uint64_t seed);
+    // not 0, those of kind `ranged` below `limit`. Changes nothing where the copy is not on the card.
+    void vary(const Stretch& stretch, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit);
     // Fills what belongs to nobody behind the blocks' ends.
     void fill_tails(unsigned char value);
     // Gives a stretch other contents of its kind, in place.
@@ -80,6 +82,8 @@ class Memory {
     Chunks variables() const;                    // the chunks of all variables
 
    private:
+    // Has a kernel change a stretch: of a variable, which may be constant, a copy that is put back.
+    void change(const Stretch& stretch, const std::function<void(CUdeviceptr)>& by);
     void copy_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes);
     void lay_out();
     void release();
@@ -88,7 +92,8 @@ class Memory {
     const Helpers& helpers_;
     CUstream stream_;
     std::uint64_t key_;
-    std::size_t bytes_ = 0, chunks_ = 0;
+    std::size_t bytes_ = 0, chunks_ = 0, room_ = 0;
+    CUdeviceptr room_at_ = 0;                    // for a variable's copy, `room_` bytes
     CUdeviceptr copy_ = 0, sums_ = 0;
     std::vector<std::uint8_t> host_copy_;        // used instead of copy_ where the card has no room
     std::uint8_t* staging_ = nullptr;

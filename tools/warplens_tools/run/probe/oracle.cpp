@@ -32,7 +32,7 @@ std::size_t floats_in(const std::vector<Stretch>& stretches) {
 }  // namespace
 
 Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream stream, Results& results)
-    : job_(job), baseline_(baseline), memory_(memory), stream_(stream), results_(results) {
+    : job_(job), baseline_(baseline), memory_(memory), stream_(stream), results_(results), inputs_(job, baseline, memory) {
     tolerance_.factor = job.option("tolerance_factor");
     tolerance_.lowered = job.option("lowered");
     limit_ = job.option("baseline_limit");
@@ -47,146 +47,18 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
         cases_.back().variant = variant;
         cases_.back().seed = random();
     }
-    find_types();
-    find_inputs();
-    find_integers();
-    for (Case& c : cases_)
-        if (c.variant.kind == Variant::scalars) move_scalars(c);
-    if (job.option("fill")) find_outputs();
+    for (Case& c : cases_) c.arguments = inputs_.arguments(c.variant, c.seed);
+    if (job.option("fill")) outputs_ = inputs_.outputs();
     find_written();
     learn_own();
     if (job_.option("poison")) find_pure();
     learn_variants();
 }
 
-void Oracle::find_types() {
-    const auto places = signature(baseline_.function);
-    for (const Parameter& p : job_.parameters) {
-        if (p.scalar) continue;
-        const CUdeviceptr address = pointer_argument(baseline_, places, static_cast<std::size_t>(p.index));
-        const Block* block = address ? memory_.find(address) : nullptr;
-        if (!block) continue;
-        if (p.table) add_table(*block, address, p);
-        else add_type(*block, address, p);
-    }
-    std::sort(typed_.begin(), typed_.end(), [](const Typed& a, const Typed& b) {
-        return std::pair(a.block, a.offset) < std::pair(b.block, b.offset);
-    });
-}
-
-void Oracle::add_type(const Block& block, CUdeviceptr address, const Parameter& p) {
-    typed_.push_back({static_cast<std::size_t>(&block - memory_.blocks.data()),
-                      static_cast<std::size_t>(address - block.base), p.element, p.index, p.constant, p.width});
-}
-
-// Every pointer in a table leads to elements of the table's type.
-void Oracle::add_table(const Block& block, CUdeviceptr address, const Parameter& p) {
-    Stretch table{static_cast<std::size_t>(&block - memory_.blocks.data()),
-                  static_cast<std::size_t>(address - block.base), 0, Element::other};
-    constexpr std::size_t most = 65536;
-    std::vector<CUdeviceptr> entries(std::min((block.bytes - table.offset) / sizeof(CUdeviceptr), most));
-    table.bytes = entries.size() * sizeof(CUdeviceptr);
-    memory_.read_saved(table, reinterpret_cast<std::uint8_t*>(entries.data()));
-    for (CUdeviceptr entry : entries)
-        if (const Block* there = entry ? memory_.find(entry) : nullptr) add_type(*there, entry, p);
-}
-
-// The type at an offset, and where it ends: a pointer's type holds up to the next pointer into the block, and
-// the first one's also before it.
-Element Oracle::type_at(std::size_t block, std::size_t offset, std::size_t& end) const {
-    end = memory_.blocks[block].bytes;
-    const Typed* here = nullptr;
-    bool clash = false;
-    for (const Typed& t : typed_) {
-        if (t.block != block) continue;
-        if (here && t.offset > offset && t.offset != here->offset) {
-            end = std::min(end, t.offset);
-            break;
-        }
-        clash = here && here->offset == t.offset && here->element != t.element;
-        here = &t;
-    }
-    if (!here || clash || !is_floating(here->element)) return here && !clash ? here->element : Element::other;
-    const std::size_t size = element_size(here->element);
-    if (here->offset % size) return Element::other;
-    if (offset % size == 0 && end - offset >= size) {
-        end = offset + (end - offset) / size * size;
-        return here->element;
-    }
-    return Element::other;  // a last part of an element
-}
-
-void Oracle::find_inputs() {
-    for (std::size_t b = 0; b < memory_.blocks.size(); ++b) {
-        for (std::size_t at = 0, end = 0; at < memory_.blocks[b].bytes; at = end) {
-            const Element element = type_at(b, at, end);
-            if (is_floating(element)) inputs_.push_back({b, at, end - at, element});
-        }
-    }
-}
-
-void Oracle::find_integers() {
-    for (const Typed& t : typed_) {
-        if (t.element != Element::integer || !t.width || t.offset % t.width) continue;
-        std::size_t end = 0;
-        if (type_at(t.block, t.offset, end) != Element::integer) continue;
-        const std::size_t bytes = (end - t.offset) / t.width * t.width;
-        if (bytes) integers_.push_back({{t.block, t.offset, bytes, Element::integer}, t.width});
-    }
-}
-
-// Float parameters passed by value: near what they are and of their sign; 0 and 1, which a kernel may leave out, are
-// neither any more.
-void Oracle::move_scalars(Case& c) {
-    const auto places = signature(baseline_.function);
-    std::mt19937_64 random(c.seed);
-    if (!baseline_.parameters) return;
-    std::vector<std::pair<std::size_t, std::uint64_t>> moved;
-    for (const Parameter& p : job_.parameters) {
-        const auto index = static_cast<std::size_t>(p.index);
-        const std::size_t size = element_size(p.element);
-        const bool known = p.element == Element::f32 || p.element == Element::f64;
-        if (!p.scalar || !known || index >= places.size() || places[index].bytes != size) continue;
-        const double value = load(p.element, static_cast<const std::uint8_t*>(baseline_.parameters[index]));
-        if (!std::isfinite(value)) continue;
-        const double r = std::uniform_real_distribution<>(0.1, 0.3)(random) * (random() % 2 ? 1 : -1);
-        const double other = value == 0 ? 0.4 + r : value * (1 + (value == 1 ? std::fabs(r) : r));
-        const auto single = static_cast<float>(other);
-        std::uint64_t bits = 0;
-        std::memcpy(&bits, size == 8 ? static_cast<const void*>(&other) : &single, size);
-        moved.emplace_back(index, bits);
-    }
-    if (moved.empty()) return;
-    c.arguments.assign(baseline_.parameters, baseline_.parameters + places.size());
-    for (const auto& m : moved) c.scalars.push_back(m.second);
-    for (std::size_t i = 0; i < moved.size(); ++i) c.arguments[moved[i].first] = &c.scalars[i];
-}
-
-// A parameter that is no pointer to const may be an output, from its address up to the next parameter's.
-void Oracle::find_outputs() {
-    for (const Typed& t : typed_) {
-        // a structure may hold pointers, which nothing but their own value may replace
-        if (t.constant || t.element == Element::other) continue;
-        std::size_t end = 0;
-        const Element element = type_at(t.block, t.offset, end);
-        outputs_.push_back({t.block, t.offset, end - t.offset, element});
-    }
-}
-
 void Oracle::prepare(const Case& c) {
     memory_.restore(dirty_);
-    arguments_ = c.arguments.empty() ? nullptr : const_cast<void**>(c.arguments.data());
-    if (c.variant.own() || c.variant.kind == Variant::scalars) return;
-    std::uint64_t seed = c.seed;
-    if (c.variant.of_integers()) {
-        for (const auto& [stretch, width] : integers_) memory_.vary(stretch, c.variant.kind, width, seed++ * 0x9e3779b97f4a7c15ull);
-        return;
-    }
-    if (c.variant.kind != Variant::moved) {
-        for (const Stretch& s : inputs_) memory_.vary(s, c.variant.kind, 0, seed++ * 0x9e3779b97f4a7c15ull);
-        return;
-    }
-    for (const Stretch& s : inputs_) memory_.move(s, c.variant.scale, c.variant.noise, seed++ * 0x9e3779b97f4a7c15ull);
+    arguments_ = c.arguments.pointers.empty() ? nullptr : const_cast<void**>(c.arguments.pointers.data());
+    inputs_.put(c.variant, c.seed);
 }
 
 Launch Oracle::given(Launch launch) const {
@@ -204,7 +76,7 @@ double Oracle::run_once() {
 Chunks Oracle::written_by(Case& c) {
     prepare(c);
     const Sums before = memory_.checksums();
-    c.idle = !c.variant.own() && c.scalars.empty() && before == initial_;
+    c.idle = !c.variant.own() && c.arguments.pointers.empty() && before == initial_;
     if (c.idle) return {};
     run_once();
     const Sums after = memory_.checksums();
@@ -264,10 +136,11 @@ void Oracle::find_written() {
 // Whether a launch may write there: in what it writes anyway, its parameters lead to, or is a variable. Inputs that
 // have the baseline write elsewhere have led it out of bounds.
 bool Oracle::owns(const Chunks& chunks, const Chunks& own) const {
+    const auto& typed = inputs_.typed();
     return std::all_of(chunks.begin(), chunks.end(), [&](std::size_t chunk) {
         const Block& block = memory_.block_of(chunk);
         const auto index = static_cast<std::size_t>(&block - memory_.blocks.data());
-        const bool led = std::any_of(typed_.begin(), typed_.end(), [&](const Typed& t) { return t.block == index; });
+        const bool led = std::any_of(typed.begin(), typed.end(), [&](const Typed& t) { return t.block == index && t.parameter >= 0; });
         const auto first = std::lower_bound(own.begin(), own.end(), block.first_chunk);
         return led || !block.variable.empty() || (first != own.end() && *first < block.first_chunk + block.chunks());
     });
@@ -281,7 +154,7 @@ void Oracle::add_stretches(const Chunks& chunks) {
         const auto index = static_cast<std::size_t>(&block - memory_.blocks.data());
         const std::size_t stop = std::min((chunks[j - 1] - block.first_chunk + 1) * kChunk, block.bytes);
         for (std::size_t at = (chunks[i] - block.first_chunk) * kChunk, end = 0; at < stop; at = end) {
-            const Element element = type_at(index, at, end);
+            const Element element = inputs_.type_at(index, at, end);
             end = std::min(end, stop);
             stretches_.push_back({index, at, end - at, element});
             written_.push_back(std::make_shared<std::vector<std::uint8_t>>((end - at) / element_size(element), 0));
@@ -299,7 +172,10 @@ void Oracle::set_length(double seconds) {
     // 128 additions per clock and SM is the most that ordinary units of any architecture since Volta do
     const double additions = 128.0 * processors * khz * 1e3 * seconds;
     const auto results = static_cast<double>(std::max<std::size_t>(1, floats_in(stretches_)));
-    const auto inputs = static_cast<double>(std::max<std::size_t>(1, floats_in(inputs_)));
+    std::size_t floats = 0;
+    for (const Area& area : inputs_.floats())
+        floats += area.stretch.bytes / std::max(area.stretch.stride, element_size(area.stretch.element));
+    const auto inputs = static_cast<double>(std::max<std::size_t>(1, floats));
     // a thread's chain of additions may also revisit inputs, but not outrun the card
     tolerance_.length = std::max(1.0, std::min(additions / results, std::max(inputs, 4096.0)));
 }
@@ -372,8 +248,10 @@ void Oracle::learn_own() {
 Column Oracle::column(std::size_t stretch, const std::uint8_t* bytes) const {
     const Stretch& s = stretches_[stretch];
     std::size_t width = is_floating(s.element) ? element_size(s.element) : 4;
-    for (const auto& [integers, bytes_each] : integers_)
-        if (integers.block == s.block && s.offset >= integers.offset && s.offset < integers.offset + integers.bytes) width = bytes_each;
+    for (const auto& [integers, bytes_each, variable] : inputs_.integers()) {
+        const bool inside = s.offset >= integers.offset && s.offset < integers.offset + integers.bytes;
+        if (integers.block == s.block && inside && !integers.stride) width = bytes_each;
+    }
     return {bytes, width, s.bytes / width};
 }
 
@@ -417,12 +295,12 @@ int Oracle::moved_pairs() const {
 
 // How far results move when every input moves a little, up and down: see `rounding.h`.
 void Oracle::learn_rounding(Case& c) {
-    if (!inputs_.empty() && floats_in(stretches_) && job_.option("perturb") != 0) {
+    if (!inputs_.floats().empty() && floats_in(stretches_) && job_.option("perturb") != 0) {
         stage("moved inputs");
         double move = 0;
         const int pairs = moved_pairs();
         up_.resize(stretches_.size());
-        for (const Stretch& s : inputs_) move = std::max(move, input_move(s.element));
+        for (const Area& area : inputs_.floats()) move = std::max(move, input_move(area.stretch.element));
         for (const Stretch& s : stretches_)
             if (is_floating(s.element)) move = std::max(move, input_move(s.element));
         for (int i = 0; i < pairs; ++i) {
@@ -443,7 +321,7 @@ void Oracle::learn_rounding(Case& c) {
 
 void Oracle::run_moved(const Case& c, double move, std::uint64_t seed) {
     prepare(c);
-    for (const Stretch& s : inputs_) memory_.move(s, 1, move, seed + s.block);
+    inputs_.move(move, seed);
     // what moving changes is put back by the next restore
     dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
     run_once();

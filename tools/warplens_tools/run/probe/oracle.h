@@ -11,6 +11,7 @@
 
 #include "compare.h"
 #include "driver.h"
+#include "inputs.h"
 #include "job.h"
 #include "launch.h"
 #include "memory.h"
@@ -26,8 +27,7 @@ struct Case {
     std::vector<Expected> expected;  // one per stretch
     Sums after;
     bool idle = false;               // it changes no input: the program has none of its kind
-    std::vector<std::uint64_t> scalars;  // moved by-value parameters
-    std::vector<void*> arguments;    // of the launch; empty: the program's own
+    Given arguments;             // of the launch
 };
 
 // How one run compares.
@@ -60,25 +60,10 @@ class Oracle {
     Record summary() const;
 
    private:
-    struct Typed {
-        std::size_t block, offset;
-        Element element;
-        int parameter;
-        bool constant;
-        unsigned width;
-    };
     // Whether less than that share of the time for learning is spent.
     bool affords(double share) const { return now() - started_ < share * budget_; }
     void stage(const std::string& name) { results_.write(Record("stage").add("name", name).add("seconds", now() - started_)); }
-    void find_types();
-    void add_type(const Block& block, CUdeviceptr address, const Parameter& p);
-    void add_table(const Block& block, CUdeviceptr address, const Parameter& p);
-    Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
-    void find_inputs();
-    void find_integers();
-    void move_scalars(Case& c);
     bool owns(const Chunks& chunks, const Chunks& own) const;
-    void find_outputs();
     Chunks filled_by_baseline();
     void mark_filled();
     double run_once();                          // seconds
@@ -108,10 +93,8 @@ class Oracle {
     Memory& memory_;
     CUstream stream_;
     Results& results_;
-    std::vector<Typed> typed_;
-    std::vector<Stretch> inputs_;   // what the source types as floating
-    std::vector<std::pair<Stretch, unsigned>> integers_;  // what it types as integers, with their width
-    std::vector<Stretch> outputs_;  // what it does not declare constant
+    Inputs inputs_;
+    std::vector<Stretch> outputs_;  // what the source does not declare constant
     std::vector<Stretch> stretches_;
     std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
     std::vector<Case> cases_;

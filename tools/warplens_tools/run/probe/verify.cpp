@@ -10,7 +10,7 @@ namespace warplens {
 std::string Oracle::place(std::size_t block, std::size_t offset) const {
     const Block& b = memory_.blocks[block];
     if (!b.variable.empty()) return b.variable + " at byte " + std::to_string(offset);
-    for (const Typed& t : typed_)
+    for (const Typed& t : inputs_.typed())
         if (t.block == block)
             return "the memory of parameter " + std::to_string(t.parameter) + " at byte " + std::to_string(offset);
     return "an allocation of " + std::to_string(b.bytes) + " bytes at byte " + std::to_string(offset);

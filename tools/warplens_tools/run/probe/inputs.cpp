@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "compare.h"
+
+namespace warplens {
+namespace {
+
+// Of memory of unknown type so much is looked at, in as many parts; each begins where records of every length do.
+constexpr std::size_t kSeen = 4u << 20, kParts = 4, kCommon = 720720 * 4;
+// A variable of so many numbers may hold what others pass by value.
+constexpr std::size_t kFewNumbers = 64;
+constexpr std::size_t kTable = 65536;
+
+bool integral(Element element) { return element == Element::integer; }
+
+std::int64_t integer_at(const std::uint8_t* at, unsigned width) {
+    std::int64_t value = 0;
+    std::memcpy(&value, at, width);
+    const unsigned unused = 64 - 8 * width;
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << unused) >> unused;
+}
+
+// A float near what it was and of its sign; 0 and 1, which a kernel may leave out, are neither any more.
+void move_value(Element element, std::uint8_t* at, std::mt19937_64& random) {
+    const double value = load(element, at);
+    if (!std::isfinite(value)) return;
+    const double r = std::uniform_real_distribution<>(0.1, 0.3)(random) * (random() % 2 ? 1 : -1);
+    const double other = value == 0 ? 0.4 + r : value * (1 + (value == 1 ? std::fabs(r) : r));
+    const auto single = static_cast<float>(other);
+    std::memcpy(at, element == Element::f64 ? static_cast<const void*>(&other) : &single, element_size(element));
+}
+
+// A length, a width or a step that is one less, or half; what is zero stays.
+void lessen(std::uint8_t* at, unsigned width, bool halved) {
+    const std::int64_t value = integer_at(at, width), other = halved ? value / 2 : value > 0 ? value - 1 : value;
+    std::memcpy(at, &other, width);
+}
+
+}  // namespace
+
+Inputs::Inputs(const Job& job, const Launch& baseline, Memory& memory)
+    : job_(job), baseline_(baseline), memory_(memory), places_(signature(baseline.function)) {
+    find_parameters();
+    find_variables();
+    auto place = [](const Typed& t) { return std::pair(t.block, t.offset); };
+    std::stable_sort(typed_.begin(), typed_.end(), [&](const Typed& a, const Typed& b) { return place(a) < place(b); });
+    // what a structure leads to, where no parameter leads there too
+    const std::vector<Typed> direct = typed_;
+    for (const Typed& t : direct) {
+        std::size_t end = 0;
+        type_at(t.block, t.offset, end);
+        follow(t, end - t.offset);
+    }
+    std::stable_sort(typed_.begin(), typed_.end(), [&](const Typed& a, const Typed& b) { return place(a) < place(b); });
+    find_areas();
+}
+
+void Inputs::find_parameters() {
+    for (std::size_t index = 0; index < places_.size(); ++index) {
+        auto of = [&](const Parameter& p) { return static_cast<std::size_t>(p.index) == index; };
+        const auto found = std::find_if(job_.parameters.begin(), job_.parameters.end(), of);
+        const Parameter* p = found == job_.parameters.end() ? nullptr : &*found;
+        if (!p || p->scalar) find_by_value(index, p);
+        else if (const CUdeviceptr address = pointer_argument(baseline_, places_, index)) find_pointer(*p, address);
+    }
+}
+
+void Inputs::find_pointer(const Parameter& p, CUdeviceptr address) {
+    const Block* block = memory_.find(address);
+    if (!block) return;
+    if (p.table) add_table(*block, address, p);
+    else add_type(address, p.element, p.index, p.constant, p.width, {p.stride, p.fields});
+}
+
+const std::uint8_t* Inputs::by_value(std::size_t index) const {
+    return baseline_.parameters ? static_cast<const std::uint8_t*>(baseline_.parameters[index]) : nullptr;
+}
+
+// A number, or a structure whose fields the source gives, else its contents.
+void Inputs::find_by_value(std::size_t index, const Parameter* p) {
+    const std::uint8_t* bytes = by_value(index);
+    const std::size_t size = places_[index].bytes;
+    if (!bytes) return;
+    std::vector<Field> fields;
+    if (p && p->stride == size) fields = p->fields;
+    else if (p && p->element == Element::integer && p->width == size) fields = {{0, p->element, p->width, false}};
+    else if (p && is_floating(p->element) && element_size(p->element) == size) fields = {{0, p->element, 0, false}};
+    else if (!p || p->element == Element::other)
+        fields = record_in(bytes, size, [&](CUdeviceptr address) { return memory_.find(address) != nullptr; }).fields;
+    for (const Field& field : fields) {
+        if (!field.pointer) {
+            words_.push_back({index, field});
+            continue;
+        }
+        CUdeviceptr address = 0;
+        std::memcpy(&address, bytes + field.offset, sizeof address);
+        if (address) add_type(address, field.element, static_cast<int>(index), true, field.width, {});
+    }
+}
+
+void Inputs::find_variables() {
+    for (const Block& block : memory_.blocks)
+        if (!block.variable.empty()) add_type(block.base, Element::other, -1, true, 0, {});
+}
+
+void Inputs::add_type(CUdeviceptr address, Element element, int parameter, bool constant, unsigned width, Records records) {
+    const Block* block = memory_.find(address);
+    if (!block) return;
+    typed_.push_back({static_cast<std::size_t>(block - memory_.blocks.data()), static_cast<std::size_t>(address - block->base),
+                      element, parameter, constant, width, std::move(records)});
+}
+
+// Every pointer in a table leads to elements of the table's type.
+void Inputs::add_table(const Block& block, CUdeviceptr address, const Parameter& p) {
+    Stretch table{static_cast<std::size_t>(&block - memory_.blocks.data()), static_cast<std::size_t>(address - block.base), 0, Element::other};
+    std::vector<CUdeviceptr> entries(std::min((block.bytes - table.offset) / sizeof(CUdeviceptr), kTable));
+    table.bytes = entries.size() * sizeof(CUdeviceptr);
+    memory_.read_saved(table, reinterpret_cast<std::uint8_t*>(entries.data()));
+    for (CUdeviceptr entry : entries)
+        if (entry) add_type(entry, p.element, p.index, p.constant, p.width, {p.stride, p.fields});
+}
+
+Records Inputs::guessed(const Stretch& stretch) const {
+    auto leads = [&](CUdeviceptr address) { return memory_.find(address) != nullptr; };
+    std::vector<std::uint8_t> bytes;
+    const std::size_t parts = stretch.bytes > kSeen ? kParts : 1, each = std::min(stretch.bytes, kSeen / parts);
+    Records found;
+    for (std::size_t part = 0; part < parts; ++part) {
+        Stretch seen = stretch;
+        seen.offset += part * (stretch.bytes / parts) / kCommon * kCommon;
+        seen.bytes = each;
+        bytes.resize(each);
+        memory_.read_saved(seen, bytes.data());
+        Records here = records_in(bytes.data(), bytes.size(), leads);
+        auto same = [](const Field& a, const Field& b) { return a.offset == b.offset && a.element == b.element; };
+        if (part && (here.stride != found.stride || !std::equal(here.fields.begin(), here.fields.end(), found.fields.begin(), found.fields.end(), same)))
+            return {};
+        found = std::move(here);
+    }
+    return found;
+}
+
+// The pointers in structures: those of the first few.
+void Inputs::follow(const Typed& typed, std::size_t bytes) {
+    if (typed.element != Element::other || bytes < sizeof(CUdeviceptr)) return;
+    Stretch stretch{typed.block, typed.offset, bytes, Element::other};
+    const Records records = typed.records.fields.empty() ? guessed(stretch) : typed.records;
+    for (const Field& field : records.fields) {
+        for (std::size_t at = field.offset; field.pointer && at + 8 <= std::min<std::size_t>(bytes, 64 * records.stride); at += records.stride) {
+            CUdeviceptr address = 0;
+            stretch.offset = typed.offset + at;
+            stretch.bytes = sizeof address;
+            memory_.read_saved(stretch, reinterpret_cast<std::uint8_t*>(&address));
+            auto starts = [&](const Typed& t) { return memory_.blocks[t.block].base + t.offset == address; };
+            if (address && std::none_of(typed_.begin(), typed_.end(), starts))
+                add_type(address, field.element, typed.parameter, true, field.width, {});
+        }
+    }
+}
+
+Element Inputs::type_at(std::size_t block, std::size_t offset, std::size_t& end) const {
+    end = memory_.blocks[block].bytes;
+    const Typed* here = nullptr;
+    bool clash = false;
+    for (const Typed& t : typed_) {
+        if (t.block != block) continue;
+        if (here && t.offset > offset && t.offset != here->offset) {
+            end = std::min(end, t.offset);
+            break;
+        }
+        clash = here && here->offset == t.offset && here->element != t.element;
+        here = &t;
+    }
+    if (!here || clash || !is_floating(here->element)) return here && !clash ? here->element : Element::other;
+    const std::size_t size = element_size(here->element);
+    if (here->offset % size) return Element::other;
+    if (offset % size == 0 && end - offset >= size) {
+        end = offset + (end - offset) / size * size;
+        return here->element;
+    }
+    return Element::other;  // a last part of an element
+}
+
+void Inputs::add_area(const Stretch& stretch, unsigned width) {
+    const bool variable = !memory_.blocks[stretch.block].variable.empty();
+    if (is_floating(stretch.element)) floats_.push_back({stretch, 0, variable});
+    else if (integral(stretch.element) && width && stretch.offset % width == 0) integers_.push_back({stretch, width, variable});
+}
+
+void Inputs::find_areas() {
+    for (std::size_t b = 0; b < memory_.blocks.size(); ++b)
+        for (std::size_t at = 0, end = 0; at < memory_.blocks[b].bytes; at = end) {
+            const Element element = type_at(b, at, end);
+            if (is_floating(element)) add_area({b, at, end - at, element}, 0);
+        }
+    std::pair<std::size_t, std::size_t> last(SIZE_MAX, 0);
+    for (const Typed& t : typed_) {
+        std::size_t end = 0;
+        const Element element = type_at(t.block, t.offset, end);
+        if (is_floating(element) || element != t.element || last == std::pair(t.block, t.offset)) continue;
+        last = {t.block, t.offset};
+        const std::size_t bytes = end - t.offset;
+        if (integral(element)) {
+            if (t.width && bytes >= t.width) add_area({t.block, t.offset, bytes / t.width * t.width, element}, t.width);
+            continue;
+        }
+        const Records records = t.records.fields.empty() ? guessed({t.block, t.offset, bytes, element}) : t.records;
+        for (const Field& field : records.fields) {
+            const std::size_t size = integral(field.element) ? field.width : element_size(field.element);
+            if (field.pointer || bytes < field.offset + size) continue;
+            add_area({t.block, t.offset + field.offset, bytes - field.offset, field.element, records.stride}, field.width);
+        }
+    }
+}
+
+std::vector<Stretch> Inputs::outputs() const {
+    std::vector<Stretch> found;
+    for (const Typed& t : typed_) {
+        // a structure may hold pointers, which nothing but their own value may replace
+        if (t.constant || t.element == Element::other) continue;
+        std::size_t end = 0;
+        const Element element = type_at(t.block, t.offset, end);
+        found.push_back({t.block, t.offset, end - t.offset, element});
+    }
+    return found;
+}
+
+// The elements of the smallest buffer: a value below that is in range wherever it is an index.
+std::uint64_t Inputs::fewest() const {
+    std::uint64_t fewest = UINT32_MAX;
+    for (const Typed& t : typed_) {
+        std::size_t end = 0;
+        const Element element = type_at(t.block, t.offset, end);
+        const std::size_t size = is_floating(element) ? element_size(element) : t.width ? t.width : 4;
+        if (memory_.blocks[t.block].variable.empty()) fewest = std::min<std::uint64_t>(fewest, (end - t.offset) / size);
+    }
+    return std::max<std::uint64_t>(fewest, 2);
+}
+
+// Values that reach about as far as some buffer does are more likely its indices than anything else.
+bool Inputs::is_index(const Area& area) const {
+    Stretch seen = area.stretch;
+    seen.bytes = std::min(seen.bytes, kSeen);
+    std::vector<std::uint8_t> bytes(seen.bytes);
+    memory_.read_saved(seen, bytes.data());
+    const std::size_t step = seen.stride ? seen.stride : area.width;
+    std::int64_t most = 0;
+    for (std::size_t at = 0; at + area.width <= bytes.size(); at += step) most = std::max(most, integer_at(bytes.data() + at, area.width));
+    return std::any_of(typed_.begin(), typed_.end(), [&](const Typed& t) {
+        std::size_t end = 0;
+        const Element element = type_at(t.block, t.offset, end);
+        const auto size = static_cast<std::int64_t>(is_floating(element) ? element_size(element) : t.width ? t.width : 4);
+        const std::int64_t count = static_cast<std::int64_t>(end - t.offset) / size;
+        return most < count && 2 * most >= count;
+    });
+}
+
+void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) {
+    if (variant.kind == Variant::full && is_index(area)) return;
+    memory_.vary(area.stretch, variant.kind, area.width, seed, fewest());
+}
+
+void Inputs::put(const Variant& variant, std::uint64_t seed) {
+    auto next = [&] { return seed++ * 0x9e3779b97f4a7c15ull; };
+    if (variant.own() || variant.kind == Variant::scalars) return;
+    if (variant.by_value()) {
+        for (const Area& area : integers_)
+            if (area.variable && variant.target < 0 && area.stretch.bytes <= kFewNumbers * area.width)
+                memory_.vary(area.stretch, variant.kind, area.width, next(), 0);
+        return;
+    }
+    if (variant.of_integers()) {
+        for (std::size_t i = 0; i < integers_.size(); ++i)
+            if (variant.target < 0 || variant.target == static_cast<int>(i)) vary(integers_[i], variant, next());
+        return;
+    }
+    for (const Area& area : floats_) {
+        if (variant.kind == Variant::moved) memory_.move(area.stretch, variant.scale, variant.noise, next());
+        else memory_.vary(area.stretch, variant.kind, 0, next(), 0);
+    }
+}
+
+void Inputs::move(double move, std::uint64_t seed) {
+    for (const Area& area : floats_) {
+        const Stretch& s = area.stretch;
+        memory_.move(s, 1, move, seed + s.block + (s.stride ? 0x9e3779b9ull * s.offset : 0));
+    }
+}
+
+Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
+    Given made;
+    if (!variant.by_value() || !baseline_.parameters) return made;
+    std::mt19937_64 random(seed);
+    for (std::size_t i = 0; i < places_.size(); ++i) made.values.emplace_back(by_value(i), by_value(i) + places_[i].bytes);
+    const auto before = made.values;
+    int number = 0;
+    for (const Word& word : words_) {
+        std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
+        if (integral(word.field.element)) {
+            const bool meant = variant.target < 0 || variant.target == number++;
+            if (variant.kind != Variant::scalars && meant) lessen(at, word.field.width, variant.kind == Variant::halved);
+        } else if (variant.kind == Variant::scalars && (word.field.element == Element::f32 || word.field.element == Element::f64)) {
+            move_value(word.field.element, at, random);
+        }
+    }
+    if (made.values == before) return {};
+    for (auto& value : made.values) made.pointers.push_back(value.data());
+    return made;
+}
+
+}  // namespace warplens

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launch reads, as far as it is known: what its parameters lead to, the program's variables, and what is passed
+// by value; and other values for them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "guess.h"
+#include "job.h"
+#include "launch.h"
+#include "memory.h"
+
+namespace warplens {
+
+// What lies behind one pointer, or in one variable.
+struct Typed {
+    std::size_t block, offset;
+    Element element;
+    int parameter;                 // -1: a variable's
+    bool constant;
+    unsigned width;
+    Records records;               // of structures
+};
+
+// Elements of one kind: a buffer, or one field of all its structures. `width` is an integer's.
+struct Area {
+    Stretch stretch;
+    unsigned width;
+    bool variable;                 // few numbers in one, as a parameter has them
+};
+
+// The launch's parameters with other values.
+struct Given {
+    std::vector<std::vector<std::uint8_t>> values;  // of those that are passed by value
+    std::vector<void*> pointers;                    // empty: as the program's
+};
+
+class Inputs {
+   public:
+    Inputs(const Job& job, const Launch& baseline, Memory& memory);
+
+    const std::vector<Typed>& typed() const { return typed_; }
+    const std::vector<Area>& floats() const { return floats_; }
+    const std::vector<Area>& integers() const { return integers_; }
+    // What no parameter declares constant.
+    std::vector<Stretch> outputs() const;
+    // The type at an offset, and where it ends: a pointer's type holds up to the next pointer into the block, and
+    // the first one's also before it.
+    Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
+
+    // Gives memory, which is as the program left it, a variant's values; asynchronous.
+    void put(const Variant& variant, std::uint64_t seed);
+    // Moves every float by a relative `move` times r, r in [-1, 1].
+    void move(double move, std::uint64_t seed);
+    Given arguments(const Variant& variant, std::uint64_t seed) const;
+
+   private:
+    struct Word {
+        std::size_t parameter;
+        Field field;
+    };
+    void find_parameters();
+    void find_pointer(const Parameter& p, CUdeviceptr address);
+    void find_by_value(std::size_t index, const Parameter* p);
+    void find_variables();
+    void add_type(CUdeviceptr address, Element element, int parameter, bool constant, unsigned width, Records records);
+    void add_table(const Block& block, CUdeviceptr address, const Parameter& p);
+    void follow(const Typed& typed, std::size_t bytes);
+    void find_areas();
+    void add_area(const Stretch& stretch, unsigned width);
+    Records guessed(const Stretch& stretch) const;
+    const std::uint8_t* by_value(std::size_t index) const;
+    bool is_index(const Area& area) const;
+    std::uint64_t fewest() const;
+    void vary(const Area& area, const Variant& variant, std::uint64_t seed);
+
+    const Job& job_;
+    const Launch& baseline_;
+    Memory& memory_;
+    std::vector<ParameterPlace> places_;
+    std::vector<Typed> typed_;
+    std::vector<Area> floats_, integers_;
+    std::vector<Word> words_;
+};
+
+}  // namespace warplens
