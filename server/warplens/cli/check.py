@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +19,7 @@ from warplens_tools.finding import SEVERITIES, Severity
 
 if TYPE_CHECKING:
     from warplens.cli.checking import CheckRun
+    from warplens.service.fixes import Fixed
     from warplens.service.report import Report
     from warplens_tools.finding import Finding
 
@@ -124,6 +127,8 @@ def _fixed(
         raise InputError(
             "standard input cannot be fixed", remedy="name the file, or take a patch with --diff"
         )
+    if only_show and (quiet or format != "text"):
+        raise InputError("--diff prints a patch and nothing else", remedy="leave out --format and --quiet")
     answer = run.answer(progress=say, cancel=cancel_token()).with_texts()
     fixed = apply_fixes(answer.report, "all" if everything else "sure", write=not only_show, stdin=run.stdin)
     if only_show:
@@ -134,8 +139,27 @@ def _fixed(
             if unknown.failed:
                 print_error(InputError(f"{unknown.what}: {unknown.why}", remedy=unknown.remedy))
     elif not quiet:
-        print_answer(answer.with_report(fixed.report), format)
+        with _told_of(fixed):
+            print_answer(answer.with_report(fixed.report), format)
+    if not fixed.patch and not quiet and not any(unknown.failed for unknown in fixed.report.unknown):
+        _note(nothing_to_fix(fixed.beyond))
     return status_of(fixed.report, fail_on, quiet=quiet)
+
+
+@contextlib.contextmanager
+def _told_of(fixed: Fixed) -> Iterator[None]:
+    """Say what was written already where the answer that says it cannot be."""
+    try:
+        yield
+    except OSError:
+        if fixed.written:
+            _note(f"already changed: {', '.join(fixed.written)}")
+        raise
+
+
+def nothing_to_fix(beyond: int) -> str:
+    """Why no edit was taken; `beyond` are those that only `--fix-all` takes."""
+    return f"no edits without a caveat; {beyond} with --fix-all" if beyond else "no finding has an edit"
 
 
 def _note(sentence: str) -> None:

@@ -57,6 +57,8 @@ def show(path: Path = Path()) -> int:
     path
         The file or folder; the current folder if left out.
     """
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
     loaded = Service(Path.cwd()).settings_for(Path(os.path.abspath(path)))  # noqa: PTH100
     write_json({"file": loaded.file, "settings": loaded.settings})
     return EXIT_CLEAN

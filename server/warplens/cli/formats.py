@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from warplens.cli.streams import console, silence, write, write_json
+from warplens.cli.streams import answering, console, write, write_json
 
 if TYPE_CHECKING:
     from warplens.cli.checking import Answer
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
 
 def print_answer(answer: Answer, format: str) -> None:
     """Write the answer; `format` is one of `check`'s. A reader that has enough (`head`) changes no exit status."""
-    try:
+    with answering():
         _PRINTERS[format](answer)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence()
 
 
 def _text(answer: Answer) -> None:

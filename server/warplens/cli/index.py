@@ -28,6 +28,7 @@ from warplens_tools.process.cancel import Progress as Report
 
 T = TypeVar("T")
 _WORST = 15
+NOTHING_INDEXED = "nothing is indexed: run `warplens setup cutlass` or `warplens index build PATH`"
 
 app = App(name="index", help="Build and update the CUTLASS/CuTe index.", help_format="markdown")
 
@@ -56,7 +57,10 @@ def update(*names: str) -> int:
     names
         Corpora by name or folder; all by default.
     """
-    for corpus in [find_corpus(n) for n in names] if names else corpora():
+    chosen = [find_corpus(n) for n in names] if names else corpora()
+    if not chosen:
+        sys.stdout.write(f"{NOTHING_INDEXED}\n")
+    for corpus in chosen:
         _print_report(_with_progress(lambda progress, c=corpus: update_index(c, progress=progress)))  # type: ignore[misc]
     return EXIT_CLEAN
 
@@ -97,7 +101,7 @@ def status(
         return EXIT_CLEAN
     console = terminal()
     if not states:
-        console.print("nothing is indexed: run `warplens setup cutlass` or `warplens index build PATH`")
+        console.print(NOTHING_INDEXED, markup=False)
     for state in states:
         _print_status(console, state, verbose=verbose)
     return EXIT_CLEAN

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Exit statuses of every command: 0 clean, 1 findings at or above `--fail-on`, 2 something could not be done.
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_FAILED = 0, 1, 2
 _SIGNALLED = 128
+#: Commands whose words are paths and values: an empty one would silently mean the current folder.
+_TAKE_PATHS = frozenset({"check", "profile", "optimize", "config", "index"})
 _SIGINT = 2
 #: Words of a command line that asks for help: a command, its own command, and --help.
 _LONGEST = 4
@@ -81,6 +83,10 @@ def _run_app(arguments: list[str]) -> int:
     name = arguments[0]
     if not name.startswith("-") and name not in {known for known, _, _ in COMMANDS}:
         raise InputError(f"there is no command {name}", remedy=_nearest(name))
+    if "" in arguments and name in _TAKE_PATHS:
+        raise InputError(
+            "an empty word stands where a path or a value is meant", remedy="a variable may be unset"
+        )
     # the parser takes a lone hyphen for an option
     words = [STDIN if word == "-" else word for word in arguments]
     try:

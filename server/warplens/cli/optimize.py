@@ -15,7 +15,7 @@ from rich.text import Text
 from warplens.agent.result import OptimizeResult, Proof
 from warplens.cli.interrupt import cancel_token
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
-from warplens.cli.streams import console, say, write_json
+from warplens.cli.streams import answering, console, say, write_json
 from warplens.present.proof import conditions_words, expected_words, factor, proof_words
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
@@ -92,10 +92,11 @@ def optimize(
         result = prove_edited(service, file, edited, options, progress=say, cancel=cancel)
     else:
         result = optimize_path(service, file, options, progress=say, cancel=cancel)
-    if format == "json":
-        write_json(result)
-    else:
-        print_result(console(), result)
+    with answering():
+        if format == "json":
+            write_json(result)
+        else:
+            print_result(console(), result)
     if apply and result.proof is not None:
         apply_result(result)
         sys.stderr.write(f"warplens: written to {result.path}\n")

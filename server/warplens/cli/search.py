@@ -62,11 +62,13 @@ def search(
         Text for people, or one JSON object.
     """
     _require_known(arch, corpus or ())
+    if limit < 1:
+        raise InputError(f"--limit {limit} leaves nothing to show", remedy="give a number from 1")
     code = read_code(like) if like else ""
     if not corpora() and (query or like):
         _offer_index(yes=yes)
     options = SearchOptions(
-        arch=arch, kinds=tuple(kind or ()), type=type, limit=max(limit, 1), corpora=tuple(corpus or ())
+        arch=arch, kinds=tuple(kind or ()), type=type, limit=limit, corpora=tuple(corpus or ())
     )
     answer = search_corpora(" ".join(query), like=code, options=options, progress=_say)
     if format == "json":

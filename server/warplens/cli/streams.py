@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from warplens_tools.errors import InputError
@@ -52,6 +53,16 @@ def write(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """A reader that has enough (`head`, a pager that was closed) ends the answer, not the command, nor its status."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence()
 
 
 def write_json(value: Any) -> None:

@@ -11,11 +11,16 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.service.build_messages import NOT_COMPILED
 from warplens.service.report import Report
 from warplens_tools.errors import InputError
 from warplens_tools.finding import Finding
 
+#: A name of its own: the path that was given may be the user's source.
+_MAKE = "make one: warplens check --format json > warplens-baseline.json"
 _FIGURE = re.compile(r"\d[\d.,]*")
+#: What does not compile hides what the checks would find: no baseline makes it old.
+_NEVER_OLD = frozenset({NOT_COMPILED[0]})
 Mark = tuple[str, str, str, str]
 
 
@@ -36,12 +41,12 @@ class Baseline(msgspec.Struct, frozen=True):
         except OSError as error:
             raise InputError(
                 f"cannot read the baseline {path}: {error.strerror or error}",
-                remedy=f"make it: warplens check --format json > {path}",
+                remedy=_MAKE,
             ) from error
         except msgspec.MsgspecError as error:
             raise InputError(
-                f"{path} is no answer of `warplens check --format json`: {error}",
-                remedy=f"make it anew: warplens check --format json > {path}",
+                f"{path} is no answer of `warplens check --format json`",
+                remedy=_MAKE,
             ) from error
         return cls(dict(Counter(mark(f.path, finding) for f in report.files for finding in f.findings)))
 
@@ -52,7 +57,7 @@ class Baseline(msgspec.Struct, frozen=True):
         for finding in findings:
             name = mark(path, finding)
             seen[name] += 1
-            if seen[name] > self.marks.get(name, 0):
+            if finding.code in _NEVER_OLD or seen[name] > self.marks.get(name, 0):
                 new.append(finding)
         return new
 

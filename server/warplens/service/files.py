@@ -7,7 +7,7 @@ import fnmatch
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SUFFIXES = frozenset({".cu", ".cuh"})
+#: What a file that is named may be: CUDA is also written in files that C++ compilers and includes take.
+NAMED_SUFFIXES = SUFFIXES | {
+    *(".h", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".inc", ".ipp", ".tpp", ".impl"),
+    *(".c", ".cc", ".cpp", ".cxx", ".c++", ".C"),
+}
 IGNORE_FILE = ".gitignore"
 
 
@@ -34,14 +39,14 @@ def expand(paths: Sequence[Path], exclude: Sequence[str]) -> list[Path]:
 
 
 def find(paths: Sequence[Path], exclude: Sequence[str]) -> Found:
-    """Files named by `paths`: a file stands for itself whatever its suffix, a folder for its `.cu` and `.cuh`.
+    """Files named by `paths`: a source file stands for itself, a folder for its `.cu` and `.cuh`.
 
     Folders whose name begins with a dot, what a `.gitignore` leaves out, and what `exclude` names are not
     searched. Symbolic links are followed to files; a folder is visited once, so loops end, and a file that
     two names lead to is taken by the first.
 
     Raises:
-        InputError: a path does not exist, or is neither file nor folder.
+        InputError: a path does not exist, is neither file nor folder, or is a file of another kind.
     """
     found: dict[str, Path] = {}
     skipped: list[Skipped] = []
@@ -51,6 +56,7 @@ def find(paths: Sequence[Path], exclude: Sequence[str]) -> Found:
             files = search.files()
             skipped += search.skipped
         elif path.is_file():
+            require_source(path)
             files = [path]
         elif path.exists():
             raise InputError(f"{path} is neither a file nor a folder")
@@ -59,6 +65,18 @@ def find(paths: Sequence[Path], exclude: Sequence[str]) -> Found:
         for file in files:
             found.setdefault(os.path.realpath(file), file)
     return Found(tuple(found.values()), tuple(dict.fromkeys(skipped)))
+
+
+def require_source(path: Path) -> None:
+    """Refuse a file whose name says that it is no C++ source.
+
+    Raises:
+        InputError: its suffix is none of `NAMED_SUFFIXES`.
+    """
+    if path.suffix not in NAMED_SUFFIXES:
+        raise InputError(
+            f"{path} is not a CUDA file", remedy="name a .cu or .cuh file, or a C++ source or header"
+        )
 
 
 class _Search:
@@ -91,12 +109,22 @@ class _Search:
         rules = (*rules, *_rules_in(folder))
         for entry in entries:
             path = folder / entry.name
-            if entry.is_dir():
+            kind = self._kind(path, entry)
+            if kind == "folder":
                 if not entry.name.startswith(".") and self._wanted(path, rules, folder=True):
                     found += self._below(path, rules)
-            elif path.suffix in SUFFIXES and entry.is_file() and self._wanted(path, rules, folder=False):
+            elif kind == "file" and path.suffix in SUFFIXES and self._wanted(path, rules, folder=False):
                 found.append(path)
         return found
+
+    def _kind(self, path: Path, entry: os.DirEntry[str]) -> Literal["folder", "file", "neither"]:
+        """What a name leads to; a link that leads round in a circle, or where nobody may look, is skipped."""
+        try:
+            return "folder" if entry.is_dir() else "file" if entry.is_file() else "neither"
+        except OSError as error:
+            if path.suffix in SUFFIXES:
+                self.skipped.append(Skipped(str(path), f"the system ({error.strerror})"))
+            return "neither"
 
     def _wanted(self, path: Path, rules: Rules, *, folder: bool) -> bool:
         name = f"{path}/" if folder else str(path)

@@ -33,6 +33,10 @@ class Fixed(msgspec.Struct, frozen=True):
     #: What `patch -p1 -d root` takes; b"" where nothing was to be changed.
     patch: bytes
     root: str
+    #: Files that were written.
+    written: tuple[str, ...] = ()
+    #: Where nothing was within reach: how many edits `--fix-all` would take.
+    beyond: int = 0
 
 
 def needs_consent(finding: Finding, fix: Fix) -> str:
@@ -49,10 +53,9 @@ def apply_fixes(report: Report, reach: Reach, *, write: bool, stdin: bytes | Non
     written is in the report's `unknown`, as failed; the other files are written all the same. `stdin` is the
     text itself where the report is of a stream, whose fixes can only be shown.
     """
-    root = patch_root([Path(file.path) for file in report.files], Path.cwd())
     files = list(report.files)
     unknown = list(report.unknown)
-    patch: list[bytes] = []
+    changes: list[tuple[Path, bytes, bytes]] = []
     groups: dict[str, list[int]] = {}
     for index, file in enumerate(files):
         groups.setdefault(os.path.realpath(file.path), []).append(index)
@@ -66,7 +69,7 @@ def apply_fixes(report: Report, reach: Reach, *, write: bool, stdin: bytes | Non
             kept, after = _edited(first, before, chosen)
             if write and after != before.data:
                 replace_file(Path(first.path), before.data, after)
-            patch.append(patch_of(Path(first.path), before.data, after, root))
+            changes.append((Path(first.path), before.data, after))
         except InputError as error:
             unknown.append(Unknown(f"fixes of {first.path}", str(error), error.remedy, failed=True))
             continue
@@ -74,7 +77,16 @@ def apply_fixes(report: Report, reach: Reach, *, write: bool, stdin: bytes | Non
             applied = {finding: fix for (entry, finding), fix in kept.items() if entry == number}
             files[place] = with_applied(files[place], applied)
     changed = msgspec.structs.replace(report, files=tuple(files), unknown=tuple(unknown))
-    return Fixed(changed, b"".join(patch), str(root))
+    changes = [change for change in changes if change[1] != change[2]]
+    root = patch_root([path for path, _, _ in changes], Path.cwd())
+    patch = b"".join(patch_of(*change, root) for change in changes)
+    written = tuple(str(path) for path, _, _ in changes) if write else ()
+    return Fixed(changed, patch, str(root), written, changes_of(report, "all") if not changes else 0)
+
+
+def changes_of(report: Report, reach: Reach) -> int:
+    """How many edits are within reach."""
+    return len({(f.path, fix.edits) for f in report.files for fix in first_fixes([f], reach).values()})
 
 
 def first_fixes(entries: Sequence[FileReport], reach: Reach) -> dict[Place, Fix]:

@@ -166,3 +166,37 @@ def test_standard_input_gives_a_patch_and_is_never_written() -> None:
     assert b"+    __shared__ float t[32][32 + 1];" in done.stdout
     done = subprocess.run(command, input=TILE.encode(), capture_output=True, check=False)
     assert b"stdin.cu" in done.stdout and b"t[threadIdx.x][threadIdx.y]" in done.stdout
+
+
+def test_what_was_written_is_said_where_the_answer_cannot_be(here: Path) -> None:
+    (here / "k.cu").write_text(HALF)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*WARPLENS, "check", "--tier", "source", "k.cu", "--fix-all"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "already changed: k.cu" in done.stderr
+    assert (here / "k.cu").read_text() != HALF
+
+
+@pytest.mark.parametrize("option", ["--fix", "--diff"])
+def test_edits_that_need_consent_are_counted_where_nothing_else_is(
+    here: Path, capfd: pytest.CaptureFixture[str], option: str
+) -> None:
+    (here / "k.cu").write_text(HALF)
+    _, _, err = check(capfd, "k.cu", option)
+    assert "no edits without a caveat; " in err
+    assert " with --fix-all" in err
+    assert "no edits" not in check(capfd, "k.cu", option, "--fix-all")[2]
+
+
+def test_files_without_edits_do_not_move_the_start_of_a_patch(
+    here: Path, tmp_path_factory: pytest.TempPathFactory, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path_factory.mktemp("other") / "o.cu"
+    other.write_text("__global__ void nothing() {}\n")
+    (here / "k.cu").write_text(TILE)
+    _, out, err = check(capfd, "k.cu", str(other), "--diff")
+    assert "--- a/k.cu" in out
+    assert "patch -p1 -d" not in err

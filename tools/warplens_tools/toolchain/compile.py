@@ -73,7 +73,7 @@ def compile_unit(
     check_unit(unit, overlay)
     workdir.mkdir(parents=True, exist_ok=True)
     command = _command(nvcc.path, unit, flags, arch, workdir, overlay)
-    directory = Path(flags.directory) if flags.directory and Path(flags.directory).is_dir() else unit.parent
+    directory = _directory(unit, flags)
     done = run(
         through(command),
         cwd=directory,
@@ -104,6 +104,12 @@ def compile_unit(
         cubin_path=str(workdir / "unit.cubin"),
         ptx_path=str(ptx_path or ""),
     )
+
+
+def _directory(unit: Path, flags: CompileFlags) -> Path:
+    """Where nvcc runs: the build's folder, else the unit's; of a text that is in no file the nearest there is."""
+    candidates = [*([Path(flags.directory)] if flags.directory else []), *unit.parents]
+    return next((folder for folder in candidates if folder.is_dir()), Path("/"))
 
 
 def check_unit(unit: Path, overlay: str | None) -> None:
