@@ -75,8 +75,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Kernels and launch shapes, beside the judged one, at which a winner is compared where its edit changes them:
     #: each is a run of the program. The proof names those beyond.
     further_most: int = 12
-    #: Share of the program's kernel time from which such a one is timed too, and may not be slower: of less, half again
-    #: as much is the smallest gain.
+    #: Share of the program's kernel time that all of those together may take that are not timed too; what is timed
+    #: may not be slower.
     further_share: float = 0.02
     #: Shapes at which candidates are measured where every one is asked for, the heaviest first.
     shapes_most: int = 8

@@ -99,7 +99,7 @@ class FurtherJudge:
     def __init__(self, program: Program, launched: Launched, settings: MeasureSettings, folder: Path) -> None:
         self._program, self._launched = program, launched
         self._settings, self._folder = settings, folder
-        self._total = sum(s.total_ns for s in program.surveyed) or 1.0
+        self._light = _lightest(program.surveyed, settings.further_share)
         self._changes: dict[str, Changes] = {}
 
     def refusal(self, built: Built) -> tuple[State, str] | None:
@@ -318,7 +318,7 @@ class FurtherJudge:
 
     def _place(self, name: str, shape: SurveyedShape, job: JobCandidate) -> Place:
         place, kernel = self._program.place, self._of(name)
-        timed = shape.total_ns >= self._settings.further_share * self._total
+        timed = shape not in self._light
         target = Target(shape.mangled, kernel.compiled or place.target.compiled, shape, shape.runs, 0.0)
         spec = msgspec.structs.replace(
             place,
@@ -343,6 +343,18 @@ class _Named:
         defined = program.model.kernel(self.qualified)
         self.in_source = defined is not None
         self.parameters = defined.parameters if defined is not None else ()
+
+
+def _lightest(surveyed: Sequence[SurveyedShape], share: float) -> set[SurveyedShape]:
+    """The shapes that take less than `share` of the program's kernel time, all of them together."""
+    left = share * sum(s.total_ns for s in surveyed)
+    found: set[SurveyedShape] = set()
+    for shape in sorted(surveyed, key=lambda s: s.total_ns):
+        left -= shape.total_ns
+        if left <= 0:
+            break
+        found.add(shape)
+    return found
 
 
 def _at(job: JobCandidate, shape: Shape) -> JobCandidate:

@@ -206,6 +206,21 @@ def test_a_sibling_that_shares_a_function_is_judged_and_timed_by_its_share(
     assert judged(tmp_path, "#define STEP 2", "#define STEP 3", kernel="first").state == "wrong"
 
 
+def test_light_shapes_are_timed_where_they_are_not_light_together(card: Card, tmp_path: Path) -> None:
+    # each below two in a hundred of 1.5 milliseconds, seven in a hundred with one another
+    card.shapes[4:6] = [
+        launched("_Z6unusedPf", 2.1e4),
+        *(launched(SECOND, 2e4, grid) for grid in range(2, 5)),
+    ]
+    card.shapes = [s for s in card.shapes if s.mangled in (FIRST, SECOND, "_Z6unusedPf")]
+    card.shapes[0] = launched(FIRST, 1e6)
+    card.slow = {"_Z6unusedPf"}
+    verdict = judged(tmp_path, "#define STEP 2", "#define STEP 3", kernel="first")
+    timed = {(name, grid) for name, grid, timed in card.visited if timed}
+    assert {name for name, _ in timed} == {FIRST, "_Z6unusedPf"}
+    assert (verdict.state, "unused(float*)" in verdict.reason) == ("same", True)
+
+
 def test_a_variable_that_begins_otherwise_is_not_proven(card: Card, tmp_path: Path) -> None:
     verdict = judged(tmp_path, "offset = 3", "offset = 4", kernel="first")
     assert (verdict.state, card.visited) in [
