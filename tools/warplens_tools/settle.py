@@ -38,7 +38,8 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool) -> Finding:
 
     `of_program` says that the gain is not the kernel's but of the program around its launches.
     """
-    missing = () if _is_measured(finding) else missing_facts(view, finding)
+    seen = () if _is_measured(finding) else missing_facts(view, finding)
+    missing = tuple(dict.fromkeys((*finding.missing, *seen)))
     sure: Confidence = "medium" if missing and finding.confidence == "high" else finding.confidence
     gain = finding.gain
     if gain is not None:

@@ -32,7 +32,7 @@ __global__ void halves(Image<float> image, float *other, int n, int which)
 {
     if (which) image.pixels = other;
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) image.pixels[i * image.pitch] *= 0.5f;  // expect: uncoalesced-global-read // expect: uncoalesced-global-write
+    if (i < n) image.pixels[i * image.pitch] *= 0.5f;  // expect: uncoalesced-global-read
 }
 
 template <class T>

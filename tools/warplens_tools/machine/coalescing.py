@@ -165,12 +165,17 @@ class _Coalescing:
             place = layouts_of(tree).place(access.element_type, access.member)
             return _Place(access, element, (place,), (line,)) if place is not None else None
         uses = self._member_uses(access) if access.element_type in layouts_of(tree).records else {}
-        places = [layouts_of(tree).place(access.element_type, m) for m in uses]
+        places = [self._used_bytes(access.element_type, m) for m in uses]
         known = [p for p in places if p is not None]
         if not uses or len(known) < len(places):
             return _Place(access, element, ((0, element),), (line,))
         lines = {line, *(n for found in uses.values() for n in found)}
         return _Place(access, element, tuple(sorted(known)), tuple(sorted(lines)))
+
+    def _used_bytes(self, record: str, path: str) -> tuple[int, int] | None:
+        """Offset and size of `.a.b` in a record that a name is bound to: of a member that is an array, all of it."""
+        found = layouts_of(self.code.tree).member(record, path.removeprefix("."))
+        return (found.offset, found.size) if found is not None else None
 
     def _member_uses(self, access: ArrayAccess) -> dict[str, list[int]]:
         """Members that the kernel uses of `Particle p = particles[i];`, with their lines: it loads no others.

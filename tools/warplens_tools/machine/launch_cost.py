@@ -85,7 +85,7 @@ class LaunchCost:
         shape, sass, gpu = self.code.shape, self.code.sass, self.code.gpu
         if shape is None or not sass:
             return None
-        trips = self._most_trips()
+        trips = self.most_trips
         if trips is None and any(sass.flow.depths):
             return None
         weight = [float(trips or 1) if depth else 1.0 for depth in sass.flow.depths]
@@ -106,7 +106,8 @@ class LaunchCost:
             return "counters", f"{counters.origin}, less {self.costs.cold_ns:.0f} ns for its cold start"
         return "binary", "bounded model"
 
-    def _most_trips(self) -> int | None:
+    @cached_property
+    def most_trips(self) -> int | None:
         """Iterations of the kernel's deepest nest of loops around an access; None where one is not constant."""
         most = 1
         for access in self.code.accesses:

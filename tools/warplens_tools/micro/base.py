@@ -109,6 +109,7 @@ class MicroTool:
         fixes: tuple[Fix, ...] = (),
         related: tuple[RelatedSpan, ...] = (),
         index_query: str = "",
+        missing: tuple[str, ...] = (),
     ) -> Finding:
         """A finding signed by this tool on its kernel; its parts are those of `Finding`.
 
@@ -117,7 +118,7 @@ class MicroTool:
         span = where if isinstance(where, Span) else self.view.line_span(where)
         return Finding(
             self.code, self.slug, self.view.kernel.qualified_name, span, severity, confidence, message, guidance,
-            evidence, gain, fixes, related, index_query,
+            evidence, gain, fixes, related, index_query, missing,
         )  # fmt: skip
 
     def fixes_of(self, rewrite: Rewrite, *names: str, lines: tuple[int, ...] = ()) -> tuple[Fix, ...]:

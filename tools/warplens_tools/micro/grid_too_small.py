@@ -31,12 +31,16 @@ block that takes the number of blocks of another launch) is left alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_small_grid
+
+#: How a launch spells the stream that it need not name.
+_DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
 
 
 class GridTooSmall(MicroTool):
@@ -61,9 +65,12 @@ class GridTooSmall(MicroTool):
         site = shape.site
         measured = shape.tier != "source"
         own = shape.blocks >= sms and self.view.is_thread_bound
+        gain, doubts = self._gain(shape), () if measured else self._doubts(shape)
         yield self.finding(
             site.grid_span if site is not None else self.view.kernel.name_span,
-            confidence="low" if own else "high" if measured or self.view.evidence.compiled else "medium",
+            severity="information" if doubts and gain is None else "warning",
+            confidence="low" if own or (doubts and gain is None) else "medium" if doubts else "high",
+            missing=doubts,
             message=self._message(shape),
             guidance=(
                 "Each thread has its own elements already: let several threads share the work of one and combine their "
@@ -73,12 +80,14 @@ class GridTooSmall(MicroTool):
                 "each block a smaller part and combine the parts afterwards."
             ),
             evidence=shape.observations(self.gpu),
-            gain=self._gain(shape),
+            gain=gain,
         )
 
     def _message(self, shape: Geometry) -> str:
         sms = self.gpu.multiprocessors
-        launch = f"{self.view.kernel.name} is launched with {shape.blocks} blocks of {shape.threads} threads"
+        blocks = "1 block" if shape.blocks == 1 else f"{shape.blocks} blocks"
+        threads = "1 thread" if shape.threads == 1 else f"{shape.threads} threads"
+        launch = f"{self.view.kernel.name} is launched with {blocks} of {threads}"
         if shape.blocks < sms:
             return f"{launch}: {sms - shape.blocks} of the {sms} SMs of {self.gpu.name} stay idle."
         return f"{launch}: {shape.warps} warps for {self.gpu.schedulers} schedulers, at most one each."
@@ -90,10 +99,33 @@ class GridTooSmall(MicroTool):
         grids = {s.grid.strip() for s in self.view.model.launches if s.kernel_name != shape.site.kernel_name}
         return bool(grids & {argument.strip() for argument in shape.site.arguments})
 
+    def _doubts(self, shape: Geometry) -> tuple[str, ...]:
+        """What is not known of the work that a larger grid would share out."""
+        doubts = []
+        if not self.view.evidence.compiled:
+            doubts.append("the compiled code")
+        if self._is_serial():
+            doubts.append("whether the loop can run in parallel")
+        elif self.view.launching.most_trips is None:
+            doubts.append("the trip counts of the loops")
+        if shape.site is not None and shape.site.stream.strip() not in _DEFAULT_STREAMS:
+            doubts.append("what runs beside it on other streams")
+        return tuple(doubts)
+
+    def _is_serial(self) -> bool:
+        """Whether no thread or block has a part of its own: work that is written to be done in order."""
+        return not re.search(r"\b(?:threadIdx|blockIdx|thread_rank|this_grid)\b", self.view.body)
+
     def _gain(self, shape: Geometry) -> Gain | None:
-        if not self.sass:
+        """None where nothing says that the work can be shared out, or other streams may fill the card meanwhile."""
+        streamed = shape.site is not None and shape.site.stream.strip() not in _DEFAULT_STREAMS
+        if not self.sass or self._is_serial() or (streamed and shape.tier == "source"):
             return None
         most = max(4.0 * self.gpu.schedulers / max(shape.warps, 1), 1.0)
+        trips = self.view.launching.most_trips
+        if trips is not None and trips > 1:
+            # A thread for each iteration is all that the loops have to share out.
+            most = min(most, float(trips))
         return Gain.of(min(self.view.waiting.idle_ratio(shape), self._waiting_ratio(shape), most), most)
 
     def _waiting_ratio(self, shape: Geometry) -> float:

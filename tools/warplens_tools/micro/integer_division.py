@@ -108,7 +108,8 @@ class IntegerDivision(MicroTool):
         here = (
             found[0].span if len(found) == 1 else self.view.line_span(found[0].line if found else worst.line)
         )
-        divisors = ", ".join(dict.fromkeys(d.divisor for d in found)) or "a value"
+        divisors = ", ".join(dict.fromkeys(d.divisor for d in found))
+        by = f" by {divisors}" if divisors else ""
         count = len({i for s in sites for i in s.indices}) + len(self._routine(sites))
         yield self.finding(
             here,
@@ -119,12 +120,12 @@ class IntegerDivision(MicroTool):
             if any(self.sass.flow.depths[i] for i in worst.indices)
             else "medium",
             message=(
-                f"Run-time integer division by {divisors} compiles to {count} instructions in {self.view.kernel.name}"
+                f"Run-time integer division{by} compiles to {count} instructions in {self.view.kernel.name}"
                 f"{', a 64-bit routine among them' if worst.calls else ''}; a constant divisor takes about a quarter."
             ),
             guidance=(
-                f"Make {divisors} a template parameter or a power of two (mask and shift), carry quotient and "
-                "remainder along the loop by addition, or precompute a multiplier "
+                f"Make {divisors or 'the divisor'} a template parameter or a power of two (mask and shift), carry "
+                "quotient and remainder along the loop by addition, or precompute a multiplier "
                 + (
                     "and take the high half of a product, as __umul64hi gives it (Barrett reduction); where "
                     "both operands "

@@ -39,6 +39,7 @@ from collections.abc import Iterator
 
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.machine.gain import removal_gain
 from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.micro.common.sectors import SectorTool
@@ -47,6 +48,8 @@ from warplens_tools.sass.pipes import access_bytes, is_load
 #: Share of the bytes that Little's law asks for, below which it is said; latency is known to a factor.
 SHORT = 0.5
 _NARROW, _WIDE = 4, 16
+#: Bytes of structs that one vector access takes.
+_RECORDS = (8, 16)
 
 
 class ScalarAccess(SectorTool):
@@ -62,6 +65,10 @@ class ScalarAccess(SectorTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the narrowest coalesced load."""
         if not self.sass:
+            return
+        split = self._split_record()
+        if split is not None:
+            yield split
             return
         found = self.view.occupancy
         shape = self.view.shape
@@ -97,6 +104,47 @@ class ScalarAccess(SectorTool):
                 self.view.observe("theoretical occupancy", round(found.occupancy, 3)),
             ),
             gain=Gain.of(most, max(most, needed / in_flight)),
+            index_query="vectorized copy alignment 128 bit",
+        )  # fmt: skip
+
+    def _split_record(self) -> Finding | None:
+        """A struct of 8 or 16 bytes, all of them used, that is loaded or stored a member at a time."""
+        for warp in self.view.warp_accesses:
+            here = [i for n in warp.lines_used for i in self.sass.global_on(n)]
+            alike = [i for i in here if is_load(self.sass.instructions[i]) == warp.access.reads]
+            parts = [i for i in alike if access_bytes(self.sass.instructions[i]) < warp.element]
+            whole = warp.stride == warp.element == warp.used and warp.element in _RECORDS
+            if not whole or len(parts) * _NARROW < warp.element or len(parts) < len(alike):
+                continue
+            width = access_bytes(self.sass.instructions[parts[0]])
+            each = warp.element // max(width, 1)
+            spared = [i for n, i in enumerate(parts) if n % each]
+            return self._on_record(
+                warp, width, each, removal_gain(self.sass, spared, self.view.traffic.cycles())
+            )
+        return None
+
+    def _on_record(self, warp: WarpAccess, width: int, each: int, gain: Gain | None) -> Finding:
+        text, name = self.view.said(warp.access.span), warp.access.name
+        doing, vector = (
+            "loads" if warp.access.reads else "stores",
+            "uint4" if warp.element == _WIDE else "uint2",
+        )
+        return self.finding(
+            warp.access.span,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Narrow access: {text} is {each} {doing} of {width} bytes where one of {warp.element} bytes would do."
+            ),
+            guidance=(
+                f"Load and store {name} as {vector} (its buffers aligned to that) and unpack it in registers."
+            ),
+            evidence=(
+                self.view.observe("bytes per access", float(width), "byte", float(warp.element),
+                    f"all bytes of an element of {name} are used"),
+            ),
+            gain=gain,
             index_query="vectorized copy alignment 128 bit",
         )  # fmt: skip
 

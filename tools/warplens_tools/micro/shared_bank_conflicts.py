@@ -50,6 +50,12 @@ from warplens_tools.rewrite.pad_shared_tile import REWRITE
 CONFLICTING, WARNED = 2.0, 4.0
 
 
+_ALIGNED_PAD = (
+    "Swizzle the column index with the row in steps of 16 bytes (column ^ row), or pad the rows by 16 bytes: the "
+    "16-byte asynchronous copies that fill the tile need every row aligned to 16 bytes."
+)
+
+
 class SharedBankConflicts(MicroTool):
     """Shared-memory accesses of a warp fall into one bank."""
 
@@ -99,8 +105,10 @@ class SharedBankConflicts(MicroTool):
                 f"instead of {round(passes / degree)}."
             ),
             guidance=(
-                "Pad the rows of the tile by one word so that neighbouring lanes fall into different banks, or swizzle "
-                "the column index with the row (column ^ row)."
+                _ALIGNED_PAD
+                if self._copies_wide()
+                else "Pad the rows of the tile by one word so that neighbouring lanes fall into different banks, or "
+                "swizzle the column index with the row (column ^ row)."
             ),
             evidence=(
                 self.view.observe("shared-memory wavefronts per request", float(passes), "",
@@ -111,6 +119,10 @@ class SharedBankConflicts(MicroTool):
             index_query="shared memory swizzle layout bank conflict free transpose",
         )  # fmt: skip
 
+    def _copies_wide(self) -> bool:
+        """Whether 16-byte asynchronous copies fill shared memory: a pad of one word would break their alignment."""
+        return bool(self.sass.where(lambda x: x.opcode == "LDGSTS" and "128" in x.modifiers))
+
     def _still_there(self, conflict: Conflict) -> bool:
         """Whether SASS, where it is at hand, has shared accesses on the line: the compiler may have removed them."""
         if not self.sass:
@@ -118,7 +130,7 @@ class SharedBankConflicts(MicroTool):
         return bool(self.view.conflicts.instructions_on(conflict.access.span.line))
 
     def _finding(self, array: ArrayDeclaration, worst: Conflict, group: list[Conflict]) -> Finding:
-        access = worst.access
+        access, wide = worst.access, self._copies_wide()
         pitch = f"[{array.extents[-1]}]" if len(array.extents) > 1 else ""
         return self.finding(
             access.span,
@@ -131,14 +143,16 @@ class SharedBankConflicts(MicroTool):
                 f"{worst.passes} wavefronts per request instead of {round(worst.passes / worst.degree)}."
             ),
             guidance=(
-                f"Pad the inner extent of {array.name}{pitch} so that neighbouring lanes fall into different banks, "
-                "or swizzle the column index with the row (column ^ row)."
+                _ALIGNED_PAD
+                if pitch and wide
+                else f"Pad the inner extent of {array.name}{pitch} so that neighbouring lanes fall into different "
+                "banks, or swizzle the column index with the row (column ^ row)."
                 if pitch
                 else f"Give neighbouring threads neighbouring words of {array.name}."
             ),
             evidence=self._observations(worst),
             gain=self._gain(group),
-            fixes=self.fixes_of(REWRITE, array.name) if pitch else (),
+            fixes=self.fixes_of(REWRITE, array.name) if pitch and not wide else (),
             related=(RelatedSpan(array.span, f"{array.name} is declared here"),),
             index_query="shared memory swizzle layout bank conflict free transpose" if pitch else "",
         )

@@ -70,6 +70,9 @@ class UncoalescedGlobalRead(CoalescingTool):
             f"{lane_words(worst)} in {name}.",
             f"Let the lanes of a warp go through {name} together, one element each, and reduce with shuffles, or "
             f"store {name} transposed so that threadIdx.x runs along its inner extent."
+            if worst.reused_by == "loop" and not self.writes_beside(worst)
+            else f"Let the lanes of a warp go through {name} together, one element each: run threadIdx.x along its "
+            "inner extent and the loop along the other."
             if worst.reused_by == "loop"
             else f"Swap the roles of the indices so that threadIdx.x runs along the inner extent of {name}, or bring "
             "a tile in by rows through shared memory and read it by columns from there.",

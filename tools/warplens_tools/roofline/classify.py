@@ -93,7 +93,8 @@ class _AnalyticVote:
         low_class, high_class = _class_of(low), _class_of(high)
         seen = self._observations()
         if low_class == high_class:
-            sure: Confidence = "high" if min(_lead(low), _lead(high)) >= 2.0 else "medium"
+            clear = min(_lead(low), _lead(high)) >= 2.0 and self._is_told()
+            sure: Confidence = "high" if clear else "medium"
             return Vote(low_class, sure, _reason(low, low_class), seen)
         if self.demand.traffic.known:
             # Every repeated access is known to repeat: the figure with caches is the algorithm's own.
@@ -103,6 +104,15 @@ class _AnalyticVote:
             f"{_NAMES.get(low[0], low[0])} otherwise"
         )
         return Vote(high_class, "low", reason, seen)
+
+    def _is_told(self) -> bool:
+        """Whether what the vote rests on was seen: grid and block, and no tensor instructions, whose operands'
+        path through shared memory the model does not follow."""
+        view = self.view
+        tensor = view.sass.where(
+            lambda x: x.opcode in {"HMMA", "IMMA", "DMMA", "QMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA"}
+        )
+        return view.shape is not None and view.threads is not None and not tensor
 
     def _too_little_work(self) -> Vote | None:
         """Latency, where every launch in the file leaves schedulers without warps to switch to."""

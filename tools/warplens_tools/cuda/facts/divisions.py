@@ -12,8 +12,11 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import called_names, own_name
 from warplens_tools.cuda.syntax.functions import functions_of
 from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.cuda.values.constants import Constants, constants_of
+from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.cuda.values.pointers import PointerReader
 from warplens_tools.text import Span
 
 _PATTERN = """
@@ -38,7 +41,9 @@ def runtime_divisions(tree: SourceTree, kernel: Kernel) -> tuple[Division, ...]:
     expanded = kernel_tree(tree, kernel)
     if expanded is None:
         return ()
-    return tuple(_divisions(expanded.tree, expanded.function.body, expanded.constants))
+    forms = FormReader(expanded)
+    types = TypeReader(forms, PointerReader(kernel, forms))
+    return tuple(_divisions(expanded.tree, expanded.function.body, expanded.constants, types))
 
 
 def helper_divisions(tree: SourceTree) -> tuple[Division, ...]:
@@ -60,8 +65,19 @@ def called_divisions(tree: SourceTree, code: str) -> tuple[Division, ...]:
     return tuple(d for d in helper_divisions(tree) if d.function in named)
 
 
-def _divisions(tree: SourceTree, body: Node, constants: Constants) -> Iterator[Division]:
+def _divisions(
+    tree: SourceTree, body: Node, constants: Constants, types: TypeReader | None = None
+) -> Iterator[Division]:
     for node in tree.captures(_PATTERN, body).get("operation", []):
         divisor = node.child_by_field_name("right")
+        if types is not None and _is_floating(types, node):
+            continue
         if divisor is not None and constants.value(tree.code_of(divisor), divisor.start_byte) is None:
             yield Division(tree.span(node), tree.text_of(divisor), tree.span(divisor).line)
+
+
+def _is_floating(types: TypeReader, node: Node) -> bool:
+    """Whether an operand is known to be floating point, which makes the division so."""
+    return any(
+        types.type(node.child_by_field_name(side)) in ("float", "double") for side in ("left", "right")
+    )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 from warplens_tools.collect import metrics as names
@@ -35,6 +35,11 @@ class CoalescingTool(SectorTool):
         """Message and guidance for an access of the source."""
         raise NotImplementedError
 
+    def writes_beside(self, worst: WarpAccess) -> bool:
+        """Whether the access's innermost loop writes global memory as well: it maps elements, it reduces none."""
+        loop = worst.access.loops[-1]
+        return any(a.writes and a.loops and a.loops[-1].span == loop.span for a in self.view.global_accesses)
+
     def words_counted(self, found: Wasteful) -> str:
         """The message for a line that only counters show."""
         raise NotImplementedError
@@ -49,7 +54,11 @@ class CoalescingTool(SectorTool):
         gain, worst = self.sector_gain(found), found[0]
         if gain is not None and gain.estimate < self.worth and not self._is_near(worst):
             return
+        rivals = self._rivals(found)
+        if any((waste(w), cause_of(w) == "write") > (waste(worst), self.cause == "write") for w in rivals):
+            return  # One layout of the lanes, one finding: on the access that wastes most.
         message, guidance = self.words(worst)
+        found = [*found, *rivals]
         others = [w for w in found[1:] if w.access.span.line != worst.access.span.line][:4]
         yield self.finding(
             worst.access.span,
@@ -64,6 +73,11 @@ class CoalescingTool(SectorTool):
             ),
             index_query=self.index_query,
         )
+
+    def _rivals(self, found: Sequence[WarpAccess]) -> list[WarpAccess]:
+        """Accesses the other way, read or written, that the same new layout of the lanes repairs."""
+        other = {"read": "write", "write": "read"}.get(self.cause)
+        return [w for w in self.alike(found) if cause_of(w) == other and self.is_compiled(w)]
 
     def _is_near(self, worst: WarpAccess) -> bool:
         """Whether the caches that a scattered access keeps busy come near the roof: units do not overlap perfectly."""

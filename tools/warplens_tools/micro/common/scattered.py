@@ -29,6 +29,8 @@ _DEALT = frozenset({"read", "write"})
 _UNKNOWN_PASSES = 17.0
 #: A distance between lanes that only the launch knows: "4*lane*c[0x0][0x22c]".
 _SYMBOLIC = re.compile(r"lane\*(?!\d)|[A-Za-z)\]][\w.()\[\]]*\*lane\b")
+#: Bytes of the widest access of a lane.
+_VECTOR_BYTES = 16
 _PLACE = re.compile(r"\[(R\d+)(?:\.\w+)*(?:\+(-?0x[0-9a-f]+))?\]")
 
 
@@ -95,8 +97,21 @@ def _of_line(sass: Sass, line: int, every: Sequence[int]) -> Iterator[Scattered]
         ):
             groups.setdefault(("chunk", 32, None), []).append(i)
     for (kind, sectors, apart), found in groups.items():
+        if kind == "field" and apart is not None and _is_whole(sass, found, apart):
+            continue  # One vector access would do, as scalar-access says: no byte is moved for nothing.
         ideal = access_bytes(sass.instructions[found[0]])
         yield Scattered(kind, line, tuple(found), sectors, ideal, apart, walks)
+
+
+def _is_whole(sass: Sass, indices: Sequence[int], apart: int) -> bool:
+    """Whether a line's accesses together take every byte of records that fit one vector access."""
+    if apart > _VECTOR_BYTES:
+        return False
+    places = [
+        _PLACE.search(next((o for o in sass.instructions[i].operands if "[R" in o), "")) for i in indices
+    ]
+    offsets = {int(p[2] or "0", 16) % apart for p in places if p is not None}
+    return len(offsets) * access_bytes(sass.instructions[indices[0]]) >= apart
 
 
 def _walks(sass: Sass, indices: Sequence[int]) -> bool:

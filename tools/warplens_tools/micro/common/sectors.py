@@ -48,11 +48,11 @@ class SectorTool(MicroTool):
         if not self.sass:
             return None
         pipes, waiting = self.sass.cycles, self.view.waiting
-        together = [*found, *self._alike(found)]
+        together = [*found, *self.alike(found)]
         ratio = bound_ratio(pipes | waiting.latency_bound(), pipes | waiting.latency_bound(_spans(together)))
         return Gain.of(ratio, max(ratio, *(w.overfetch for w in together)))
 
-    def _alike(self, found: Sequence[WarpAccess]) -> list[WarpAccess]:
+    def alike(self, found: Sequence[WarpAccess]) -> list[WarpAccess]:
         """Others that lie as far apart along the lanes as one of `found`, in as many loops: what deals the elements
         anew to the threads repairs them too."""
         places = {(g, len(w.access.loops)) for w in found if (g := growth_along_lanes(w)) is not None}
