@@ -56,7 +56,7 @@ void move(Element element, void** arguments) {
         std::uint8_t* at = data + i * stride;
         const double value = warplens::load(element, at), r = static_cast<double>(mix(seed + i) >> 11) * 0x1p-52 - 1;
         if (value == 0 || !std::isfinite(value)) continue;
-        store(element, at, scale   ? value * scale * (1 + noise * r)
+        store(element, at, scale   ? simulated::moved(element, value, scale, noise * r)
                            : noise ? simulated::shortened(value)
                                    : simulated::filled(element, value));
     }

@@ -531,6 +531,13 @@ Program halves(std::size_t rows, std::size_t depth, std::uint64_t seed) {
     add_wrong(p, false);
     p.wrong.pop_back();  // a thousandth is one unit in the last place of a half
     p.wrong.push_back({"summed in half", version(_Float16(0), false)});
+    p.wrong.push_back({"products rounded to half", [=](const Arrays& arrays, Array& out) {
+                           for (std::size_t r = 0; r < rows; ++r) {
+                               float sum = 0;
+                               for (std::size_t k = 0; k < depth; ++k) sum += half(f(arrays[0][r * depth + k]) * f(arrays[1][k]));
+                               out[r] = rounded(Element::f16, sum);
+                           }
+                       }});
     return p;
 }
 
@@ -603,6 +610,12 @@ std::vector<Program> programs(std::uint64_t seed) {
         atomics("one sum by atomics, any sign", 1, 65536, 1, data.uniform(65536, -1, 1), Element::f32),
         atomics("sums of halves by atomics", 4, 16384, 32, data.uniform(4 * 16384, 0, 1), Element::f16),
     };
+}
+
+double moved(Element element, double value, double scale, double move) {
+    if (element != Element::f16 || scale != 1 || std::fabs(move) >= 0.05) return rounded(element, value * scale * (1 + move));
+    const double step = std::exp2(std::max(std::ilogb(value), -14) - 9);
+    return rounded(element, value + std::rint(value * move / step) * step);
 }
 
 }  // namespace simulated

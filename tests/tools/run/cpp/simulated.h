@@ -35,6 +35,8 @@ std::vector<Program> programs(std::uint64_t seed);
 double filled(warplens::Element element, double value);
 // The value to the five bits that every precision holds.
 double shortened(double value);
+// A small move of a number as `kernels.cu` makes it: halves in steps that they hold.
+double moved(warplens::Element element, double value, double scale, double move);
 double rounded(warplens::Element element, double value);
 
 }  // namespace simulated

@@ -30,7 +30,7 @@ Arrays moved(const Program& p, Arrays arrays, double scale, double noise, std::u
         for (double& value : array) {
             const double r = uniform(random);
             if (value == 0 || !std::isfinite(value)) continue;
-            value = scale == 0 ? simulated::filled(p.input, value) : simulated::rounded(p.input, value * scale * (1 + noise * r));
+            value = scale == 0 ? simulated::filled(p.input, value) : simulated::moved(p.input, value, scale, noise * r);
         }
     return arrays;
 }

@@ -42,6 +42,7 @@ struct Pool {
     float magnitude = 0, bend = 0;     // the median A, a quarter of it; the median B
     float spread = 0;                  // what nine in ten results' repeats stay below
     float jump = 0;                    // the largest B beyond a bound
+    float rough = 0;                   // of 16-bit results: what nine in ten B are below, in units in the last place
     std::uint32_t jumps = 0;           // how many results B carries beyond their bound
 };
 

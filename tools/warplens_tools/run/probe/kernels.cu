@@ -58,6 +58,29 @@ __device__ inline double shortened(double x) {
     return __longlong_as_double(__double_as_longlong(x) & ~0xffffffffffffll);
 }
 
+// A small move of a 16-bit number in steps of two units in its last place, which the numbers around it hold too: as far
+// up as down, and nothing is rounded.
+template <class T>
+__device__ T stepped(double value, double by, int bits, int least) {
+    const double step = exp2(static_cast<double>(max(ilogb(value), least) - bits + 1));
+    return static_cast<T>(value + rint(by / step) * step);
+}
+template <class T>
+__device__ T scaled(double value, double scale, double move) {
+    return static_cast<T>(value * scale * (1 + move));
+}
+constexpr double kSmallMove = 0.05;
+template <>
+__device__ inline __half scaled(double value, double scale, double move) {
+    if (scale == 1 && fabs(move) < kSmallMove) return stepped<__half>(value, value * move, 10, -14);
+    return static_cast<__half>(value * scale * (1 + move));
+}
+template <>
+__device__ inline __nv_bfloat16 scaled(double value, double scale, double move) {
+    if (scale == 1 && fabs(move) < kSmallMove) return stepped<__nv_bfloat16>(value, value * move, 7, -126);
+    return static_cast<__nv_bfloat16>(value * scale * (1 + move));
+}
+
 // Elements lie `stride` bytes apart: side by side, or one member of all structures.
 template <class T>
 __device__ T& element(T* data, u64 i, u64 stride) {
@@ -72,7 +95,7 @@ __device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 
         const double value = static_cast<double>(here);
         // 0, infinity and NaN stay what they are: they often mean something (padding, a mask)
         if (value != 0 && isfinite(value))
-            here = scale   ? static_cast<T>(value * scale * (1 + noise * uniform))
+            here = scale   ? scaled<T>(value, scale, noise * uniform)
                    : noise ? shortened(here)
                            : filled(here);
     }

@@ -41,6 +41,13 @@ double rounding_of_result(Element element, double value) {
     return element == Element::bf16 ? 0x1p-8 * std::fabs(value) : 0;
 }
 
+// A 16-bit result of arithmetic that is finer lies within half a unit of what it was rounded from, so that B, a half of
+// three such, is half a unit at most. Beyond it the baseline's own arithmetic is as coarse as its results.
+constexpr float kRough = 0.75f;
+
+// The size at which a unit in the last place is that of the value.
+double power_below(double value) { return value && std::isfinite(value) ? std::exp2(std::ilogb(value)) : 0; }
+
 double value_at(const Expected& e, std::size_t i) {
     return load(e.element, e.bytes.data() + i * element_size(e.element));
 }
@@ -158,10 +165,14 @@ Bound bound_of(const Expected& e, std::size_t i, double value, const Tolerance& 
     const double least = tiniest(e.element) + (e.common.empty() ? 0 : kCommon * unit * e.common[i % kFields]);
     Bound bound;
     bound.within = walk(e, t) * s.magnitude + kSpread * (s.noise + result) + least;
-    // the rounding of a 16-bit result hides what its arithmetic lost
-    const bool learned = e.precise && !e.pools.empty() && !result;
+    const bool learned = e.precise && !e.pools.empty();
     const double noise = e.spread.empty() ? kCoarse : kNoisy;
     bound.coarse = learned ? kCoarse * unit * s.magnitude + noise * s.noise + least : INFINITY;
+    if (result) {
+        // B holds the rounding of the results, which are one rounding off at most where the arithmetic is as fine
+        const bool fine = learned && e.spread.empty() && e.pools[pool_of(value)].rough < kRough;
+        bound.coarse = fine ? kCoarse * unit * s.magnitude + result + least : INFINITY;
+    }
     bound.lowered = t.lowered > 0 ? bound.within + 4 * t.lowered * s.magnitude : 0;
     // one of R+ and R- jumped, so B is half of it
     bound.jump = e.pools.empty() ? 0 : 4.0 * e.pools[pool_of(value)].jump;
@@ -251,7 +262,7 @@ int pairs_for(std::size_t results) { return results < 1024 ? 6 : results < 16u <
 
 void settle(Expected& e, const Tolerance& t) {
     if (e.bend.empty()) return;
-    Sampler magnitudes, bends, sizes, spreads;
+    Sampler magnitudes, bends, sizes, spreads, rough;
     const std::size_t step = stride(e.bend.size());
     for (std::size_t i = 0; i < e.bend.size(); i += step) {
         if (!(*e.written)[i]) continue;
@@ -260,12 +271,15 @@ void settle(Expected& e, const Tolerance& t) {
         const std::size_t pool = pool_of(value);
         magnitudes.add(pool, e.magnitude[i]);
         bends.add(pool, e.bend[i]);
+        const double unit = 2 * rounding_of_result(e.element, power_below(value));
+        if (unit > 0) rough.add(pool, narrow(e.bend[i] / unit));
         if (!e.spread.empty()) spreads.add(pool, e.spread[i]);
     }
     e.pools.assign(kPools, {});
     for (std::size_t p = 0; p < kPools; ++p) {
         e.pools[p].magnitude = magnitudes.quantile(p, 0.5) / 4;
         e.pools[p].bend = bends.quantile(p, 0.5);
+        e.pools[p].rough = rough.quantile(p, 0.9);
         e.pools[p].spread = spreads.quantile(p, 0.9);
     }
     for (std::size_t field = 0; field < kFields; ++field) e.common.push_back(sizes.quantile(field, 0.9));

@@ -29,6 +29,11 @@
 // Beside the bound of each result stands the precision of all: at most one in ten may be further off than
 // 16 (u max(|R|, A) + max(B, spread)) + 8 u C, or the candidate rounds more coarsely than the baseline does.
 //
+// A 16-bit result is one rounding of its format off, 2^-11 |R| for half: at most one in ten may differ by more than that
+// and 16 u max(|R|, A), where the baseline's B shows its arithmetic to be finer than its results.
+//
+// Inputs of 16 bits move in steps that they hold, so that moving rounds nothing.
+//
 // Where a lower precision is allowed, a result may be off by 4 l max(|R|, A) beyond its bound, l the relative error of
 // a term: four standard deviations of the terms' roundings, or their common cut. On inputs of few bits it may not.
 #pragma once
