@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
+from warplens.service.report import FileReport
 from warplens_tools.evidence import CompilerMessage, Observation
 from warplens_tools.finding import Finding, Severity
 from warplens_tools.text import SourceText, Span
@@ -14,6 +18,12 @@ from warplens_tools.text import SourceText, Span
 #: Code and slug by what a message is. They are not micro-profiling tools: they say why tools may be silent.
 NOT_COMPILED = ("WL901", "not-compiled")
 BUILD_OPTIONS = ("WL902", "build-options")
+HEADERS = frozenset({".cuh", ".h", ".hpp", ".hh"})
+_INCLUDE = re.compile(r"""\s*#\s*include\s*["<]([^">]+)[">]""")
+_NO_HEADER = re.compile(r"No such file or directory|cannot open source file|file not found")
+#: A finding on an `#include`: the compiler's words, and the place that they are of.
+_ELSEWHERE = re.compile(r"(.*) \((.+):(\d+)\)$", re.DOTALL)
+_NONE = ("", "")
 #: Their pages: name, title, paragraphs.
 PAGES = (
     (
@@ -51,12 +61,15 @@ def _errors(path: Path, text: SourceText, messages: Sequence[CompilerMessage]) -
             continue
         here = not message.path or os.path.realpath(message.path) == os.path.realpath(path)
         where = "" if here else f" ({message.path}:{message.line})"
+        line = message.line if here else include_line(path, text, message.path)
+        if line is None:  # of a header: the fault is elsewhere in the unit that it is compiled in
+            continue
         yield _finding(
             NOT_COMPILED,
-            _span(text, message.line if here else _include_line(text, message.path), message.column),
+            _span(text, line, message.column if here else 0),
             "error",
             f"nvcc: {message.text}{where}",
-            "Only what the text itself says can be shown until it compiles.",
+            f"{mend(message.text)}. Only what the text itself says can be shown until it compiles.",
             Observation("binary", "nvcc", message.code or "error", message.text),
         )
 
@@ -98,9 +111,67 @@ def _span(text: SourceText, line: int, column: int) -> Span:
     return Span(line, start, line, max(len(content.rstrip()) + 1, start + 1))
 
 
-def _include_line(text: SourceText, other: str) -> int:
-    name = Path(other).name
+def mend(error: str) -> str:
+    """What to do about a compiler's error: a header that is not found is no fault of the text."""
+    if not _NO_HEADER.search(error):
+        return "Mend the compiler's error"
+    return (
+        "Where your build finds the header, say how in warplens.toml: name its folder in `flags` "
+        '(flags = ["-IFOLDER"]), or point `compile-commands` at your build\'s compile_commands.json'
+    )
+
+
+def include_line(path: Path, text: SourceText, other: str) -> int | None:
+    """The line of `path` whose `#include` leads to `other`, straight or through files between.
+
+    Where none is found: 1 of a unit, whose search path leads further than names do; None of a header.
+    """
     for number, line in enumerate(text.lines(), start=1):
-        if line.lstrip().startswith("#") and "include" in line and name in line:
+        match = _INCLUDE.match(line)
+        if match and _leads(path.parent, match[1], os.path.realpath(other), set()):
             return number
-    return 1
+    return None if path.suffix in HEADERS else 1
+
+
+def _leads(folder: Path, target: str, other: str, seen: set[str]) -> bool:
+    if Path(target).name == Path(other).name:
+        return True
+    file = os.path.realpath(folder / target)
+    if file in seen:
+        return False
+    seen.add(file)
+    try:
+        lines = Path(file).read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    targets = [match[1] for match in map(_INCLUDE.match, lines) if match]
+    return any(_leads(Path(file).parent, each, other, seen) for each in targets)
+
+
+def one_each(files: Sequence[FileReport]) -> list[FileReport]:
+    """One fault, one error: of files that fail by the same line that with the line has the finding, else the first."""
+    owners: dict[tuple[str, str], int] = {}
+    for index, file in enumerate(files):
+        for finding in file.findings:
+            fault, elsewhere = _fault_of(file.path, finding)
+            if fault is not None and (fault not in owners or not elsewhere):
+                owners[fault] = index
+    return [
+        msgspec.structs.replace(
+            file,
+            findings=tuple(
+                f for f in file.findings if owners.get(_fault_of(file.path, f)[0] or _NONE, index) == index
+            ),
+        )
+        for index, file in enumerate(files)
+    ]
+
+
+def _fault_of(path: str, finding: Finding) -> tuple[tuple[str, str] | None, bool]:
+    """What does not compile, by place and words, and whether that place is in another file."""
+    if finding.code != NOT_COMPILED[0]:
+        return None, False
+    match = _ELSEWHERE.match(finding.message)
+    if match is None:
+        return (f"{os.path.realpath(path)}:{finding.line}", finding.message), False
+    return (f"{os.path.realpath(match[2])}:{match[3]}", match[1]), True

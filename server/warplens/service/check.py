@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 import msgspec
 
-from warplens.service.build_messages import build_findings
+from warplens.service.build_messages import build_findings, mend
 from warplens.service.report import FileReport
 from warplens.service.reporting import file_report, unknown_kernels
 from warplens.service.suppression import suppressions, wanted
@@ -89,7 +89,7 @@ class FileCheck:
     def failed(self, error: WarplensError) -> Checked:
         """The source tier, and why the binary tier is missing."""
         messages: Sequence[CompilerMessage] = getattr(error, "messages", ())
-        remedy = error.remedy or ("" if not isinstance(error, CompileError) else "mend the compiler's errors")
+        remedy = error.remedy or ("" if not isinstance(error, CompileError) else mend(str(error)))
         # what does not compile is a finding of its own, an error
         failed = not any(message.severity == "error" for message in messages)
         unknown = Unknown(f"binary tier of {self.path.name}", str(error), remedy, failed=failed)

@@ -21,6 +21,7 @@ from warplens.agent.search_settings import Budget
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.measure.verdict import Candidate
+from warplens.service.build_messages import NOT_COMPILED
 from warplens.service.measured import busy_of, counted_report, headroom_of, report_of
 from warplens.service.report import FileReport
 from warplens.service.service import Service
@@ -162,7 +163,20 @@ def optimize_file(
             with judge(workload, named, options.arch, allowed) as session:
                 return optimize(problem, session, store, progress=progress, cancel=cancel)
         except MissingToolError as error:
+            require_compiled(report)
             return unproven(problem, kernels, error)
+
+
+def require_compiled(report: FileReport) -> None:
+    """Refuse to offer edits of what no compiler takes.
+
+    Raises:
+        InputError: names the first error.
+    """
+    for finding in report.findings:
+        if finding.code == NOT_COMPILED[0]:
+            place = f"{report.path}:{finding.line}"
+            raise InputError(f"{place} does not compile: {finding.message}", remedy=finding.guidance)
 
 
 def optimize_path(

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from warplens import __version__
+from warplens.service.build_messages import HEADERS, one_each
 from warplens.service.check import BinaryTier, Checked, FileCheck, stages
 from warplens.service.cutlass_flags import cutlass_flags
 from warplens.service.files import Found, expand, find
@@ -157,7 +158,8 @@ class Service:
                 if len(files) == 1:
                     raise
                 done.append(_unreadable(path, error))
-        return msgspec.structs.replace(self._report(done), skipped=found.skipped)
+        report = self._report(done)
+        return msgspec.structs.replace(report, files=tuple(one_each(report.files)), skipped=found.skipped)
 
     def files(self, paths: Sequence[Path], arch: str | None = None) -> Found:
         """The files that `paths` mean, at least one.
@@ -261,7 +263,7 @@ class Service:
 
     def unit(self, path: Path, loaded: Loaded) -> Path | None:
         """The translation unit a file is compiled in: itself, or for a header one that includes it."""
-        if path.suffix not in {".cuh", ".h", ".hpp", ".hh"}:
+        if path.suffix not in HEADERS:
             return path
         candidates = [p.absolute() for p in expand([self.root], loaded.settings.exclude)]
         return next((u for u in units_including(path, candidates) if u.suffix == ".cu"), None)

@@ -105,6 +105,9 @@ CASES = (
     # what the machine lacks
     Case("The code does not compile: a finding, the text is checked", "warplens check k.cu", 1, "WL901 not-compiled",
          lambda f: (f / "k.cu").write_text(KERNEL.replace("2.0f;", "2.0f")), "compiler"),
+    Case("A header that no include path leads to", "warplens check k.cu", 1, "compile-commands", lambda f: (f / "k.cu").write_text('#include <nowhere.h>\n' + KERNEL), "compiler"),
+    Case("Optimizing what does not compile, without a GPU", "warplens optimize k.cu", 2, "does not compile",
+         lambda f: (f / "k.cu").write_text(KERNEL.replace("2.0f;", "2.0f") + "int main() { f(nullptr, 256); }\n"), "compiler no gpu"),
     Case("A cache folder that cannot be written", "WARPLENS_CACHE=/proc/none warplens check k.cu", 2, "set WARPLENS_CACHE to a folder that can", needs="compiler"),
     Case("No compiler, and nobody asked for its tier", "PATH=/nowhere WARPLENS_HOME=none warplens check k.cu", 0, "no CUDA compiler was found"),
     Case("No compiler for the tier asked for", "PATH=/nowhere WARPLENS_HOME=none warplens check k.cu --tier binary", 2, "compiler was found"),

@@ -208,3 +208,31 @@ def test_a_header_is_checked_through_a_unit_that_includes_it(
     assert file["path"] == "scale.cuh"
     assert file["tiers"] == ["source", "binary"]
     assert file["kernels"][0]["resources"]["registers"] > 0
+
+
+@pytest.mark.compiler
+def test_one_missing_header_is_one_error_where_it_is_included(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fine.cuh").write_text("#pragma once\n" + KERNEL)
+    (tmp_path / "deep.cuh").write_text('#pragma once\n#include "nowhere.h"\n')
+    (tmp_path / "middle.cuh").write_text('#pragma once\n\n#include "deep.cuh"\n')
+    (tmp_path / "a.cu").write_text('#include "fine.cuh"\n#include "middle.cuh"\n')
+    (tmp_path / "b.cu").write_text('#include "deep.cuh"\n')
+    monkeypatch.chdir(tmp_path)
+
+    def errors(path: str) -> list[tuple[str, int, str]]:
+        _, report = answer(capsys, path)
+        return [
+            (file["path"], finding["span"]["line"], finding["guidance"])
+            for file in report["files"]
+            for finding in file["findings"]
+            if finding["code"] == "WL901"
+        ]
+
+    ((path, line, guidance),) = errors(".")
+    assert (path, line) == ("deep.cuh", 2)
+    assert "`flags`" in guidance
+    assert "`compile-commands`" in guidance
+    assert [each[:2] for each in errors("a.cu")] == [("a.cu", 2)], "the include that leads there"
+    assert errors("fine.cuh") == []
