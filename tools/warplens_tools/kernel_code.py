@@ -15,7 +15,7 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.facts.launch_arguments import argument_values
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
-from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, layouts_of
+from warplens_tools.cuda.values.constants import Dim3, layouts_of
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import CompiledKernel, KernelEvidence, Observation, Tier
 from warplens_tools.launches import Extents, Geometry, Launches
@@ -59,8 +59,8 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @property
     def dim3(self) -> Dim3:
-        """As `block`, with None for each extent where the block is not known."""
-        return self.launches.block or UNKNOWN_DIM3
+        """As `block`, with None for each extent that is not known."""
+        return self.launches.extents
 
     @cached_property
     def shape(self) -> Geometry | None:
@@ -88,7 +88,7 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
         What all lanes share and the file does not tell counts as 64.
         """
         size = self.gpu.limits.warp_size
-        x, y, _ = extents = self.block or (size, 1, 1)
+        x, y, _ = extents = self.block or self.launches.assumed_lanes(size)
         lanes = warp_lanes(extents, size)
         if warp:
             lanes = [(n % x, n // x % y, n // (x * y)) for n in range(warp * size, (warp + 1) * size)]

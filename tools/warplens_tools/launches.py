@@ -11,6 +11,7 @@ import msgspec
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.occupancy import Occupancy, occupancy
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
+from warplens_tools.cuda.values.constants import Dim3
 from warplens_tools.evidence import CompiledKernel, KernelEvidence, Observation, Tier
 
 Extents = tuple[int, int, int]
@@ -78,6 +79,25 @@ class Launches:
             lanes *= laid[-1]
         x, y, z = laid
         return (x, y, z) if min(laid) > 0 else None
+
+    @cached_property
+    def extents(self) -> Dim3:
+        """As `block`, extent by extent: None for each that the launches do not agree on or the file does not tell."""
+        known = [set(along) for along in zip(*(site.block_value for site in self.sites), strict=True)]
+        agreed = [one.pop() if len(one) == 1 else None for one in known] or [None] * 3
+        x, y, z = (n if n is not None and n > 0 else None for n in agreed)
+        return x, y, z
+
+    def assumed_lanes(self, threads: int) -> Extents:
+        """As `lanes`; where that is not known, the extents that are, and the rest as large as fills `threads`."""
+        known = self.lanes(threads)
+        if known is not None:
+            return known
+        x, y, z = self.extents
+        if x is None:
+            return (threads, 1, 1)
+        rows = y if y is not None else -(-threads // x)
+        return (x, rows, z if z is not None else -(-threads // (x * rows)))
 
     @cached_property
     def grid(self) -> dict[str, int]:

@@ -206,3 +206,34 @@ def test_escaping_arrays() -> None:
   __shared__ float tile[4][4], other[4];
   load(tile[0], in + n); atomicAdd(&out[0], 1); other[0] = 2;""")
     assert escaping(tree, kernel) == ("tile", "in")
+
+
+RECORDS = """
+struct Row { float weight; int cells[16]; float grid[4][4]; float *more; };
+struct Table { Row row; int count; };
+__global__ void k(Row *a, Table *t, Row own, int n)
+{
+    int i = threadIdx.x;
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "element", "index"),
+    [
+        ("a[n].cells[i]", "global", "int", "1 + 36 * n + threadIdx.x"),
+        ("a->cells[i + 1]", "global", "int", "2 + threadIdx.x"),
+        ("(*a).cells[3]", "global", "int", "4"),
+        ("(a + n)->cells[i]", "global", "int", "1 + 36 * n + threadIdx.x"),
+        ("t[n].row.cells[i]", "global", "int", "1 + 38 * n + threadIdx.x"),
+        ("t->row.cells[i]", "global", "int", "1 + threadIdx.x"),
+        ("a[n].grid[1][i]", "unknown", "", None),
+        ("own.cells[i]", "unknown", "", None),
+    ],
+)
+def test_an_array_in_a_record_is_indexed_from_the_record(
+    text: str, kind: str, element: str, index: str | None
+) -> None:
+    tree = parse_tree(SourceText(f"{RECORDS} int x = {text}; }}"))
+    (access,) = accesses(tree, model_of(tree, "k.cu").kernels[0])
+    assert (access.space, access.element_type) == (kind, element)
+    assert (describe(access.index) if access.index else None) == index

@@ -74,6 +74,28 @@ def test_lanes_of_a_partly_known_block(block: str, lanes: tuple[int, int, int] |
     assert launches.block == (lanes if "n" not in block else None)
 
 
+@pytest.mark.parametrize(
+    ("blocks", "extents", "assumed"),
+    [
+        (("dim3(16, n)",), (16, None, 1), (16, 2, 1)),
+        (("dim3(4, 4, n)",), (4, 4, None), (4, 4, 2)),
+        (("dim3(n, 8)",), (None, 8, 1), (32, 1, 1)),
+        (("64", "128"), (None, 1, 1), (32, 1, 1)),
+        (("dim3(16, 16)", "dim3(16, 8)"), (16, None, 1), (16, 2, 1)),
+        (("dim3(0, n)",), (None, None, 1), (32, 1, 1)),
+        ((), (None, None, None), (32, 1, 1)),
+    ],
+)
+def test_what_is_known_of_a_block_is_used(
+    blocks: tuple[str, ...], extents: tuple[int | None, ...], assumed: tuple[int, int, int]
+) -> None:
+    calls = " ".join(f"k<<<1, {block}>>>(0, 1);" for block in blocks)
+    model = parse(SourceText(f"{KERNEL}void go(int n) {{ {calls} }}"), "k.cu")
+    launches = Launches(model.kernels[0], model)
+    assert launches.extents == extents
+    assert launches.assumed_lanes(32) == assumed
+
+
 def waits(body: str, header: str = "for (int i = 0; i < 100; ++i)") -> list[str]:
     """Calls that the loop around the launch makes the host wait with."""
     text = SourceText(

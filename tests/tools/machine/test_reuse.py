@@ -28,8 +28,11 @@ void f(const float *a, const int *t, float *o) {{ k<<<8, 64>>>(a, t, o); }}
 
 def test_loads_that_all_lanes_make_alike_are_read_by_all() -> None:
     listing = ".L:\nLDG.E R4, desc[UR4][R2.64]\nIADD3 R2, R2, 0x4, RZ\nFADD R5, R5, R4\n@P0 BRA `(.L)\nEXIT"
-    view = view_of(COPY, f"MOV R2, c[0x0][0x210]\nMOV R3, c[0x0][0x214]\n{listing}", (3, 3, 4, 4, 4, 4, 5))
+    written = f"MOV R2, c[0x0][0x210]\nMOV R3, c[0x0][0x214]\n{listing}", (3, 3, 4, 4, 4, 4, 5)
+    view = view_of(COPY, *written)
     assert view.reuse.hidden_rereads == {2: 32}
+    alone = view_of(COPY.replace("1024, 256", "1, 1"), *written)
+    assert alone.reuse.hidden_rereads == {}
     assert view_of().reuse.hidden_rereads == {}
 
 

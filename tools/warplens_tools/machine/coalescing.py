@@ -31,8 +31,8 @@ from warplens_tools.sass.banks import warp_lanes, wavefronts
 #: same elements, a later iteration of a loop, another warp of the block, another block.
 ReusedBy = Literal["nobody", "fields", "loop", "block", "grid"]
 
-#: Where the block is not known, a warp runs along x: true of every block at least a warp wide.
-_ROW_BLOCK = (256, 1, 1)
+#: Threads of a block that is not known; a warp then runs along x: true of every block at least a warp wide.
+_THREADS = 256
 #: What stands for an integer that is the same for all lanes and not known: large, and a multiple of a cache
 #: line, so that an access counts as aligned and a stride as long unless the file says otherwise; so large that a
 #: share of it (`n / threads`) is too, as a grid that shares a problem out is one for the card, not for the
@@ -111,8 +111,9 @@ class _Coalescing:
     def joined(self) -> tuple[WarpAccess, ...]:
         """The accesses, where the source does not tell or tells of waste as SASS has them, if it tells."""
         places = [p for a in self.code.global_accesses if (p := self._place(a)) is not None]
+        launches = self.code.launches
         lanes = _Lanes(
-            self.code.launches.lanes(self.code.gpu.limits.warp_size) or _ROW_BLOCK,
+            launches.lanes(self.code.gpu.limits.warp_size) or launches.assumed_lanes(_THREADS),
             self.code.arguments | self.code.launches.grid,
             self.code.gpu,
         )

@@ -63,7 +63,7 @@ class BankConflicts:
         if access.index is None or width is None:
             return None
         # Where the block is not known a warp is taken to run along x: true of every block 32 or more wide.
-        block = self.code.launches.lanes(self.limits.warp_size) or (self.limits.warp_size, 1, 1)
+        block = self.code.launches.assumed_lanes(self.limits.warp_size)
         degrees = set()
         for probe in _PROBES:
             shared = {s.name: probe for s in access.index.symbols if s.kind not in ("thread", "derived")}

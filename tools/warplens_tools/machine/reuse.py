@@ -54,7 +54,7 @@ class Reuse:
     @cached_property
     def rereads(self) -> tuple[Reread, ...]:
         """Global reads of the deepest loops whose elements several threads of a block read, most often first."""
-        block = self.code.block or (self.code.gpu.limits.warp_size, 1, 1)
+        block = self.code.block or self.code.launches.assumed_lanes(self.code.gpu.limits.warp_size)
         found = []
         for access in self.code.global_accesses:
             # What the innermost loop does not move is read once, or is a matter of aliasing.
@@ -191,9 +191,9 @@ def _trips(loop: Loop, known: dict[str, int]) -> int | None:
 
 def _hidden_times(pattern: AddressPattern, neighbours: Mapping[str, int], threads: int) -> int:
     warps = -(-threads // 32)
-    lanes = 32 if "lane" not in pattern.form else 1
+    lanes = min(32, threads) if "lane" not in pattern.form else 1
     same = warps if "warp." not in pattern.form and lanes == 1 else 1
-    return max(lanes * same, neighbours.get(_moving(pattern), 1))
+    return max(lanes * same, min(threads, neighbours.get(_moving(pattern), 1)))
 
 
 def _neighbours(patterns: list[AddressPattern]) -> dict[str, int]:

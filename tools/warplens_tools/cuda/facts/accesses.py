@@ -92,6 +92,8 @@ class _AccessReader:
             return None
         pointer, indices = found
         whole, member = _with_member(self.tree, node)
+        if member and self.pointers.member_array(whole) is not None:
+            return None
         reads, writes, atomic = self._use(whole)
         if not reads and not writes:
             return None
@@ -132,6 +134,8 @@ class _AccessReader:
         if self.pointers.is_row(node):
             return None
         indices, base = _index_texts(self.tree, node)
+        if self.pointers.member_array(base) is not None and _is_row(node):
+            return None  # A row of a member of more dimensions.
         pointer = self.pointers.element(node)
         if pointer is None:
             return self._unknown(base), indices
@@ -200,6 +204,12 @@ def _reference_parameters(tree: SourceTree, name: str) -> set[int]:
     for written in tree.parameter_lists(name):
         found |= {i for i, p in enumerate(written.split(",")) if "&" in p and "const" not in p.split()}
     return found
+
+
+def _is_row(node: Node) -> bool:
+    """Whether a subscript is indexed again."""
+    outer = node.parent
+    return outer is not None and outer.type == "subscript_expression" and _is_field(outer, "argument", node)
 
 
 def _is_short_circuit(node: Node) -> bool:

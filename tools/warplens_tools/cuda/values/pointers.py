@@ -129,7 +129,39 @@ class PointerReader:
         return msgspec.structs.replace(found, traced=None)
 
     def member(self, node: Node) -> Pointer | None:
-        """f.cells, a pointer in a struct that is passed by value"""
+        """f.cells, a pointer in a struct that is passed by value; `a[i].row`, `p->row`, an array in a record"""
+        return self._passed(node) or self.member_array(node)
+
+    def member_array(self, node: Node) -> Pointer | None:
+        """An array of one dimension that is a member of a record in memory: the record's place, in its elements."""
+        field, root = node.child_by_field_name("field"), node.child_by_field_name("argument")
+        path = self.tree.code_of(field) if field is not None else ""
+        while root is not None and root.type == "field_expression" and "->" not in _operator(node):
+            node, path = root, f"{self.tree.code_of(root.named_children[-1])}.{path}"
+            root = node.child_by_field_name("argument")
+        if root is None or node.type != "field_expression":
+            return None
+        base = self.pointer(root) if _operator(node) == "->" else self._record(root)
+        layouts = layouts_of(self.tree)
+        found = layouts.member(base.element_type, path) if base is not None and not base.inner else None
+        each = layouts.bytes(found.type) if found is not None else None
+        if base is None or found is None or not each or found.pointer or found.size <= each:
+            return None
+        start = _rescaled(base.traced, layouts.bytes(base.element_type), each)
+        inside = forms.number(found.offset // each) if found.offset % each == 0 else None
+        offset = self._advanced(start, inside)
+        return msgspec.structs.replace(base, element_type=self._plain(found.type), traced=offset)
+
+    def _record(self, node: Node) -> Pointer | None:
+        """Where the record `a[i]` or `*p` stands."""
+        if node.type == "parenthesized_expression" and node.named_child_count == 1:
+            return self._record(node.named_children[0])
+        if node.type == "pointer_expression" and _operator(node) == "*":
+            return self.pointer(node.child_by_field_name("argument"))
+        return self.element(node) if node.type == "subscript_expression" else None
+
+    def _passed(self, node: Node) -> Pointer | None:
+        """A pointer in a struct that is passed by value."""
         path = "".join(self.tree.code_of(node).split())
         root, _, rest = path.partition(".")
         parameter = self.objects.get(root)
@@ -229,6 +261,11 @@ class PointerReader:
             return pointer
         offset = _rescaled(pointer.traced, type_bytes(pointer.element_type), type_bytes(element))
         return msgspec.structs.replace(pointer, element_type=element, traced=offset, inner=())
+
+
+def _operator(node: Node) -> str:
+    found = node.child_by_field_name("operator")
+    return found.type if found is not None else ""
 
 
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "restrict"})
