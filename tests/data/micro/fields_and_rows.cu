@@ -41,6 +41,40 @@ __global__ void alone(const float *a, const float *x, float *y, int n)
     }
 }
 
+#ifdef DOUBLE_PRECISION
+typedef double real;
+#else
+typedef float real;
+#endif
+
+__global__ void pairs_within(const real *x, const real *y, int *pairs, int n, real reach)
+{
+    const int one = blockIdx.x * blockDim.x + threadIdx.x;
+    if (one >= n) return;
+    const real own_x = x[one], own_y = y[one];
+    for (int other = one + 1; other < n; ++other) {
+        const real dx = x[other] - own_x;
+        const real dy = y[other] - own_y;
+        if (dx * dx + dy * dy < reach) pairs[atomicAdd(&pairs[other], 1)] = other; // expect: misaligned-access
+    }
+}
+
+__global__ void total_of_blocks(const double *partial, double *total, int blocks)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == 0) {
+        double sum = 0.0;
+        for (int b = 0; b < blocks; ++b) sum += partial[b];
+        *total = sum;
+    }
+}
+
+void more(const real *x, int *pairs, const double *partial, double *total, int n)
+{
+    pairs_within<<<(n - 1) / 128 + 1, 128>>>(x, x + n, pairs, n, 2);
+    total_of_blocks<<<(n - 1) / 256 + 1, 256>>>(partial, total, n);
+}
+
 void launches(const Plane *planes, const int *first, const float *a, float *b, int n)
 {
     over_planes<<<4096, 256>>>(planes, b, 4096);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from warplens_tools.cuda.facts.accesses import accesses
 from warplens_tools.cuda.facts.atomics import Atomic, atomics
 from warplens_tools.cuda.parse import model_of
 from warplens_tools.cuda.syntax.tree import parse_tree
@@ -97,3 +98,16 @@ def test_data_decides_who_comes(body: str) -> None:
     found = atomic(body)
     assert found.guarded
     assert not found.leader
+
+
+def test_a_function_of_the_program_is_no_atomic() -> None:
+    tree = parse_tree(SourceText(HEAD + "r[atomicAggInc(&r[0])] = mine; atomicAdd_block(&s, 1);\n}"))
+    found = atomics(tree, model_of(tree, "k.cu").kernels[0], (256, 1, 1))
+    assert [a.function for a in found] == ["atomicAdd_block"]
+
+
+def test_few_make_an_access_in_a_loop_behind_a_choice_of_threads() -> None:
+    body = "if (i == 0) for (int j = 0; j < n; ++j) s += v[j];\nfor (int j = 0; j < n; ++j) s += v[j];"
+    tree = parse_tree(SourceText(f"{HEAD}{body}\n}}"))
+    found = accesses(tree, model_of(tree, "k.cu").kernels[0], (256, 1, 1))
+    assert [a.few for a in found if a.loops] == [True, False]

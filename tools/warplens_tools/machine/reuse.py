@@ -61,6 +61,7 @@ class Reuse:
             if (
                 access.reads
                 and not access.writes
+                and not access.few
                 and access.index is not None
                 and _follows(access, access.index)
             ):
@@ -108,6 +109,8 @@ class Reuse:
         patterns = {p.index: p for p in sass.patterns} if deepest else {}
         inner = [i for i in loads if sass.flow.depths[i] == deepest and i in patterns]
         threads = self.code.threads
+        alone = {a.span.line for a in self.code.global_accesses if a.few}
+        inner = [i for i in inner if sass.lines[i] not in alone]
         if not inner or threads is None or not all(patterns[i].form for i in inner):
             return {}
         neighbours = _neighbours([patterns[i] for i in inner])

@@ -8,6 +8,8 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.guards import Guards
+from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
@@ -50,6 +52,8 @@ class ArrayAccess(msgspec.Struct, frozen=True):
     traced: Form | None
     #: It stands in a branch, or under an `#if` that is not decided.
     conditional: bool
+    #: Single threads that are chosen by their index make it (`facts.guards`).
+    few: bool = False
     atomic: bool = False
     #: ".x" for `p[i].x`; "" for the whole element.
     member: str = ""
@@ -84,6 +88,7 @@ class _AccessReader:
         self.forms = forms
         self.pointers = PointerReader(kernel, forms)
         self.body = forms.kernel.function.body
+        self.guards = Guards(forms, lane_names(self.tree.code_of(self.body)))
 
     def access(self, node: Node) -> ArrayAccess | None:
         """The access that a node makes; None where it makes none."""
@@ -97,6 +102,7 @@ class _AccessReader:
         reads, writes, atomic = self._use(whole)
         if not reads and not writes:
             return None
+        loops = tuple(self.forms.loop(n) for n in loops_around(node))
         return ArrayAccess(
             name=pointer.name,
             space=pointer.space,
@@ -105,10 +111,12 @@ class _AccessReader:
             writes=writes,
             indices=indices,
             span=self.tree.span(whole),
-            loops=tuple(self.forms.loop(n) for n in loops_around(node)),
+            loops=loops,
             index=pointer.offset,
             traced=pointer.traced,
             conditional=self._conditional(node),
+            # What it costs that few come shows in loops alone.
+            few=bool(loops) and self.guards.are_few(self.guards.tests(node)),
             atomic=atomic,
             member=member,
             declared=pointer.declared,

@@ -23,7 +23,8 @@ from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
 from warplens_tools.text import Span
 
-_ATOMIC = re.compile(r"(?:::)?atomic[A-Z]\w*")
+#: CUDA C++ Programming Guide, "Atomic Functions"; a program's own `atomicAggInc` is none of them.
+_ATOMIC = re.compile(r"(?:::)?atomic(?:Add|Sub|Exch|Min|Max|Inc|Dec|CAS|And|Or|Xor)(?:_block|_system)?")
 #: Atomics that leave a place as it is where it holds a better value already.
 _REPLACING = frozenset({"atomicMin", "atomicMax", "atomicCAS", "atomicExch"})
 _CALLS = "(call_expression function: [(identifier) (qualified_identifier)] @callee) @call"

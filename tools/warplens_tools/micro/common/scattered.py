@@ -6,6 +6,7 @@ Where the source gives an access's lanes (`machine.coalescing`), that is used an
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -68,12 +69,28 @@ def scattered(view: KernelView) -> list[Scattered]:
         place, load = sass.lines[i], is_load(sass.instructions[i])
         if place is not None and (place, load) not in told:
             groups.setdefault((place, load), []).append(i)
-    found = [s for (at, _), indices in groups.items() for s in _of_line(sass, at, indices)]
+    found = [
+        s
+        for (at, load), indices in groups.items()
+        for s in _of_line(sass, at, indices, near=_are_neighbours(view, at, load=load))
+    ]
     return sorted(found, key=lambda s: (-(s.sectors - s.ideal_sectors) * sass.weights[s.indices[0]], s.line))
 
 
-def _of_line(sass: Sass, line: int, every: Sequence[int]) -> Iterator[Scattered]:
-    """What is scattered of one line's loads, or of its stores."""
+def _are_neighbours(view: KernelView, line: int, *, load: bool) -> bool:
+    """Whether the source has the lanes of every access of a line at one element or at neighbouring ones, of a size that
+    it does not tell: where a loop's start differs by lane, they walk on side by side."""
+    here = [a for a in view.global_accesses if a.span.line == line and (a.reads if load else a.writes)]
+    lanes = [view.lane_values(a.index) if a.index is not None else None for a in here]
+    return bool(lanes) and all(v is not None and _steps(v) <= {0, 1} for v in lanes)
+
+
+def _steps(values: Sequence[int]) -> set[int]:
+    return {abs(b - a) for a, b in itertools.pairwise(values)}
+
+
+def _of_line(sass: Sass, line: int, every: Sequence[int], *, near: bool) -> Iterator[Scattered]:
+    """What is scattered of one line's loads, or of its stores; `near`: the source has neighbours side by side."""
     patterns = {p.index: p for p in sass.patterns}
     indices = [i for i in every if i in patterns]
     walks = _walks(sass, indices)
@@ -91,6 +108,7 @@ def _of_line(sass: Sass, line: int, every: Sequence[int]) -> Iterator[Scattered]
             groups.setdefault((plain, 32, None), []).append(i)
         elif (
             walks
+            and not near
             and not pattern.form
             and i in sass.lane_dependent
             and not pattern.why.endswith(FEW_QUOTIENTS)
