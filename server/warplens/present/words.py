@@ -29,7 +29,8 @@ def title(finding: Finding) -> str:
 def gain(expected: Gain) -> str:
     """An expected speedup with its bounds; one that is its own upper bound is a bound, no expectation."""
     if expected.estimate >= expected.high:
-        return f"up to {factor(expected.high)} expected"
+        least = "up to" if expected.low <= 1.0 else f"{factor(expected.low)} to"
+        return f"{least} {factor(expected.high)} expected"
     return f"{factor(expected.estimate)} expected ({factor(expected.low)} to {factor(expected.high)})"
 
 

@@ -89,8 +89,8 @@ class MissingCacheReuse(MicroTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the deepest loads that are read most often."""
         found = [r for r in self.view.reuse.rereads if r.times >= REUSED]
-        if not self.sass:
-            return
+        if not self.sass or (self.view.threads or REUSED) < REUSED:
+            return  # Blocks of fewer threads than that share nothing worth a tile.
         if not found:
             yield from self._hidden()
             return
