@@ -54,9 +54,17 @@ class Guards:
     def __init__(self, forms: FormReader, varying: frozenset[str]) -> None:
         self.forms, self.tree, self.varying = forms, forms.tree, varying
         self.body = forms.kernel.function.body
+        self._exits: dict[int, list[tuple[int, Node]]] = {}
+        self._few: dict[tuple[tuple[int, bool], ...], bool] = {}
 
     def are_few(self, tests: Sequence[Test]) -> bool:
         """Whether they let through few threads of each block, or those of one block alone."""
+        key = tuple((t.node.id, t.holds) for t in tests)
+        if key not in self._few:
+            self._few[key] = self._lets_few(tests)
+        return self._few[key]
+
+    def _lets_few(self, tests: Sequence[Test]) -> bool:
         if any(self._names_one(test) for test in tests):
             return True
         known = [(c, t.holds) for t in tests if (c := self._over_threads(t)) is not None]
@@ -71,9 +79,16 @@ class Guards:
         found: list[Test] = []
         child, current = node, node.parent
         while current is not None and current.start_byte >= self.body.start_byte:
-            found += [t for c, holds in _conditions(current, child) for t in self._parts(c, holds=holds)]
+            asked = [*_conditions(current, child), *self._left(current, child)]
+            found += [t for c, holds in asked for t in self._parts(c, holds=holds)]
             child, current = current, current.parent
         return tuple(found)
+
+    def _left(self, outer: Node, inner: Node) -> list[tuple[Node, bool]]:
+        """Conditions by which some left `outer` before it comes to `inner`."""
+        if outer.id not in self._exits:
+            self._exits[outer.id] = _exits(outer)
+        return [(gone, False) for end, gone in self._exits[outer.id] if end <= inner.start_byte]
 
     @property
     def _block(self) -> tuple[int, int, int]:
@@ -183,11 +198,16 @@ def _conditions(outer: Node, inner: Node) -> Iterator[tuple[Node, bool]]:
     left = outer.child_by_field_name("left")
     if sign is not None and sign.type in ("&&", "||") and left is not None and left.id != inner.id:
         yield left, sign.type == "&&"
-    if outer.type == "compound_statement":
-        for before in itertools.takewhile(lambda n: n.id != inner.id, outer.named_children):
-            gone = before.child_by_field_name("condition") if before.type == "if_statement" else None
-            if gone is not None and before.child_by_field_name("alternative") is None and _leaves(before):
-                yield gone, False
+
+
+def _exits(block: Node) -> list[tuple[int, Node]]:
+    """Where an `if` of a block that some leave by ends, and its condition."""
+    found = []
+    for each in block.named_children if block.type == "compound_statement" else ():
+        gone = each.child_by_field_name("condition") if each.type == "if_statement" else None
+        if gone is not None and each.child_by_field_name("alternative") is None and _leaves(each):
+            found.append((each.end_byte, gone))
+    return found
 
 
 def _leaves(branch: Node) -> bool:
