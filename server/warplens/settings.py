@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import tomllib
@@ -226,8 +227,42 @@ def _error(key: str, value: Any) -> str:
     try:
         msgspec.convert({key: value}, Settings, strict=False)
     except msgspec.ValidationError as error:
-        return str(error)
+        return _plainly(str(error))
     return ""
+
+
+_UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`(?: - at `\$\.?(.*)`)?$")
+_TYPE = re.compile(r"Expected `(.+?)`, got `(.+?)` - at `\$\.(.*)`$")
+_VALUE = re.compile(r"(.+) - at `\$\.(.*)`$")
+_KINDS = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+
+
+def _plainly(error: str) -> str:
+    """msgspec's sentence in the words of a settings file."""
+    if unknown := _UNKNOWN.match(error):
+        table = f" in {unknown[2]}" if unknown[2] else ""
+        near = difflib.get_close_matches(unknown[1], _keys(), n=1)
+        return f"there is no setting {unknown[1]}{table}" + (f"; did you mean {near[0]}?" if near else "")
+    if kind := _TYPE.match(error):
+        wanted = " or ".join(_KINDS.get(name, name) for name in kind[1].split(" | "))
+        return f"{kind[3]} takes {wanted}, not {_KINDS.get(kind[2], kind[2])}"
+    if value := _VALUE.match(error):
+        return f"{value[2]}: {value[1][0].lower()}{value[1][1:]}"
+    return error
+
+
+def _keys() -> list[str]:
+    """The keys of a settings file and of its tables."""
+    kinds = (Settings, Hints, Optimize, Program)
+    return [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)]
 
 
 def line_of(file: Path, key: str) -> int:
@@ -276,7 +311,7 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kebab(value: Mapping[str, Any]) -> dict[str, Any]:
     """An editor's camelCase object with the keys of the settings file; null means not set."""
-    known = {f.encode_name for t in (Settings, Hints, Optimize, Program) for f in msgspec.structs.fields(t)}
+    known = set(_keys())
     result = {}
     for key, item in value.items():
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower()

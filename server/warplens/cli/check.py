@@ -15,7 +15,7 @@ from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED, EXIT_FINDINGS, print_erro
 from warplens.cli.streams import say, write
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
-from warplens_tools.finding import SEVERITIES, Severity
+from warplens_tools.finding import SEVERITIES
 
 if TYPE_CHECKING:
     from warplens.cli.checking import CheckRun
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Switch = Parameter(negative="")
 Format = Literal["text", "concise", "json", "sarif", "github"]
-FailOn = Severity | Literal["never"]
+FailOn = Literal["error", "warning", "information", "hint", "never"]
 
 
 def check(
@@ -59,11 +59,13 @@ def check(
         Highest tier of evidence to collect; binary where a compiler is found, else source. From timing on
         each file's program is built and run, which takes a GPU.
     arch
-        Architecture to judge against, such as sm_90; the GPU present, else the configured one. May be repeated.
+        Architecture to judge against, such as sm_90; the GPU present, else the configured one.
+        May be repeated, or several with commas between.
     select
-        Report these codes or names only, such as WL108 or register-spills. May be repeated.
+        Report these codes or names only, such as WL108 or register-spills; WL1 stands for all that begin with it.
+        May be repeated, or several with commas between.
     ignore
-        Leave these codes or names out, beside those of the settings. May be repeated.
+        Leave these codes or names out, beside those of the settings, in the same way.
     baseline
         An earlier answer of --format json: findings that it holds are neither shown nor counted.
     format
@@ -94,7 +96,7 @@ def check(
     run = CheckRun(
         paths=tuple(paths) or (Path(),),
         tier=tier,
-        archs=tuple(dict.fromkeys(arch or ())),
+        archs=tuple(dict.fromkeys(name for word in arch or () for name in word.split(",") if name)),
         selection=Selection.of(select or (), ignore or (), baseline),
         sanitize=sanitize,
         stdin_name=stdin_filename,

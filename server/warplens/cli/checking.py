@@ -11,12 +11,13 @@ from pathlib import Path
 import msgspec
 
 from warplens.cli.streams import STDIN
+from warplens.cli.text import displayed
 from warplens.service.baseline import Baseline
 from warplens.service.profile import check_measured
 from warplens.service.report import FileReport, Report
 from warplens.service.sanitize import with_faults
 from warplens.service.service import CheckOptions, Service
-from warplens.service.suppression import names_of, require_known
+from warplens.service.suppression import chosen
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
 from warplens_tools.finding import Finding
@@ -30,6 +31,8 @@ class Selection(msgspec.Struct, frozen=True):
     selected: frozenset[str] = frozenset()
     ignored: frozenset[str] = frozenset()
     baseline: Baseline = Baseline()
+    #: Whether a baseline was named.
+    only_new: bool = False
 
     @classmethod
     def of(cls, selected: Sequence[str], ignored: Sequence[str], baseline: Path | None) -> Selection:
@@ -38,10 +41,8 @@ class Selection(msgspec.Struct, frozen=True):
         Raises:
             InputError: there is no check of that name, or the baseline cannot be read.
         """
-        for option, given in (("--select", selected), ("--ignore", ignored)):
-            require_known(names_of(given), option)
         old = Baseline() if baseline is None else Baseline.read(baseline)
-        return cls(names_of(selected), names_of(ignored), old)
+        return cls(chosen(selected, "--select"), chosen(ignored, "--ignore"), old, baseline is not None)
 
     def of_file(self, file: FileReport) -> tuple[FileReport, int]:
         """The file's findings that count, and how many the baseline held."""
@@ -62,13 +63,15 @@ class Answer(msgspec.Struct, frozen=True):
     old: int = 0
     #: The files' texts as the report is of them, where they may change before it is shown.
     texts: dict[str, SourceText] = {}
+    #: Whether people asked for what is new alone: files and kernels without a finding are not shown.
+    only_new: bool = False
 
     def with_texts(self) -> Answer:
         """The same, with the files' texts as they are now."""
         texts = {}
         for file in self.report.files:
-            with contextlib.suppress(InputError):
-                texts[file.path] = SourceText.read(Path(file.path))
+            with contextlib.suppress(InputError, OSError):
+                texts[file.path] = displayed(Path(file.path).read_bytes())
         return msgspec.structs.replace(self, texts=texts | self.texts)
 
     def with_report(self, report: Report) -> Answer:
@@ -119,8 +122,9 @@ class CheckRun:
             report = with_faults(service, report, progress=progress, cancel=cancel)
         chosen = [self._selection.of_file(file) for file in report.files]
         files = tuple(file for file, _ in chosen)
-        texts = {file.path: SourceText.decode(self.stdin) for file in files} if self.reads_stdin else {}
-        return Answer(msgspec.structs.replace(report, files=files), sum(old for _, old in chosen), texts)
+        texts = {file.path: displayed(self.stdin) for file in files} if self.reads_stdin else {}
+        report = msgspec.structs.replace(report, files=files)
+        return Answer(report, sum(old for _, old in chosen), texts, self._selection.only_new)
 
     def _report(self, service: Service, arch: str | None, progress: Progress, cancel: CancelToken) -> Report:
         options = CheckOptions(tier=self._tier, arch=arch)

@@ -10,7 +10,7 @@ from warplens.cli.commands import COMMANDS
 from warplens.cli.main import EXIT_CLEAN, build_app
 
 
-def completion(shell: Literal["bash", "zsh", "fish"]) -> int:
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
     """Print a completion script: `warplens completion bash > ~/.local/share/bash-completion/completions/warplens`.
 
     Parameters

@@ -26,7 +26,7 @@ app = App(
 
 
 @app.command
-def init(folder: Path = Path()) -> int:
+def init(folder: Path = Path(), /) -> int:
     """Write a warplens.toml with every setting at its default, commented out.
 
     Parameters
@@ -49,7 +49,7 @@ def init(folder: Path = Path()) -> int:
 
 
 @app.command
-def show(path: Path = Path()) -> int:
+def show(path: Path = Path(), /) -> int:
     """Print the settings that count for a file or folder, and the file they come from, as JSON.
 
     Parameters

@@ -24,7 +24,7 @@ def print_answer(answer: Answer, format: str) -> None:
 def _text(answer: Answer) -> None:
     from warplens.cli.text import print_report
 
-    print_report(console(), answer.report, old=answer.old, texts=answer.texts)
+    print_report(console(), answer.report, old=answer.old, texts=answer.texts, only_new=answer.only_new)
 
 
 def _concise(answer: Answer) -> None:

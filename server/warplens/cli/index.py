@@ -34,7 +34,7 @@ app = App(name="index", help="Build and update the CUTLASS/CuTe index.", help_fo
 
 
 @app.command
-def build(path: Path, *, name: str = "") -> int:
+def build(path: Path, /, *, name: str = "") -> int:
     """Index a folder: a CUTLASS checkout, or any folder of CUDA/C++ code.
 
     Parameters
@@ -66,7 +66,7 @@ def update(*names: str) -> int:
 
 
 @app.command
-def remove(name: str) -> int:
+def remove(name: str, /) -> int:
     """Delete the index of a corpus and forget it; its folder stays.
 
     Parameters

@@ -93,8 +93,9 @@ def _run_app(arguments: list[str]) -> int:
         status = build_app([name])(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         # in one line of its own, not in a box that cuts it at its width
-        sentence = " ".join(str(error).split()).rstrip(".")
-        raise InputError(sentence, remedy=f"see `warplens {name} --help`") from error
+        from warplens.cli.mistakes import sentence
+
+        raise InputError(sentence(error), remedy=f"see `warplens {name} --help`") from error
     return status if isinstance(status, int) else EXIT_CLEAN
 
 

@@ -26,6 +26,7 @@ Switch = Parameter(negative="")
 
 def optimize(
     file: Path,
+    /,
     *,
     kernel: str = "",
     budget: int | None = None,

@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from warplens.cli.interrupt import cancel_token
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.profile_text import print_profile
+from warplens.cli.streams import answering, say, write_json
 from warplens.cli.streams import console as terminal
-from warplens.cli.streams import say, write_json
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
 from warplens.service.service import Service
@@ -23,6 +23,7 @@ from warplens_tools.roofline.svg import roofline_svg
 
 def profile(
     file: Path,
+    /,
     *,
     kernel: str = "",
     import_: Annotated[tuple[Path, ...], Parameter(name="--import", negative="")] = (),
@@ -57,12 +58,13 @@ def profile(
     report = profile_file(Service(Path.cwd()), file, options, progress=say, cancel=cancel_token())
     if svg is not None:
         write_drawings(report, svg)
-    if format == "json":
-        write_json(report)
-    else:
-        # A pipe or a file has no width of its own; tables are not to be cut there.
-        width = None if sys.stdout.isatty() else 160
-        print_profile(terminal(width=width), report)
+    with answering():
+        if format == "json":
+            write_json(report)
+        else:
+            # A pipe or a file has no width of its own; tables are not to be cut there.
+            width = None if sys.stdout.isatty() else 160
+            print_profile(terminal(width=width), report)
     return EXIT_FAILED if any(u.failed for u in report.unknown) else EXIT_CLEAN
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -13,21 +14,32 @@ from warplens.present.words import bound, confidence, gain
 from warplens.service.fixes import needs_consent
 from warplens.service.report import FileReport, KernelReport, Report
 from warplens_tools.collect.sanitizer import Fault
+from warplens_tools.encoded import REPLACEMENT
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import LaunchTiming, Observation
 from warplens_tools.finding import Finding, Fix
+from warplens_tools.plural import count
 from warplens_tools.text import SourceText
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "information": "cyan", "hint": "dim"}
 
 
 def print_report(
-    console: Console, report: Report, *, old: int = 0, texts: Mapping[str, SourceText] | None = None
+    console: Console,
+    report: Report,
+    *,
+    old: int = 0,
+    texts: Mapping[str, SourceText] | None = None,
+    only_new: bool = False,
 ) -> None:
     """Kernels, findings with their evidence, then what could not be known; `old` findings a baseline held.
 
-    `texts` are the files as the report is of them, where they are not as they were.
+    `texts` are the files as the report is of them, where they are not as they were. With `only_new` kernels
+    without a finding are left out, and of what is not known all but what failed.
     """
+    summary = summary_lines(report, old)
+    if only_new:
+        report = _with_findings(report)
     several = len({file.arch for file in report.files}) > 1
     for file in report.files:
         _print_file(console, file, (texts or {}).get(file.path) or _source(file.path), several=several)
@@ -37,20 +49,32 @@ def print_report(
             remedy = f" → {unknown.remedy}" if unknown.remedy else ""
             failed = "failed: " if unknown.failed else ""
             console.print(Text(f"  {failed}{unknown.what}: {unknown.why}{remedy}"))
-    for line in summary_lines(report, old):
+    for line in summary:
         console.print(Text(line, style="bold"))
+
+
+def _with_findings(report: Report) -> Report:
+    """The files and kernels that a finding or a fault speaks of, and what failed."""
+    files = []
+    for file in report.files:
+        named = {finding.kernel for finding in file.findings}
+        kernels = tuple(kernel for kernel in file.kernels if kernel.qualified_name in named)
+        if file.findings or file.faults:
+            files.append(msgspec.structs.replace(file, kernels=kernels))
+    failed = tuple(unknown for unknown in report.unknown if unknown.failed)
+    return msgspec.structs.replace(report, files=tuple(files), unknown=failed)
 
 
 def summary_lines(report: Report, old: int = 0) -> list[str]:
     """What was looked at and found, what was fixed, and what was left out."""
     findings = [f for file in report.files for f in file.findings]
     kernels = {(file.path, k.qualified_name) for file in report.files for k in file.kernels}
-    lines = [f"{_count(len(findings), 'finding')} in {_count(len(kernels), 'kernel')}"]
+    lines = [f"{count(len(findings), 'finding')} in {count(len(kernels), 'kernel')}"]
     if old:
-        lines[0] += f", and {old} of the baseline that are not shown"
+        lines[0] += f", and {old} of the baseline that {'is' if old == 1 else 'are'} not shown"
     fixed = sum(any(fix.applied for fix in f.fixes) for f in findings)
     if fixed:
-        lines.append(f"{_count(fixed, 'finding')} fixed (unproven); the lines above are of the text before")
+        lines.append(f"{count(fixed, 'finding')} fixed (unproven); the lines above are of the text before")
     lines += [f"skipped by {why}: {_some(names)}" for why, names in _skipped(report).items()]
     return lines
 
@@ -73,7 +97,7 @@ def _print_file(console: Console, file: FileReport, text: SourceText | None, *, 
     for finding in file.findings:
         if not finding.kernel:
             _print_finding(console, finding, text)
-    if not file.kernels:
+    if not file.kernels and not file.findings:
         console.print(Text("  no kernel in this file", style="dim"))
     for kernel in file.kernels:
         _print_kernel(console, kernel)
@@ -123,7 +147,7 @@ def timing_line(timing: LaunchTiming) -> str:
     """Median duration with its interval, launches and share of kernel time in one line."""
     parts = [f"{timing.median_ns / 1e3:.4g} µs a launch"]
     parts += [f"95 % interval {timing.low_ns / 1e3:.4g} to {timing.high_ns / 1e3:.4g} µs"]
-    parts += [f"{_count(timing.launches, 'launch', 'launches')}"]
+    parts += [f"{count(timing.launches, 'launch', 'launches')}"]
     parts += [] if timing.share is None else [f"{timing.share:.0%} of kernel time"]
     return " · ".join([*parts, timing.origin])
 
@@ -187,10 +211,18 @@ def observation_line(seen: Observation) -> str:
 
 def _source(path: str) -> SourceText | None:
     try:
-        return SourceText.read(Path(path))
-    except InputError:
+        return displayed(Path(path).read_bytes())
+    except (InputError, OSError):
         return None
 
 
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+def displayed(data: bytes) -> SourceText:
+    """A text for people: bytes that are no UTF-8 are taken for Latin-1, which has a character for each.
+
+    Raises:
+        InputError: the bytes are of a binary file.
+    """
+    text = SourceText.decode(data)
+    return (
+        SourceText(data.decode("latin-1")) if REPLACEMENT in text.text and text.encoding == "utf-8" else text
+    )

@@ -14,7 +14,7 @@ import msgspec
 from warplens.service.build_messages import build_findings, mend
 from warplens.service.report import FileReport
 from warplens.service.reporting import file_report, unknown_kernels
-from warplens.service.suppression import suppressions, wanted
+from warplens.service.suppression import suppressions, unknown_in, wanted
 from warplens.settings import Settings
 from warplens_tools.analysis import analyse_file
 from warplens_tools.arch.gpu import Gpu
@@ -109,11 +109,15 @@ class FileCheck:
     ) -> Checked:
         analyses = analyse_file(self.model, self.text, self.gpu, evidence, all_tools(), self.memo)
         found = [*file_findings, *(f for a in analyses for f in a.findings)]
-        kept = wanted(found, suppressions(self.text), self.settings.ignore)
+        comments = suppressions(self.text)
+        kept = wanted(found, comments, self.settings.ignore)
         report = file_report(
             str(self.path), self.model, analyses, kept, self.gpu, tiers, digest=self.text.digest
         )
-        unknown = tuple(unknown_kernels(analyses, self.model, compiled=compiled))
+        unknown = (
+            *unknown_kernels(analyses, self.model, compiled=compiled),
+            *unknown_in(str(self.path), comments),
+        )
         return Checked(report, unknown, built_from=built_from)
 
 

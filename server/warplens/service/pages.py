@@ -26,12 +26,13 @@ class Page(msgspec.Struct, frozen=True):
 
 @functools.cache
 def pages() -> tuple[Page, ...]:
-    """Every check's page, the messages of the build at the end."""
+    """Every check's page, in order of the codes."""
     made = [
         Page(t.code, t.slug, t.title, tuple(t.tiers), markdown(f"{t.code}: {t.slug}", t.title, t))
         for t in all_tools()
     ]
-    return (*made, *(_of_build(name, title, text) for name, title, text in build_messages.PAGES))
+    made += [_of_build(name, title, text) for name, title, text in build_messages.PAGES]
+    return tuple(sorted(made, key=lambda page: page.code))
 
 
 def page_title(slug: str) -> str:

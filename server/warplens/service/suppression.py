@@ -17,10 +17,12 @@ import msgspec
 
 from warplens.service.build_messages import BUILD_OPTIONS, NOT_COMPILED
 from warplens_tools.errors import InputError
+from warplens_tools.evidence import Unknown
 from warplens_tools.finding import Finding
 from warplens_tools.micro.registry import all_tools
 from warplens_tools.text import SourceText
 
+_BEGINNING = re.compile(r"wl\d*")
 _COMMENT = re.compile(r"(?://|/\*)\s*warplens:\s*(ignore-file|ignore)\b\s*([^:*]*?)\s*(?::|--|\*/|$)")
 
 
@@ -68,6 +70,34 @@ def require_known(names: Iterable[str], where: str) -> None:
             near = difflib.get_close_matches(name.lower(), known, n=1)
             remedy = f"did you mean {near[0]}?" if near else "`warplens explain` lists them"
             raise InputError(f"{where}: there is no check {name}", remedy=remedy)
+
+
+def chosen(words: Iterable[str], where: str) -> frozenset[str]:
+    """The codes and slugs that the words name; WL1 stands for all codes that begin with it.
+
+    Raises:
+        InputError: a word names no check.
+    """
+    found: set[str] = set()
+    for name in names_of(words):
+        begun = {code for code in known_names() if _BEGINNING.fullmatch(name) and code.startswith(name)}
+        if not begun:
+            require_known([name], where)
+        found |= begun or {name}
+    return frozenset(found)
+
+
+def unknown_in(path: str, comments: Iterable[Suppression]) -> tuple[Unknown, ...]:
+    """What the comments name that no finding can have."""
+    said = []
+    for comment in comments:
+        for name in sorted(comment.names):
+            try:
+                require_known([name], "its comment")
+            except InputError as error:
+                place = f"{path}:{comment.line}" if comment.line else path
+                said.append(Unknown(f"what to ignore at {place}", f"there is no check {name}", error.remedy))
+    return tuple(said)
 
 
 def wanted(

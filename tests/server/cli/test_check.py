@@ -7,12 +7,18 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 
+from warplens.cli.check import FailOn
 from warplens.cli.main import run
+from warplens.service.baseline import Baseline, mark
+from warplens.service.build_messages import build_findings
+from warplens_tools.evidence import CompilerMessage
+from warplens_tools.finding import SEVERITIES
+from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "first"
@@ -236,3 +242,62 @@ def test_one_missing_header_is_one_error_where_it_is_included(
     assert "`compile-commands`" in guidance
     assert [each[:2] for each in errors("a.cu")] == [("a.cu", 2)], "the include that leads there"
     assert errors("fine.cuh") == []
+
+
+def test_a_baseline_leaves_what_is_new(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = KERNEL.replace("2.0f", "2.0")
+    (tmp_path / "k.cu").write_text(old)
+    monkeypatch.chdir(tmp_path)
+    run(["check", "k.cu", "--tier", "source", "--format", "json"])
+    (tmp_path / "old.json").write_text(capsys.readouterr().out)
+    run(["check", "k.cu", "--tier", "source", "--baseline", "old.json"])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line == "0 findings in 1 kernel, and 1 of the baseline that is not shown"
+    (tmp_path / "k.cu").write_text(old + old.replace("scale", "again"))
+    run(["check", "k.cu", "--tier", "source", "--baseline", "old.json"])
+    said = capsys.readouterr().out
+    assert "  again (line" in said
+    assert "  scale (line" not in said
+
+
+def test_no_baseline_makes_old_what_does_not_compile() -> None:
+    broken = build_findings(
+        Path("k.cu"), SourceText("x\n"), [CompilerMessage("error", "expected a ;", path="k.cu", line=1)]
+    )
+    baseline = Baseline({mark("k.cu", broken[0]): 1})
+    assert baseline.new_of("k.cu", broken) == broken
+
+
+def test_text_in_latin_1_is_shown_as_it_was_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "k.cu"
+    source.write_bytes(KERNEL.replace("2.0f;", "2.0; /* \u00b5s, caf\u00e9 */").encode("latin-1"))
+    assert run(["check", str(source), "--tier", "source"]) == 0
+    assert "/* \u00b5s, caf\u00e9 */" in capfd.readouterr().out
+
+
+def test_checks_are_listed_in_order_of_their_codes(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain"]) == 0
+    codes = [line.split()[0] for line in capfd.readouterr().out.splitlines()]
+    assert codes == sorted(codes)
+
+
+def test_a_beginning_selects_all_codes_that_have_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text(KERNEL.replace("2.0f", "2.0"))
+    everything = answer(capsys, str(source), "--tier", "source")[1]["files"][0]["findings"]
+    codes = {finding["code"] for finding in everything}
+    assert codes
+    for start in ("WL1", "WL2", "wl9"):
+        _, report = answer(capsys, str(source), "--tier", "source", "--select", start)
+        begun = {code for code in codes if code.startswith(start.upper())}
+        assert {finding["code"] for finding in report["files"][0]["findings"]} == begun
+
+
+def test_the_words_of_fail_on_are_the_severities() -> None:
+    assert get_args(FailOn) == (*SEVERITIES, "never")

@@ -38,6 +38,7 @@ from warplens_tools.finding import Finding, Gain
 from warplens_tools.launches import Geometry
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_small_grid
+from warplens_tools.plural import count
 
 #: How a launch spells the stream that it need not name.
 _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
@@ -90,7 +91,9 @@ class GridTooSmall(MicroTool):
         launch = f"{self.view.kernel.name} is launched with {blocks} of {threads}"
         if shape.blocks < sms:
             return f"{launch}: {sms - shape.blocks} of the {sms} SMs of {self.gpu.name} stay idle."
-        return f"{launch}: {shape.warps} warps for {self.gpu.schedulers} schedulers, at most one each."
+        return (
+            f"{launch}: {count(shape.warps, 'warp')} for {self.gpu.schedulers} schedulers, at most one each."
+        )
 
     def _is_second_stage(self, shape: Geometry) -> bool:
         """One block that is told the grid of another launch combines that launch's partial results."""

@@ -18,6 +18,7 @@ from warplens_tools.evidence import Observation
 from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
 from warplens_tools.kernel import KernelView
 from warplens_tools.machine.demand import COMPUTE, MEMORY
+from warplens_tools.plural import count
 from warplens_tools.roofline.measured import NEAR_ROOF, measured_vote
 from warplens_tools.roofline.votes import with_measured
 
@@ -124,7 +125,7 @@ class _AnalyticVote:
         if warps > FEW_WARPS_PER_SCHEDULER * gpu.schedulers:
             return None
         reason = (
-            f"the largest launch has {warps} warps for the {gpu.schedulers} schedulers of {gpu.name}: "
+            f"the largest launch has {count(warps, 'warp')} for the {gpu.schedulers} schedulers of {gpu.name}: "
             "no scheduler has another warp to switch to while one waits"
         )
         most = float(gpu.schedulers)
