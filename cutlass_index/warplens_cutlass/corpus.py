@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import platformdirs
 
 from warplens_tools.errors import InputError
+from warplens_tools.home import warplens_home
 
 if TYPE_CHECKING:
     import filelock
@@ -39,9 +39,8 @@ class Corpus(msgspec.Struct, frozen=True):
 
 
 def home() -> Path:
-    """The folder that Warplens manages: `WARPLENS_HOME`, or the user's data folder."""
-    override = os.environ.get("WARPLENS_HOME")
-    return Path(override) if override else Path(platformdirs.user_data_dir("warplens", appauthor=False))
+    """The folder that Warplens manages; see `warplens_home`."""
+    return warplens_home()
 
 
 def corpora() -> tuple[Corpus, ...]:

@@ -8,11 +8,11 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import platformdirs
 from filelock import FileLock, Timeout
 
 from warplens.store.schema import MIGRATIONS
 from warplens_tools.errors import InputError
+from warplens_tools.home import warplens_home
 
 FILE_NAME = "warplens.sqlite3"
 #: A writer holds the lock for one small transaction; a minute of waiting means something is stuck.
@@ -20,9 +20,8 @@ BUSY_SECONDS = 60.0
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    """The user's data folder: `WARPLENS_HOME` where `environment` sets it, else the platform's own."""
-    home = environment.get("WARPLENS_HOME")
-    return Path(home).expanduser() if home else platformdirs.user_data_path("warplens", appauthor=False)
+    """The folder that holds the database; see `warplens_home`."""
+    return warplens_home(environment)
 
 
 @contextlib.contextmanager

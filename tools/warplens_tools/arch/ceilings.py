@@ -12,7 +12,7 @@ import msgspec
 
 from warplens_tools.arch.gpu import Ceiling, Gpu
 from warplens_tools.arch.nvml import GpuState
-from warplens_tools.toolchain.managed import warplens_home
+from warplens_tools.home import warplens_home
 
 FORMAT_VERSION = 1
 

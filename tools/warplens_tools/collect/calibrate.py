@@ -15,10 +15,10 @@ from warplens_tools.arch.ceilings import FORMAT_VERSION, Calibration, Ruler
 from warplens_tools.arch.load import Device, driver_version, query_devices
 from warplens_tools.arch.nvml import states_around
 from warplens_tools.errors import CompileError, InputError, MissingToolError, ToolFailedError
+from warplens_tools.home import warplens_home
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
 from warplens_tools.toolchain.locate import Toolchain, tool_environment, tool_version
-from warplens_tools.toolchain.managed import warplens_home
 
 #: Seconds; a calibration takes about five on an H200.
 TIME_LIMIT = 120.0

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import filelock
 import msgspec
-import platformdirs
 
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
+from warplens_tools.home import warplens_home
 from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
 
@@ -68,11 +68,6 @@ class Bundle(msgspec.Struct, frozen=True):
     #: Files, relative to the folder, that must be there afterwards.
     expected: tuple[str, ...]
     dependencies: bool = True
-
-
-def warplens_home() -> Path:
-    """The folder for what Warplens installs: `WARPLENS_HOME`, else the user's data folder."""
-    return Path(os.environ.get("WARPLENS_HOME") or platformdirs.user_data_dir("warplens", appauthor=False))
 
 
 def bundle_folder(name: str) -> Path | None:
