@@ -294,7 +294,9 @@ class Builder:
             return Verdict(candidate.id, "refused", why)
         if why := escapes(_ptx(baseline), _ptx(unit)):
             return Verdict(candidate.id, "refused", f"the edit's inline assembler {why}")
-        texts = [device_text(side.evidence, self.workload.source) for side in (baseline, unit)]
+        headers = self._toolchain.find("cuda_headers")
+        system = (headers.path,) if headers is not None else ()
+        texts = [device_text(side.evidence, self.workload.source, system) for side in (baseline, unit)]
         if why := asks_more(*texts):
             return Verdict(candidate.id, "refused", why)
         kept = _kept_state(unit.own, baseline.own)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,8 @@ import msgspec
 from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.toolchain.compile import DEVICE_TEXT
 
-_LINE_MARKER = re.compile(r"^#[ \t]*\d[^\n]*\n", re.MULTILINE)
+#: `# 12 "header.h" 1 3`: the line and the file that what follows is from; 3 says that it is the system's.
+_LINE_MARKER = re.compile(r'^#[ \t]*\d+[ \t]*(?:"([^"\n]*)")?([^\n]*)\n', re.MULTILINE)
 #: What is left of __TIME__, __DATE__ and __TIMESTAMP__.
 _TIME = re.compile(r'"(?:\w{3} )?\w{3} [ \d]\d (?:\d\d:\d\d:\d\d )?\d{4}\\?"|"\d\d:\d\d:\d\d\\?"')
 #: Asked of the compiler's front end, which no preprocessor expands.
@@ -31,22 +33,40 @@ _JOINT = re.compile(r'(?:\)[^()\\\s"]{0,16})?"\s*(?:u8|[uUL])?(?:R"[^()\\\s"]{0,
 _ESCAPE = re.compile(r"\\(?:x([\da-fA-F]+)|([0-7]{1,3})|[uU]([\da-fA-F]{4,8})|\n)")
 
 
+#: Where the toolkit, the host compiler and the system have their headers: what these ask is not the edit's.
+_SYSTEM = ("/usr/", "/opt/", "/nix/store/", "/gnu/store/")
+
+
 class DeviceText(msgspec.Struct, frozen=True):
-    """A unit's preprocessed device text without line markers, and the names of its own file."""
+    """A unit's preprocessed device text, without line markers and headers of the system, and the names of its file."""
 
     text: str
     names: tuple[str, ...]
 
 
-def device_text(evidence: BinaryEvidence, source: str) -> DeviceText:
-    """The text a unit was compiled from; `evidence` is of a compilation that kept it, `source` the edited file."""
+def device_text(evidence: BinaryEvidence, source: str, system: Sequence[str] = ()) -> DeviceText:
+    """The text a unit was compiled from; `evidence` is of a compilation that kept it, `source` the edited file,
+    `system` folders of headers beside the usual ones: where the toolkit lies."""
     folder = Path(evidence.cubin_path).parent
     texts = [
         path.read_text(errors="replace")
         for path in sorted(Path(evidence.ptx_path or folder).parent.glob(DEVICE_TEXT))
     ]
     names = (Path(evidence.path).name, Path(source).name, str(folder))
-    return DeviceText(_LINE_MARKER.sub("", "".join(texts)), names)
+    return DeviceText("".join(_own(text, names[:2], (*_SYSTEM, *system)) for text in texts), names)
+
+
+def _own(text: str, names: Sequence[str], system: tuple[str, ...]) -> str:
+    """What of a preprocessed text is not from headers of the system; files of these `names` are the user's."""
+    kept, at, ours = [], 0, True
+    for marker in _LINE_MARKER.finditer(text):
+        if ours:
+            kept.append(text[at : marker.start()])
+        at = marker.end()
+        if marker[1] is not None:
+            theirs = marker[1].startswith(system) or "3" in marker[2].split()
+            ours = not theirs or Path(marker[1]).name in names
+    return "".join([*kept, text[at:] if ours else ""])
 
 
 def asks_more(before: DeviceText, after: DeviceText) -> str:

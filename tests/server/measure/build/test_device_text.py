@@ -80,3 +80,21 @@ def test_what_is_asked_is_refused(site: Path, own: DeviceText, name: str) -> Non
 @pytest.mark.parametrize("name", HONEST)
 def test_what_computes_is_not(site: Path, own: DeviceText, name: str) -> None:
     assert asks_more(own, text_of(name, HONEST[name], site)) == ""
+
+
+def test_what_headers_of_the_toolkit_ask_is_not_the_edits(site: Path, own: DeviceText) -> None:
+    # with assertions on, it names its own file in them
+    folder = site / "with-groups"
+    toolchain = resolve_toolchain()
+    evidence = compile_unit(
+        site / "unit.cu",
+        toolchain=toolchain,
+        flags=CompileFlags((), "test"),
+        arch="sm_90",
+        workdir=folder,
+        overlay="#include <cooperative_groups.h>\n#include <cassert>\n" + BASE,
+        keep_text=True,
+    )
+    headers = toolchain.find("cuda_headers")
+    assert headers is not None
+    assert asks_more(own, device_text(evidence, evidence.path, (headers.path,))) == ""
