@@ -68,6 +68,23 @@ async def test_words_without_a_corpus_say_what_to_do(client: Client, folder: Pat
         types.WORKSPACE_EXECUTE_COMMAND, types.ExecuteCommandParams(protocol.SHOW_CUTE, arguments)
     )
     assert answer is None and any("warplens setup cutlass" in text for text in client.shown)
+    # before that it is offered, and what it would download is said
+    assert "nvidia-cutlass" in client.shown[0]
+
+
+async def test_an_offer_that_is_taken_but_cannot_be_kept_says_why(
+    client: Client, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPLENS_HOME", str(tmp_path / "nothing"))
+        patch.setenv("PIP_NO_INDEX", "1")
+        await client.begin(folder)
+    client.answer_request = lambda _: "Fetch CUTLASS"
+    arguments = [{"query": "swizzle"}]
+    answer = await client.raw(
+        types.WORKSPACE_EXECUTE_COMMAND, types.ExecuteCommandParams(protocol.SHOW_CUTE, arguments)
+    )
+    assert answer is None and len(client.shown) == 2 and "nvidia-cutlass" in client.shown[1]
 
 
 async def test_hover_definition_and_symbols(opened: tuple[Client, str]) -> None:

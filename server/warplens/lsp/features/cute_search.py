@@ -10,12 +10,13 @@ from typing import Any
 
 from lsprotocol import types
 
-from warplens.lsp import protocol, uris
+from warplens.lsp import cutlass, protocol, uris
 from warplens.lsp.commands import answer_page, argument
 from warplens.lsp.convert import builtins
 from warplens.lsp.progress import JobProgress
 from warplens.lsp.server import WarplensServer
 from warplens.service.report import KernelReport
+from warplens_cutlass.corpus import NoCorpusError
 from warplens_cutlass.engine import search
 from warplens_cutlass.model import Answer, Result
 from warplens_tools.errors import InputError
@@ -68,17 +69,24 @@ async def _page(server: WarplensServer, params: types.ExecuteCommandParams) -> p
     code = _code(server, asked)
     if not asked.query.strip() and not code.strip():
         raise InputError("nothing to look for", remedy="select code, or give words")
-    cancel = CancelToken()
-    async with JobProgress(
-        server, "Warplens: searching CUTLASS", cancel, token=params.work_done_token
-    ) as progress:
-        answer = await asyncio.to_thread(
-            search, asked.query, like="" if asked.query else code, progress=progress, cancel=cancel
-        )
+    try:
+        answer = await _answer(server, asked.query, code, params.work_done_token)
+    except NoCorpusError as error:
+        if not await cutlass.offered(server, error):
+            raise
+        answer = await _answer(server, asked.query, code, None)
     title = f"CuTe: {asked.query}" if asked.query else "CuTe for this code"
     return protocol.CutePage(
         title=title, markdown=page(answer), results=tuple(_wire(answer, r) for r in answer.results)
     )
+
+
+async def _answer(server: WarplensServer, query: str, code: str, token: types.ProgressToken | None) -> Answer:
+    cancel = CancelToken()
+    async with JobProgress(server, "Warplens: searching CUTLASS", cancel, token=token) as progress:
+        return await asyncio.to_thread(
+            search, query, like="" if query else code, progress=progress, cancel=cancel
+        )
 
 
 def _code(server: WarplensServer, asked: protocol.CuteArguments) -> str:

@@ -7,11 +7,10 @@ from typing import Any
 
 from lsprotocol import types
 
-from warplens.lsp import protocol
+from warplens.lsp import cutlass, protocol
 from warplens.lsp.commands import answer, argument
 from warplens.lsp.progress import JobProgress
 from warplens.lsp.server import WarplensServer
-from warplens_cutlass.fetch import VERSION, setup_cutlass
 from warplens_tools.collect.doctor import repair_bundle
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.toolchain.locate import forget_toolchain, resolve_toolchain
@@ -29,14 +28,9 @@ def register(server: WarplensServer) -> None:
 async def _setup(server: WarplensServer, params: types.ExecuteCommandParams) -> protocol.SetupResult:
     asked = argument(params, protocol.SetupArguments)
     if asked.what == "cutlass":
-        question = f"download the nvidia-cutlass {VERSION} wheel from PyPI (6 MB, BSD-3-Clause) and index it"
         if asked.consent:
-            await server.jobs.run(
-                "Warplens: fetching CUTLASS",
-                params.work_done_token,
-                lambda progress, cancel: setup_cutlass(version=VERSION, progress=progress, cancel=cancel),
-            )
-        return protocol.SetupResult(question=f"Warplens will {question}.", done=asked.consent)
+            await cutlass.fetch(server, params.work_done_token)
+        return protocol.SetupResult(question=cutlass.QUESTION, done=asked.consent)
     bundle = repair_bundle(resolve_toolchain())
     if bundle is None:
         return protocol.SetupResult(question="")
