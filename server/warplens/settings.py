@@ -253,7 +253,7 @@ def _plainly(error: str) -> str:
         return f"there is no setting {unknown[1]}{table}" + (f"; did you mean {near[0]}?" if near else "")
     if kind := _TYPE.match(error):
         wanted = " or ".join(_KINDS.get(name, name) for name in kind[1].split(" | "))
-        return f"{kind[3]} takes {wanted}, not {_KINDS.get(kind[2], kind[2])}"
+        return f"the setting {kind[3]} takes {wanted}, not {_KINDS.get(kind[2], kind[2])}"
     if value := _VALUE.match(error):
         return f"{value[2]}: {value[1][0].lower()}{value[1][1:]}"
     return error
