@@ -246,7 +246,8 @@ def test_a_batch_goes_on_after_every_fault(card: Card) -> None:
     assert baseline.compiled.resources.registers > 0
     job = card.jobs[1]
     assert job.shape == Shape(card.shape.grid, card.shape.block, card.shape.shared)
-    assert [(p.element, p.constant) for p in job.parameters] == [("f32", False), *[("f32", True)] * 3]
+    given = [("f32", False), *[("f32", True)] * 3, *[("integer", False)] * 2]
+    assert [(p.element, p.constant) for p in job.parameters] == given
     assert job.launch == SETTINGS.launch
 
 
@@ -259,7 +260,8 @@ def test_questions_the_baseline_does_not_stand_are_left_out(card: Card) -> None:
     last = card.jobs[-1]
     assert (last.options["poison"], last.options["fill"]) == (0, 0)
     assert {v.kind for v in last.variants} & {"moved", "scalars"} == set()
-    assert {v.kind for v in last.variants} & {"redrawn", "permuted"}
+    # which of the others are asked is drawn
+    assert len({v.kind for v in last.variants}) > 2
     assert last.launch == 0
 
 

@@ -83,7 +83,7 @@ class LaunchCost:
         if counters is not None and (counted := names.value(counters, names.DURATION)) is not None:
             return max(counted - self.costs.cold_ns, SHORTEST_KERNEL_NS)
         shape, sass, gpu = self.code.shape, self.code.sass, self.code.gpu
-        if shape is None or not sass:
+        if shape is None or not shape.blocks or not sass:
             return None
         trips = self.most_trips
         if trips is None and any(sass.flow.depths):
