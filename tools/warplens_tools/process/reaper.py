@@ -13,7 +13,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
+
+
+#: For what ends by itself with this process.
+_GRACE_SECONDS = 1.5
 
 
 class Reaper:
@@ -90,8 +95,13 @@ def main() -> None:
             alive.add(group)
         else:
             alive.discard(group)
+    # a guard that dies with its parent (`guard.py`) finds what left its group, unless it is killed first
+    until = time.monotonic() + _GRACE_SECONDS
     for group in alive:
         with contextlib.suppress(OSError):
+            while time.monotonic() < until:
+                os.killpg(group, 0)
+                time.sleep(0.02)
             os.killpg(group, signal.SIGKILL)
 
 
