@@ -70,8 +70,6 @@ def running(process: psutil.Process) -> bool:
         return False
 
 
-# Known defect: among other tests something below a killed judge sometimes lives on; alone nothing does.
-@pytest.mark.xfail(strict=False, reason="what outlives a killed judge among other tests is not found yet")
 @pytest.mark.parametrize("stage", ["baseline", "candidate", "run"])
 def test_nothing_outlives_a_killed_judge(stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPLENS_LOCKS", str(tmp_path / "locks"))
