@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-
 #: For what ends by itself with this process.
 _GRACE_SECONDS = 1.5
 
