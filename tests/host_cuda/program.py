@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building and running one CUDA program on the CPU, and comparing what two of them print."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.host_cuda.translate import as_host_code
+
+_HERE = Path(__file__).parent
+_INCLUDE = _HERE / "include"
+#: Alignment and bounds are what a card traps on, or, worse, does not.
+_OPTIONS = (
+    "-std=c++17",
+    "-O1",
+    "-w",
+    "-ffp-contract=off",
+    "-fno-stack-protector",
+    "-fsanitize=alignment,bounds",
+    "-fno-sanitize-recover=all",
+)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)")
+
+
+class HostRunError(AssertionError):
+    """A program that does not build, fails, or does what a card forbids; the message says which."""
+
+
+class HostProgram:
+    """A whole CUDA program as text, run on the CPU by `run`. Built once for a text, also across processes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._built = _built(text)
+
+    def run(self, *args: str, order: int = 0, seconds: float = 120) -> str:
+        """What it prints. `order` draws the order of threads and blocks; 0 for ascending.
+
+        Raises:
+            HostRunError: it fails, or does what a card forbids.
+        """
+        environment = os.environ | {"HOST_CUDA_ORDER": str(order)}
+        done = subprocess.run(
+            [self._built, *args],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            env=environment,
+            errors="replace",
+        )
+        if done.returncode:
+            raise HostRunError(f"exit {done.returncode}: {done.stderr[-2000:]}\n{done.stdout[-500:]}")
+        return done.stdout
+
+
+def agree(before: str, after: str, *, relative: float = 0.0, absolute: float = 0.0) -> bool:
+    """Whether two outputs are the same text with the same numbers, within the given errors."""
+    if _NUMBER.sub("#", before) != _NUMBER.sub("#", after):
+        return False
+    numbers = zip(_NUMBER.findall(before), _NUMBER.findall(after), strict=True)
+    return all(_close(float(a), float(b), relative, absolute) for a, b in numbers)
+
+
+def same_results(
+    before: str,
+    after: str,
+    *args: str,
+    orders: Sequence[int] = (0, 1, 2),
+    relative: float = 0.0,
+    absolute: float = 0.0,
+) -> None:
+    """Two programs, given as text, print the same; the second in several orders of threads.
+
+    Raises:
+        HostRunError: they do not, or one of them fails; the message shows the first difference.
+    """
+    first, second = HostProgram(before), HostProgram(after)
+    wanted = first.run(*args)
+    for order in orders:
+        got = second.run(*args, order=order)
+        if not agree(wanted, got, relative=relative, absolute=absolute):
+            raise HostRunError(f"in order {order}: {_difference(wanted, got)}\n{after}")
+
+
+def _close(a: float, b: float, relative: float, absolute: float) -> bool:
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b or abs(a - b) <= max(absolute, relative * max(abs(a), abs(b)))
+
+
+def _difference(wanted: str, got: str) -> str:
+    lines = zip(wanted.splitlines(), got.splitlines(), strict=False)
+    shown = next(((a, b) for a, b in lines if a != b), (wanted[-200:], got[-200:]))
+    return f"wanted {shown[0][:400]!r}, got {shown[1][:400]!r}"
+
+
+def _built(text: str) -> Path:
+    compiler = shutil.which("g++")
+    if compiler is None or os.uname().machine != "x86_64":
+        pytest.skip("no g++ for x86-64")
+    key = hashlib.sha256()
+    for part in (text.encode(), *(p.read_bytes() for p in sorted(_INCLUDE.rglob("*.h"))), b"1"):
+        key.update(hashlib.sha256(part).digest())
+    folder = Path(tempfile.gettempdir()) / f"host_cuda-{os.getuid()}"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    program = folder / key.hexdigest()[:32]
+    if program.exists():
+        return program
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        source, out = Path(work) / "program.cpp", Path(work) / "program"
+        source.write_text(f"#include <cuda_runtime.h>\n#line 1\n{as_host_code(text)}")
+        command = [compiler, *_OPTIONS, f"-I{_INCLUDE}", str(source), "-o", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise HostRunError(f"does not compile:\n{done.stderr[:3000]}\n{text}")
+        out.replace(program)
+    return program
