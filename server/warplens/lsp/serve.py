@@ -18,6 +18,7 @@ from warplens.lsp.judging import Judging, ServiceJudging
 from warplens.lsp.server import WarplensServer
 from warplens.lsp.wire import Gate, Output, listen
 from warplens.service.service import Service
+from warplens_tools.process.scratch import remove_own
 
 #: From the end of the session to the end of the process.
 END_SECONDS = 1.5
@@ -79,5 +80,6 @@ class _Session:
         closing = threading.Thread(target=self._server.close, daemon=True)
         closing.start()
         closing.join(END_SECONDS)
+        remove_own()
         sys.stderr.flush()
         os._exit(status)

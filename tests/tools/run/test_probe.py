@@ -148,7 +148,7 @@ def test_the_oracle_learns_and_judges_as_on_a_card(parts: Parts) -> None:
     lowered = subprocess.run([program, "1", "1", "lowered"], capture_output=True, text=True, check=False)
     # of half, bfloat16 and TF32 inputs where rounding them explains the difference; nothing else passes with them:
     # not where mixed signs make the results differences, nor where a spike is most of a mean and a variance
-    assert lowered.stdout == '{"programs": 25, "mistakes": 0, "lowered": 49}\n'
+    assert lowered.stdout == '{"programs": 25, "mistakes": 0, "lowered": 50}\n'
 
 
 @pytest.mark.compiler

@@ -15,6 +15,8 @@ from pathlib import Path
 _LOCK = ".lock"
 #: Folders without a lock are of a version that made none; nothing takes this long, in seconds.
 _OLD = 24 * 3600
+#: The lock files that this process holds.
+_HELD: set[str] = set()
 
 
 @contextlib.contextmanager
@@ -35,10 +37,21 @@ def scratch_folder(base: Path) -> Iterator[Path]:
         folder.mkdir(mode=0o700)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            os.unlink(name)  # noqa: PTH108
+        _remove(name)
+        _HELD.discard(name)
         os.close(handle)
+
+
+def remove_own() -> None:
+    """Remove this process's folders, before it ends without waiting for the threads that work in them."""
+    for name in list(_HELD):
+        _remove(name)
+
+
+def _remove(lock: str) -> None:
+    shutil.rmtree(lock.removesuffix(_LOCK), ignore_errors=True)
+    with contextlib.suppress(OSError):
+        Path(lock).unlink()
 
 
 def remove_abandoned(base: Path) -> None:
@@ -48,8 +61,7 @@ def remove_abandoned(base: Path) -> None:
             handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(str(lock).removesuffix(_LOCK), ignore_errors=True)
-                lock.unlink(missing_ok=True)
+                _remove(str(lock))
             finally:
                 os.close(handle)
     for folder in base.iterdir():
@@ -63,8 +75,10 @@ def _locked(base: Path) -> tuple[int, str]:
     """A lock file that is held, and still there: another process may have cleaned up before it was held."""
     while True:
         handle, name = tempfile.mkstemp(suffix=_LOCK, dir=base)
+        _HELD.add(name)
         fcntl.flock(handle, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError):
             if os.stat(name).st_ino == os.fstat(handle).st_ino:  # noqa: PTH116
                 return handle, name
+        _HELD.discard(name)
         os.close(handle)
