@@ -16,11 +16,13 @@ HONEST = (
     "ld.global.nc.L1::no_allocate.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1]; // ret; and .global in words",
     "{\n.reg .pred P1;\nLAB_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%r1], %r2;\n@P1 bra.uni DONE;\n"
     "bra.uni LAB_WAIT;\nDONE:\n}",
+    "{.reg.b32 low,high; mov.b64 {low,high}, %rd1; add.u32 %r1, low, high;}",
 )
 ESCAPING = {
     "} .global .b32 kept; {": "not its own",
     "{ mov.u32 %r1, 0;": "not its own",
     ".global .b32 kept;": "declares by .global",
+    "{ .reg_global .b32 kept; }": "declares by .reg_global",
     "{ .shared .b32 kept[4]; }": "declares by .shared",
     "mov.b32 %r1, 0; .pragma \"nounroll\";": "declares by .pragma",
     ".section .debug_str { }": "declares by .section",

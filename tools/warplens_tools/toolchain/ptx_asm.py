@@ -18,8 +18,8 @@ _GUARD = re.compile(r"\s*@!?\s*[\w$%]+\s*")
 _TARGET = re.compile(r"\s*bra(?:\.\w+)*\s+([\w$%]+)\s*")
 #: Statements that leave a function, by their first word.
 _LEAVING = ("call", "ret", "exit", "brx")
-#: What may be declared: registers, which belong to the block they stand in.
-_DECLARING = (".reg",)
+#: What may be declared: registers, which belong to the block they stand in. Its type may follow without a space.
+_DECLARES_REGISTERS = re.compile(r"\.reg(?![A-Za-z0-9_$])")
 
 
 def new_blocks(baseline: str, candidate: str) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def _labelled(piece: str) -> tuple[list[str], str]:
 
 def _statement(text: str, labels: set[str]) -> str:
     word = (text.split() or [""])[0]
-    if word.startswith(".") and word not in _DECLARING:
+    if word.startswith(".") and not _DECLARES_REGISTERS.match(word):
         return f"declares by {word}"
     opcode = word.split(".")[0]
     if opcode in _LEAVING:
