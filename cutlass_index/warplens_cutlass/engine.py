@@ -25,7 +25,7 @@ from warplens_cutlass.search.reader import Reader, forget_reader, open_reader
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.vocabulary import query_words, synonyms
 from warplens_tools.errors import InputError
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 
 T = TypeVar("T")
 
@@ -57,8 +57,7 @@ def search(
     like: str = "",
     options: SearchOptions | None = None,
     settings: IndexSettings | None = None,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> Answer:
     """Find definitions and examples for words or a name (`query`), for code (`like`), or for both.
 
@@ -67,7 +66,7 @@ def search(
     Raises:
         InputError: neither words nor code, or no corpus of a name that was given.
         NoCorpusError: nothing was ever indexed.
-        CancelledError: `cancel` was triggered.
+        CancelledError: `task` was stopped.
     """
     options, settings = options or SearchOptions(), settings or IndexSettings()
     if not query.strip() and not like.strip():
@@ -75,9 +74,7 @@ def search(
     facts = look_at(like) if like.strip() else None
     chosen = _chosen(options)
     found = [
-        with_reader(
-            corpus, lambda r: _search_one(r, query, facts, options, settings), settings, progress, cancel
-        )
+        with_reader(corpus, lambda r: _search_one(r, query, facts, options, settings), settings, task)
         for corpus in chosen
     ]
     results = _merged(chosen, found)[: options.limit]
@@ -102,8 +99,7 @@ def with_reader(
     corpus: Corpus,
     action: Callable[[Reader], T],
     settings: IndexSettings | None = None,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> T:
     """Run `action` on the open index; a missing or damaged one is built anew and tried once more.
 
@@ -116,8 +112,8 @@ def with_reader(
         if database is None:
             from warplens_cutlass.store.build import update  # process pools and locks, needed seldom
 
-            progress(f"indexing {corpus.name}", None)
-            update(corpus, settings=settings, progress=progress, cancel=cancel)
+            task.say(f"indexing {corpus.name}", None)
+            update(corpus, settings=settings, task=task)
             database = current_index(corpus)
             if database is None:
                 raise InputError(f"the index of {corpus.name} could not be built")

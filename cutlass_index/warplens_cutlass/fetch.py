@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from warplens_cutlass.corpus import Corpus, home, register
 from warplens_cutlass.index_settings import IndexSettings
 from warplens_tools.errors import TimeLimitError, ToolFailedError
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 
 if TYPE_CHECKING:
     from warplens_cutlass.store.build import BuildReport
@@ -31,8 +31,7 @@ def setup_cutlass(
     version: str = VERSION,
     wheel: Path | None = None,
     settings: IndexSettings | None = None,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> BuildReport:
     """Download (once), unpack and index the CUTLASS wheel; `wheel` takes a file instead of the registry.
 
@@ -41,23 +40,17 @@ def setup_cutlass(
     Raises:
         ToolFailedError: pip could not download it.
         TimeLimitError: the download took more than ten minutes, or another process is at it for as long.
-        CancelledError: `cancel` was triggered; what was there stays.
+        CancelledError: `task` was stopped; what was there stays.
     """
     from warplens_cutlass.store.build import (
         build,
     )  # brings the parsers: who only names this module waits for none
 
-    corpus = fetch_cutlass(version=version, wheel=wheel, progress=progress, cancel=cancel)
-    return build(corpus.root_path, name=corpus.name, settings=settings, progress=progress, cancel=cancel)
+    corpus = fetch_cutlass(version=version, wheel=wheel, task=task)
+    return build(corpus.root_path, name=corpus.name, settings=settings, task=task)
 
 
-def fetch_cutlass(
-    *,
-    version: str = VERSION,
-    wheel: Path | None = None,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
-) -> Corpus:
+def fetch_cutlass(*, version: str = VERSION, wheel: Path | None = None, task: Task = UNATTENDED) -> Corpus:
     """Bring the sources into the managed folder and register them; see `setup_cutlass`."""
     import filelock  # as the parsers
 
@@ -67,19 +60,17 @@ def fetch_cutlass(
     try:
         with lock:
             if not (target / "include" / "cutlass" / "version.h").is_file():
-                _bring(target, version, wheel, progress, cancel)
+                _bring(target, version, wheel, task)
     except filelock.Timeout as error:
         raise TimeLimitError("another process has been fetching CUTLASS for ten minutes") from error
     return register(target)
 
 
-def _bring(
-    target: Path, version: str, wheel: Path | None, progress: Progress, cancel: CancelToken | None
-) -> None:
+def _bring(target: Path, version: str, wheel: Path | None, task: Task) -> None:
     """Unpack beside the target, then rename: a half-unpacked tree is never seen."""
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as folder:
-        archive = wheel or _download(Path(folder), version, progress, cancel)
-        progress("unpacking CUTLASS", None)
+        archive = wheel or _download(Path(folder), version, task)
+        task.say("unpacking CUTLASS", None)
         fresh = Path(folder) / "source"
         _unpack(archive, fresh)
         if target.exists():
@@ -87,13 +78,13 @@ def _bring(
         fresh.rename(target)
 
 
-def _download(folder: Path, version: str, progress: Progress, cancel: CancelToken | None) -> Path:
-    progress(f"downloading {WHEEL} {version} (6 MB)", None)
+def _download(folder: Path, version: str, task: Task) -> Path:
+    task.say(f"downloading {WHEEL} {version} (6 MB)", None)
     arguments = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
     done = run(
         [*arguments, "--disable-pip-version-check", "--dest", str(folder), f"{WHEEL}=={version}"],
         timeout=_DOWNLOAD_LIMIT,
-        cancel=cancel,
+        task=task,
     )
     found = next(folder.glob("*.whl"), None)
     if done.status != 0 or found is None:

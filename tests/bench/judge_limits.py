@@ -12,6 +12,7 @@ from typing import Any
 from warplens.measure.judge import Judge
 from warplens.service.optimize import OptimizeOptions, optimize_path
 from warplens.service.service import Service
+from warplens_tools.process.task import Task
 from warplens_tools.run.workload import Workload
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def _optimized(path: Path) -> dict[str, Any]:
         Service(path.parent),
         path,
         OptimizeOptions(seconds=SECONDS),
-        progress=lambda words, _: said.append((time.monotonic() - started, words)),
+        task=Task(lambda words, _: said.append((time.monotonic() - started, words))),
     )
 
     def at(prefix: str) -> float | None:

@@ -12,7 +12,7 @@ from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.accompany import AccompaniedRun, Replacement, accompany
 from warplens.measure.program.whole import difference
 from warplens.measure.verdict import Candidate
-from warplens_tools.process.cancel import no_progress
+from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.elements import probed_parameters
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
@@ -30,8 +30,8 @@ def accompanied(name: str, kernel: str, old: str, new: str, *, stands: bool = Tr
     candidate = Candidate("mine", str(path), kernel, (edit,))
     settings = MeasureSettings(measure_identical=True)
     with Judge(Workload(str(path), str(path)), kernel=kernel, settings=settings) as judge:
-        opened = judge._open(no_progress, None)
-        (built,) = judge._build(opened, [candidate], lambda verdict: pytest.fail(verdict.reason), None)
+        opened = judge._open(UNATTENDED)
+        (built,) = judge._build(opened, [candidate], lambda verdict: pytest.fail(verdict.reason), UNATTENDED)
         target = opened.target
         replacement = Replacement(
             target.live,

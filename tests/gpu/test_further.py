@@ -13,6 +13,7 @@ from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, optimize_path
 from warplens.service.service import Service
+from warplens_tools.process.task import Task
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
 
@@ -104,7 +105,7 @@ def test_seconds_hold_and_a_second_start_is_shorter(tmp_path: Path, monkeypatch:
             Service(tmp_path),
             path,
             OptimizeOptions(seconds=16.0),
-            progress=lambda words, _: said.append((time.monotonic() - started, words)),
+            task=Task(lambda words, _: said.append((time.monotonic() - started, words))),
         )
         ended = [at for at, words in said if words.startswith("confirming")]
         assert (ended[0] if ended else time.monotonic() - started) < 18.0

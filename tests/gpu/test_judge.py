@@ -21,6 +21,7 @@ from warplens.measure.verdict import Candidate
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import CancelledError, InputError, WarplensError
 from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.run.gpu_lock import holder
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
@@ -156,7 +157,7 @@ def test_cancelling_ends_the_program() -> None:
         threading.Timer(4, token.cancel).start()
         started = time.monotonic()
         with pytest.raises(CancelledError):
-            judge.judge([candidate("affine", "endless", START, ENDLESS)], cancel=token)
+            judge.judge([candidate("affine", "endless", START, ENDLESS)], task=Task(token=token))
         assert time.monotonic() - started < 15
     assert not psutil.Process().children(recursive=True)
 

@@ -17,7 +17,7 @@ from warplens_cutlass.store.build import build, remove, update
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.store.status import corpus_status, status
 from warplens_tools.errors import CancelledError, InputError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 
 
 def names(corpus: Corpus) -> set[str]:
@@ -130,10 +130,10 @@ def test_a_damaged_index_rebuilds_itself(mini: Corpus) -> None:
 
 def test_cancelling_keeps_the_index_there_was(mini: Corpus, folder: Path) -> None:
     before = current_index(mini)
-    cancel = CancelToken()
-    cancel.cancel()
+    task = Task()
+    task.token.cancel()
     with pytest.raises(CancelledError):
-        build(folder, name="mini", cancel=cancel)
+        build(folder, name="mini", task=task)
     assert current_index(mini) == before
     assert sorted(p.name for p in index_folder(mini).iterdir()) == sorted(
         [before.name if before else "", "current"]

@@ -36,7 +36,7 @@ from warplens_cutlass.store.load import (
 from warplens_cutlass.store.read import read_files
 from warplens_cutlass.store.walk import FoundFile, walk
 from warplens_tools.errors import InputError, TimeLimitError, WarplensError
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 
 
 class BuildReport(msgspec.Struct, frozen=True):
@@ -53,41 +53,30 @@ class BuildReport(msgspec.Struct, frozen=True):
 
 
 def build(
-    root: Path,
-    *,
-    name: str = "",
-    settings: IndexSettings | None = None,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    root: Path, *, name: str = "", settings: IndexSettings | None = None, task: Task = UNATTENDED
 ) -> BuildReport:
     """Register a folder as a corpus and build its index from nothing.
 
     Raises:
         InputError: there is no such folder.
         TimeLimitError: another process holds the index for longer than `settings.lock_timeout`.
-        CancelledError: `cancel` was triggered; the index that was there stays.
+        CancelledError: `task` was stopped; the index that was there stays.
     """
     corpus = register(root, name)
     settings = settings or IndexSettings()
     with _locked(corpus, settings):
-        return _rebuild(corpus, settings, progress, cancel or CancelToken())
+        return _rebuild(corpus, settings, task)
 
 
-def update(
-    corpus: Corpus,
-    *,
-    settings: IndexSettings | None = None,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
-) -> BuildReport:
+def update(corpus: Corpus, *, settings: IndexSettings | None = None, task: Task = UNATTENDED) -> BuildReport:
     """Read what changed since the last build; build anew where there is no usable index.
 
     Raises:
         InputError: the corpus folder is gone.
         TimeLimitError: another process holds the index for longer than `settings.lock_timeout`.
-        CancelledError: `cancel` was triggered; the index stays as it was.
+        CancelledError: `task` was stopped; the index stays as it was.
     """
-    settings, cancel = settings or IndexSettings(), cancel or CancelToken()
+    settings = settings or IndexSettings()
     if not corpus.root_path.is_dir():
         raise InputError(f"the folder of corpus {corpus.name} is gone: {corpus.root}",
                          remedy=f"run `warplens index remove {corpus.name}`")  # fmt: skip
@@ -95,8 +84,8 @@ def update(
         database = current_index(corpus)
         if database is not None:
             with contextlib.suppress(sqlite3.DatabaseError):
-                return _update(corpus, database, settings, progress, cancel)
-        return _rebuild(corpus, settings, progress, cancel)
+                return _update(corpus, database, settings, task)
+        return _rebuild(corpus, settings, task)
 
 
 def remove(corpus: Corpus) -> None:
@@ -118,7 +107,7 @@ def _locked(corpus: Corpus, settings: IndexSettings) -> Iterator[None]:
         raise TimeLimitError(f"another process is building the index of {corpus.name}") from error
 
 
-def _rebuild(corpus: Corpus, settings: IndexSettings, progress: Progress, cancel: CancelToken) -> BuildReport:
+def _rebuild(corpus: Corpus, settings: IndexSettings, task: Task) -> BuildReport:
     started = time.monotonic()
     skipped: list[Skipped] = []
     files = list(walk(corpus.root_path, settings, skipped))
@@ -128,7 +117,7 @@ def _rebuild(corpus: Corpus, settings: IndexSettings, progress: Progress, cancel
     connection = schema.create(path)
     try:
         connection.execute("BEGIN")
-        read = _load(connection, corpus, files, skipped, settings, progress, cancel)
+        read = _load(connection, corpus, files, skipped, settings, task)
         _finish(connection, corpus, skipped, {f.path: f for f in files}, optimize=True)
         connection.execute("COMMIT")
         report = _report(connection, corpus, skipped, started, read=read, removed=0, rebuilt=True)
@@ -138,13 +127,11 @@ def _rebuild(corpus: Corpus, settings: IndexSettings, progress: Progress, cancel
         raise
     connection.close()
     _switch(folder, path)
-    progress(f"indexed {read} files", 1.0)
+    task.say(f"indexed {read} files", 1.0)
     return report
 
 
-def _update(
-    corpus: Corpus, database: Path, settings: IndexSettings, progress: Progress, cancel: CancelToken
-) -> BuildReport:
+def _update(corpus: Corpus, database: Path, settings: IndexSettings, task: Task) -> BuildReport:
     started = time.monotonic()
     skipped: list[Skipped] = []
     connection = schema.open_to_write(database)
@@ -162,7 +149,7 @@ def _update(
             connection.execute("BEGIN IMMEDIATE")
             for path in (*gone, *again):
                 remove_file(connection, path)
-            read = _load(connection, corpus, changed, skipped, settings, progress, cancel)
+            read = _load(connection, corpus, changed, skipped, settings, task)
             _finish(connection, corpus, skipped, found, optimize=False)
             connection.execute("COMMIT")
         return _report(connection, corpus, skipped, started, read=read, removed=len(gone), rebuilt=False)
@@ -177,17 +164,17 @@ def _stamps(connection: sqlite3.Connection, table: str) -> dict[str, tuple[int, 
 
 def _load(
     connection: sqlite3.Connection, corpus: Corpus, files: Sequence[FoundFile], skipped: list[Skipped],
-    settings: IndexSettings, progress: Progress, cancel: CancelToken,
+    settings: IndexSettings, task: Task
 ) -> int:  # fmt: skip
     loader = Loader(connection)
     by_path = {f.path: f for f in files}
     done = 0
-    for result in read_files(corpus.root_path, files, settings, cancel):
+    for result in read_files(corpus.root_path, files, settings, task):
         skipped += result.skipped
         for rows in result.files:
             loader.add(rows, by_path[rows.path])
         done += len(result.files) + len(result.skipped)
-        progress(f"{corpus.name}: {done} of {len(files)} files", done / max(len(files), 1))
+        task.say(f"{corpus.name}: {done} of {len(files)} files", done / max(len(files), 1))
     loader.give_listed_titles()
     return done
 

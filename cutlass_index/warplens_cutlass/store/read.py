@@ -18,30 +18,28 @@ from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.store.rows import FileRows, WorkResult, rows_of
 from warplens_cutlass.store.walk import FoundFile
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 
-#: Bytes of source in one unit of work: small enough to balance and to cancel, large enough to be worth a message.
+#: Bytes of source in one unit of work: small enough to balance and to task, large enough to be worth a message.
 _BATCH_BYTES = 400_000
 _DECODER = msgspec.msgpack.Decoder(WorkResult)
 
 
 def read_files(
-    root: Path, files: Sequence[FoundFile], settings: IndexSettings, cancel: CancelToken
+    root: Path, files: Sequence[FoundFile], settings: IndexSettings, task: Task
 ) -> Iterator[WorkResult]:
     """Rows of all files, batch by batch, in no fixed order."""
     batches = _batches(files)
     workers = settings.processes or min(os.cpu_count() or 1, 4)
     if workers < 2 or len(files) < settings.parallel_from:
         for batch in batches:
-            cancel.check()
+            task.check()
             yield _DECODER.decode(_read_batch(str(root), batch))
         return
-    yield from _read_parallel(root, batches, workers, cancel)
+    yield from _read_parallel(root, batches, workers, task)
 
 
-def _read_parallel(
-    root: Path, batches: list[list[str]], workers: int, cancel: CancelToken
-) -> Iterator[WorkResult]:
+def _read_parallel(root: Path, batches: list[list[str]], workers: int, task: Task) -> Iterator[WorkResult]:
     """At most two batches a worker are in flight, which bounds memory."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
@@ -54,7 +52,7 @@ def _read_parallel(
             if not pending:
                 return
             done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            cancel.check()
+            task.check()
             for future in done:
                 yield _DECODER.decode(future.result())
     finally:

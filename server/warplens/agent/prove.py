@@ -17,7 +17,7 @@ from warplens.agent.versions import WORKING, speedup_of
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.rates import SubjectKind, Trial, record_trials
 from warplens_tools.arch.gpu import Limits
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
 
@@ -30,17 +30,16 @@ def prove(
     name: str,
     caveat: str,
     limits: Limits,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> OptimizeResult:
     """Judge one candidate; where it is faster, confirm it and give its proof.
 
     Raises:
         MissingToolError, InputError, CompileError, CancelledError: as the judge.
     """
-    baseline = judge.baseline(progress=progress, cancel=cancel)
-    progress(f"judging: {candidate.title}", None)
-    (verdict,) = judge.judge([candidate], progress=progress, cancel=cancel)
+    baseline = judge.baseline(task=task)
+    task.say(f"judging: {candidate.title}", None)
+    (verdict,) = judge.judge([candidate], task=task)
     record_trials(store, None, _trials(candidate, verdict, baseline.compiled.arch))
     result = OptimizeResult(
         version=1,
@@ -58,7 +57,7 @@ def prove(
     )
     if verdict.state != "faster":
         return result
-    again = confirmed(judge, candidate, progress, cancel)
+    again = confirmed(judge, candidate, task)
     if again.verdict.state != "faster":
         reason = f"{candidate.title}: measured again it is {_said(again.verdict)}"
         return msgspec.structs.replace(result, reason=reason)

@@ -16,7 +16,7 @@ from warplens import __version__
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
 from warplens.agent.journal import Journal, Searcher
-from warplens.agent.limits import Deadline, confirmed
+from warplens.agent.limits import confirmed
 from warplens.agent.priors import Cause
 from warplens.agent.random_search import RandomSearch
 from warplens.agent.report import control_of, nothing_found, offers, proven, tried
@@ -28,7 +28,7 @@ from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.runs import Target, adopt_run, find_run, finish_run, start_run
 from warplens_tools.errors import CancelledError, MissingToolError, TimeLimitError
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
 #: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
@@ -41,22 +41,19 @@ Stopped = Literal["budget", "time", "roof", "exhausted"]
 class JudgeSession(Protocol):
     """What the loop needs of `warplens.measure.judge.Judge`."""
 
-    def baseline(self, *, progress: Progress = ..., cancel: CancelToken | None = ...) -> Baseline:
+    def baseline(self, *, task: Task = ...) -> Baseline:
         """Measure the user's version."""
 
     def judge(
         self,
         candidates: Sequence[Candidate],
         *,
-        progress: Progress = ...,
-        cancel: CancelToken | None = ...,
+        task: Task = ...,
         on_verdict: Callable[[Verdict], None] | None = ...,
     ) -> tuple[Verdict, ...]:
         """One verdict per candidate."""
 
-    def confirm(
-        self, candidate: Candidate, *, progress: Progress = ..., cancel: CancelToken | None = ...
-    ) -> Confirmation:
+    def confirm(self, candidate: Candidate, *, task: Task = ...) -> Confirmation:
         """Measure a winner again."""
 
     def confirmation_seconds(self) -> float:
@@ -94,18 +91,13 @@ class Problem(msgspec.Struct, frozen=True):
     #: The baseline's time over the roof's, where the roofline says so.
     headroom: Callable[[Baseline], float | None] = lambda _: None
     #: Reads the kernel's counters, which takes runs of the program: done once the first verdicts are there.
-    learn: Callable[[str, CancelToken], Learned] | None = None
+    learn: Callable[[str, Task], Learned] | None = None
     #: When the user asked, on `time.monotonic`'s clock: the budget's seconds count from there; None for now.
     started: float | None = None
 
 
 def optimize(
-    problem: Problem,
-    judge: JudgeSession,
-    store: sqlite3.Connection,
-    *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    problem: Problem, judge: JudgeSession, store: sqlite3.Connection, *, task: Task = UNATTENDED
 ) -> OptimizeResult:
     """Search, judge, confirm.
 
@@ -117,16 +109,16 @@ def optimize(
         WarplensError: the program fails, never launches the kernel, or is cancelled.
     """
     started = time.monotonic() if problem.started is None else problem.started
-    progress("measuring the baseline", None)
+    task.say("measuring the baseline", None)
     baseline = None
-    with Deadline(_left(problem, started), cancel) as limit:
-        baseline = judge.baseline(progress=progress, cancel=limit.token)
+    with task.within(_left(problem, started)) as limit:
+        baseline = judge.baseline(task=limit)
     if baseline is None:
         raise TimeLimitError(
             f"the {problem.budget.seconds:g} s were over before the baseline was measured",
             remedy="give it more time by --seconds, or the program less work by its arguments",
         )
-    loop = _Loop(problem, judge, store, baseline, progress, cancel)
+    loop = _Loop(problem, judge, store, baseline, task)
     found = loop.run("mcts", _left(problem, started))
     winner = loop.confirm(found) if found.best else None
     control = loop.run("random", problem.budget.seconds) if problem.control else None
@@ -206,16 +198,10 @@ class _Loop:
     """One `optimize` call: the parts every step needs."""
 
     def __init__(
-        self,
-        problem: Problem,
-        judge: JudgeSession,
-        store: sqlite3.Connection,
-        baseline: Baseline,
-        progress: Progress,
-        cancel: CancelToken | None,
+        self, problem: Problem, judge: JudgeSession, store: sqlite3.Connection, baseline: Baseline, task: Task
     ) -> None:
         self.problem, self.judge, self.store = problem, judge, store
-        self.baseline, self.progress, self.cancel = baseline, progress, cancel
+        self.baseline, self.task = baseline, task
         self._learned = Learned()
 
     def run(self, strategy: Strategy, seconds: float) -> _Found:
@@ -226,8 +212,8 @@ class _Loop:
         started = time.monotonic()
         try:
             stopped: Stopped = "time"
-            with Deadline(seconds, self.cancel) as limit:
-                stopped = self._spend(searcher, journal, space, limit.token)
+            with self.task.within(seconds) as limit:
+                stopped = self._spend(searcher, journal, space, limit)
         except BaseException as error:
             ended = "cancelled" if isinstance(error, CancelledError | KeyboardInterrupt) else "failed"
             finish_run(self.store, journal.run, outcome=ended, speedup=None)
@@ -243,7 +229,7 @@ class _Loop:
     def confirm(self, found: _Found) -> tuple[Node, Confirmation] | None:
         """The best version that holds when it is measured again."""
         for node in found.best[:CONFIRMATIONS]:
-            again = confirmed(self.judge, node.ask.candidate, self.progress, self.cancel)
+            again = confirmed(self.judge, node.ask.candidate, self.task)
             found.journal.confirmed(again)
             if again.verdict.state == "faster":
                 return node, again
@@ -300,7 +286,7 @@ class _Loop:
         journal.began(self.baseline)
         return journal, 0
 
-    def _spend(self, searcher: Searcher, journal: Journal, space: KernelSpace, limit: CancelToken) -> Stopped:
+    def _spend(self, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task) -> Stopped:
         budget, learned = self.problem.budget, isinstance(searcher, RandomSearch)
         asks = [node.ask for node in searcher.versions.waiting()]
         while True:
@@ -321,7 +307,7 @@ class _Loop:
                 self._learn(searcher, space, limit)
             learned = True
 
-    def _learn(self, searcher: Searcher, space: KernelSpace, limit: CancelToken) -> None:
+    def _learn(self, searcher: Searcher, space: KernelSpace, limit: Task) -> None:
         """Let what the counters say guide what is asked from here on."""
         if self.problem.learn is None:
             return
@@ -329,18 +315,16 @@ class _Loop:
         space.learn(self._learned.causes, self._learned.busy)
         searcher.versions.reconsider()
 
-    def _judge(
-        self, searcher: Searcher, journal: Journal, candidates: list[Candidate], limit: CancelToken
-    ) -> None:
+    def _judge(self, searcher: Searcher, journal: Journal, candidates: list[Candidate], limit: Task) -> None:
         def told(verdict: Verdict) -> None:
             node = searcher.versions.by_id[verdict.candidate]
             if node.told:
                 return
             journal.told(node, verdict)
             searcher.tell(verdict.candidate, verdict)
-            self.progress(*self._standing(searcher))
+            self.task.say(*self._standing(searcher))
 
-        for verdict in self.judge.judge(candidates, cancel=limit, on_verdict=told):
+        for verdict in self.judge.judge(candidates, task=limit.part(), on_verdict=told):
             told(verdict)
 
     def _headroom(self) -> float | None:

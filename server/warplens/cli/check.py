@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from warplens.cli.interrupt import cancel_token
+from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED, EXIT_FINDINGS, print_error
-from warplens.cli.streams import say, write
+from warplens.cli.streams import write
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
 from warplens_tools.finding import SEVERITIES
@@ -113,7 +113,7 @@ def check(
 def _once(run: CheckRun, format: Format, fail_on: FailOn, *, quiet: bool) -> int:
     from warplens.cli.formats import print_answer
 
-    answer = run.answer(progress=say, cancel=cancel_token())
+    answer = run.answer(task=command_task())
     if not quiet:
         print_answer(answer, format)
     return status_of(answer.report, fail_on, quiet=quiet)
@@ -131,7 +131,7 @@ def _fixed(
         )
     if only_show and (quiet or format != "text"):
         raise InputError("--diff prints a patch and nothing else", remedy="leave out --format and --quiet")
-    answer = run.answer(progress=say, cancel=cancel_token()).with_texts()
+    answer = run.answer(task=command_task()).with_texts()
     fixed = apply_fixes(answer.report, "all" if everything else "sure", write=not only_show, stdin=run.stdin)
     if only_show:
         write(fixed.patch)

@@ -21,7 +21,7 @@ from warplens.service.suppression import chosen
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
 from warplens_tools.finding import Finding
-from warplens_tools.process.cancel import CancelToken, Progress
+from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
 
 
@@ -109,30 +109,28 @@ class CheckRun:
             raise InputError("standard input cannot be watched")
         return [path if path.is_dir() else path.parent for path in self._paths]
 
-    def answer(self, *, progress: Progress, cancel: CancelToken) -> Answer:
+    def answer(self, *, task: Task) -> Answer:
         """Look at everything.
 
         Raises:
             As `Service.check`.
         """
         service = Service(Path.cwd())
-        reports = [self._report(service, arch or None, progress, cancel) for arch in self._archs or (None,)]
+        reports = [self._report(service, arch or None, task) for arch in self._archs or (None,)]
         report = joined(reports)
         if self._sanitize:
-            report = with_faults(service, report, progress=progress, cancel=cancel)
+            report = with_faults(service, report, task=task)
         chosen = [self._selection.of_file(file) for file in report.files]
         files = tuple(file for file, _ in chosen)
         texts = {file.path: displayed(self.stdin) for file in files} if self.reads_stdin else {}
         report = msgspec.structs.replace(report, files=files)
         return Answer(report, sum(old for _, old in chosen), texts, self._selection.only_new)
 
-    def _report(self, service: Service, arch: str | None, progress: Progress, cancel: CancelToken) -> Report:
+    def _report(self, service: Service, arch: str | None, task: Task) -> Report:
         options = CheckOptions(tier=self._tier, arch=arch)
         if self.reads_stdin:
-            return service.check_stream(
-                self._stdin_name, self.stdin, options, progress=progress, cancel=cancel
-            )
-        return check_measured(service, list(self._paths), options, progress=progress, cancel=cancel)
+            return service.check_stream(self._stdin_name, self.stdin, options, task=task)
+        return check_measured(service, list(self._paths), options, task=task)
 
 
 def joined(reports: Sequence[Report]) -> Report:

@@ -24,7 +24,7 @@ from warplens_cutlass.store.build import remove as remove_index
 from warplens_cutlass.store.build import update as update_index
 from warplens_cutlass.store.status import CorpusStatus
 from warplens_cutlass.store.status import status as index_status
-from warplens_tools.process.cancel import Progress as Report
+from warplens_tools.process.task import Task
 
 T = TypeVar("T")
 _WORST = 15
@@ -44,7 +44,7 @@ def build(path: Path, /, *, name: str = "") -> int:
     name
         What to call it; "cutlass" or the folder's name by default.
     """
-    _print_report(_with_progress(lambda progress: build_index(path, name=name, progress=progress)))
+    _print_report(_with_progress(lambda task: build_index(path, name=name, task=task)))
     return EXIT_CLEAN
 
 
@@ -61,7 +61,7 @@ def update(*names: str) -> int:
     if not chosen:
         sys.stdout.write(f"{NOTHING_INDEXED}\n")
     for corpus in chosen:
-        _print_report(_with_progress(lambda progress, c=corpus: update_index(c, progress=progress)))  # type: ignore[misc]
+        _print_report(_with_progress(lambda task, c=corpus: update_index(c, task=task)))  # type: ignore[misc]
     return EXIT_CLEAN
 
 
@@ -135,21 +135,19 @@ def fetch_cutlass(version: str, *, yes: bool, why: str = "") -> bool:
     wheel = f"download the nvidia-cutlass {version} wheel from PyPI (6 MB, BSD-3-Clause) and index it"
     if not consented(f"{why}Warplens will {wheel}. Go on?", yes):
         return False
-    report = _with_progress(lambda progress: setup_cutlass(version=version, progress=progress))
+    report = _with_progress(lambda task: setup_cutlass(version=version, task=task))
     _print_report(report, sys.stderr)
     return True
 
 
-def _with_progress(action: Callable[[Report], T]) -> T:
+def _with_progress(action: Callable[[Task], T]) -> T:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("starting", total=1.0)
-
-        def progress(message: str, share: float | None) -> None:
-            bar.update(task, description=message, completed=share or 0.0)
-
-        return action(progress)
+        row = bar.add_task("starting", total=1.0)
+        return action(
+            Task(lambda message, share: bar.update(row, description=message, completed=share or 0.0))
+        )
 
 
 def _print_report(report: BuildReport, to: TextIO | None = None) -> None:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from types import FrameType
 
+from warplens.cli.streams import say
 from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 
 _TOKEN: ContextVar[CancelToken | None] = ContextVar("warplens-cancel", default=None)
 
@@ -25,9 +27,9 @@ class Interrupts:
     number = 0
 
 
-def cancel_token() -> CancelToken:
-    """Cancelled when the command is told to end."""
-    return _TOKEN.get() or CancelToken()
+def command_task() -> Task:
+    """The command's work: told on stderr, stopped when the command is told to end."""
+    return Task(say, _TOKEN.get())
 
 
 @contextlib.contextmanager

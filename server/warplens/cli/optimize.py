@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from warplens.agent.result import OptimizeResult, Proof
-from warplens.cli.interrupt import cancel_token
+from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
-from warplens.cli.streams import answering, console, say, write_json
+from warplens.cli.streams import answering, console, write_json
 from warplens.present.proof import conditions_words, expected_words, factor, proof_words
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
@@ -88,11 +88,11 @@ def optimize(
         resume=resume,
         control=control,
     )
-    service, cancel = Service(Path.cwd()), cancel_token()
+    service, task = Service(Path.cwd()), command_task()
     if edited is not None:
-        result = prove_edited(service, file, edited, options, progress=say, cancel=cancel)
+        result = prove_edited(service, file, edited, options, task=task)
     else:
-        result = optimize_path(service, file, options, progress=say, cancel=cancel)
+        result = optimize_path(service, file, options, task=task)
     with answering():
         if format == "json":
             write_json(result)

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from warplens.cli.interrupt import cancel_token
+from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.profile_text import print_profile
-from warplens.cli.streams import answering, say, write_json
+from warplens.cli.streams import answering, write_json
 from warplens.cli.streams import console as terminal
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
@@ -55,7 +55,7 @@ def profile(
     options = ProfileOptions(
         kernel=kernel, reports=import_, arch=arch, tier=tier or "timeline", named=tier is not None
     )
-    report = profile_file(Service(Path.cwd()), file, options, progress=say, cancel=cancel_token())
+    report = profile_file(Service(Path.cwd()), file, options, task=command_task())
     if svg is not None:
         write_drawings(report, svg)
     with answering():

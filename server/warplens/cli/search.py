@@ -22,6 +22,7 @@ from warplens_cutlass.engine import search as search_corpora
 from warplens_cutlass.extract.architecture import architectures
 from warplens_cutlass.model import Answer, Kind
 from warplens_tools.errors import InputError
+from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
 
 _LIKE = re.compile(r"^(?P<file>.+?)(?::(?P<start>\d+)(?:-(?P<end>\d+))?)?$")
@@ -70,7 +71,7 @@ def search(
     options = SearchOptions(
         arch=arch, kinds=tuple(kind or ()), type=type, limit=limit, corpora=tuple(corpus or ())
     )
-    answer = search_corpora(" ".join(query), like=code, options=options, progress=_say)
+    answer = search_corpora(" ".join(query), like=code, options=options, task=Task(_say))
     if format == "json":
         write_json(answer)
     else:

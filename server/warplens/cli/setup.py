@@ -12,6 +12,7 @@ from rich.console import Console
 from warplens.cli.main import EXIT_CLEAN
 from warplens_tools.collect.doctor import repair_bundle
 from warplens_tools.errors import InputError
+from warplens_tools.process.task import Task
 from warplens_tools.toolchain.locate import forget_toolchain, resolve_toolchain
 from warplens_tools.toolchain.managed import install_bundle
 
@@ -64,11 +65,8 @@ def toolchain(*, yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="
         console.print("nothing was installed", markup=False)
         return EXIT_CLEAN
     with console.status("installing") as status:
-
-        def progress(message: str, _share: float | None) -> None:
-            status.update(message)
-
-        folder = install_bundle(bundle, consent=True, progress=progress)
+        task = Task(lambda message, _share: status.update(message))
+        folder = install_bundle(bundle, consent=True, task=task)
     forget_toolchain()
     console.print(f"installed in {folder}", markup=False)
     return EXIT_CLEAN

@@ -13,7 +13,7 @@ from pathlib import Path
 from warplens.lsp import uris
 from warplens.lsp.connection import Connection
 from warplens.lsp.includes import includes
-from warplens.lsp.progress import JobProgress
+from warplens.lsp.progress import Job
 from warplens.lsp.scheduler import Debounce, GaveWayError, Pool
 from warplens.lsp.session import TYPED_LIMIT, OpenFile
 from warplens.lsp.shift import LineChange, differences
@@ -158,13 +158,12 @@ class Analysis:
     async def _check_file(self, key: str, file: OpenFile, path: Path) -> None:
         """One save, to its diagnostics: every stage of the check, as it comes, onto the text on screen."""
         await self._session.configured.wait()
-        token = CancelToken()
-        job = _Job(self, key, file, path, token)
+        job = _Check(self, key, file, path)
         uri, started = file.document.uri, time.monotonic()
         self._server.status("checking", f"Checking {path.name}", uri=uri)
         try:
-            async with JobProgress(self._server, f"Warplens: checking {path.name}", token) as progress:
-                await self._saves.run(key, token, lambda: job.run(progress))
+            async with job.task:
+                await self._saves.run(key, job.task.token, job.run)
         except GaveWayError:
             self.saved(key)
             return
@@ -178,11 +177,11 @@ class Analysis:
         self._took[key] = time.monotonic() - started
         self._tell(key)
 
-    def place(self, job: _Job, checked: Checked) -> None:
+    def place(self, job: _Check, checked: Checked) -> None:
         """Show a stage of a check on the text as it is now; nothing if the job was overtaken."""
         file, session = job.file, self._session
         since = file.document.changes_since(job.state)
-        if job.token.cancelled or since is None or session.files.get(job.key) is not file:
+        if job.task.token.cancelled or since is None or session.files.get(job.key) is not file:
             return
         if checked.report.tiers == ("source",) and job.source is None:
             job.source = checked.report
@@ -229,11 +228,12 @@ def _timed(work: Callable[[], FileReport]) -> tuple[FileReport, float]:
     return work(), time.thread_time() - started
 
 
-class _Job:
+class _Check:
     """One check of a saved file, and the text it was started for."""
 
-    def __init__(self, analysis: Analysis, key: str, file: OpenFile, path: Path, token: CancelToken) -> None:
-        self.key, self.file, self.path, self.token = key, file, path, token
+    def __init__(self, analysis: Analysis, key: str, file: OpenFile, path: Path) -> None:
+        self.key, self.file, self.path = key, file, path
+        self.task = Job(analysis._server, f"Warplens: checking {path.name}")
         self.state = file.document.state
         #: The source tier on the text that is checked.
         self.source: FileReport | None = None
@@ -245,11 +245,11 @@ class _Job:
         self._service = analysis._session.service(path)
         self._loop = asyncio.get_running_loop()
 
-    def run(self, progress: JobProgress) -> None:
+    def run(self) -> None:
         """On a thread of the pool."""
         disk = SourceText.read(self.path)
         self.text = disk.text
         self.unsaved = differences(disk, self._editor_text)
         options = CheckOptions()
-        for checked in self._service.stages(self.path, options, progress=progress, cancel=self.token):
+        for checked in self._service.stages(self.path, options, task=self.task):
             self._loop.call_soon_threadsafe(self._analysis.place, self, checked)

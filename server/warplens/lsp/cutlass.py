@@ -20,7 +20,7 @@ async def fetch(server: WarplensServer, token: types.ProgressToken | None = None
     await server.jobs.run(
         "Warplens: fetching CUTLASS",
         token,
-        lambda progress, cancel: setup_cutlass(version=VERSION, progress=progress, cancel=cancel),
+        lambda task: setup_cutlass(version=VERSION, task=task),
     )
 
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 from lsprotocol import types
 
 from warplens.lsp.connection import Connection
-from warplens.lsp.progress import JobProgress
+from warplens.lsp.progress import Job
 from warplens.lsp.scheduler import Pool
 from warplens_tools.errors import InputError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 
 T = TypeVar("T")
 _KEY = "job"
@@ -29,7 +29,7 @@ class Jobs:
         self,
         title: str,
         token: types.ProgressToken | None,
-        work: Callable[[JobProgress, CancelToken], T],
+        work: Callable[[Task], T],
     ) -> T:
         """Run `work` on the worker's thread; the client's progress or `$/cancelRequest` ends it.
 
@@ -40,11 +40,10 @@ class Jobs:
             raise InputError("the workspace is not trusted: nothing in it is built or run", remedy="trust it")
         if self._worker.running(_KEY):
             raise InputError("another optimization runs", remedy="wait for it, or cancel it")
-        cancel = CancelToken()
         self._server.status("optimizing", title)
         try:
-            async with JobProgress(self._server, title, cancel, token=token, delay=0.0) as progress:
-                return await self._worker.run(_KEY, cancel, lambda: work(progress, cancel))
+            async with Job(self._server, title, token=token, delay=0.0) as task:
+                return await self._worker.run(_KEY, task.token, lambda: work(task))
         finally:
             self._server.status("ready")
 

@@ -11,7 +11,7 @@ import msgspec
 from warplens.lsp.proposals import Offer
 from warplens.service.service import Service
 from warplens_tools.finding import Fix
-from warplens_tools.process.cancel import CancelToken, Progress
+from warplens_tools.process.task import Task
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -25,15 +25,15 @@ class Search(msgspec.Struct, frozen=True):
 class Judging(Protocol):
     """Judges edits of one workspace folder's files."""
 
-    def optimize(self, path: Path, search: Search, *, progress: Progress, cancel: CancelToken) -> Offer:
+    def optimize(self, path: Path, search: Search, *, task: Task) -> Offer:
         """Search for a faster version; the state says whether one was proven.
 
         Raises:
             MissingToolError: there is no GPU, driver, compiler or CUPTI, and no edit to offer unproven.
-            WarplensError: the workload itself cannot be measured, or `cancel` was triggered.
+            WarplensError: the workload itself cannot be measured, or `task` was stopped.
         """
 
-    def prove(self, path: Path, kernel: str, fix: Fix, *, progress: Progress, cancel: CancelToken) -> Offer:
+    def prove(self, path: Path, kernel: str, fix: Fix, *, task: Task) -> Offer:
         """Judge one edit.
 
         Raises:
@@ -54,21 +54,21 @@ class ServiceJudging:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def optimize(self, path: Path, search: Search, *, progress: Progress, cancel: CancelToken) -> Offer:
+    def optimize(self, path: Path, search: Search, *, task: Task) -> Offer:
         """See `Judging`."""
         from warplens.lsp.proof import offer_of
         from warplens.service.optimize import OptimizeOptions, optimize_path
 
         options = OptimizeOptions(kernel=search.kernel, candidates=search.budget, seconds=search.seconds)
-        return offer_of(optimize_path(self._service, path, options, progress=progress, cancel=cancel))
+        return offer_of(optimize_path(self._service, path, options, task=task))
 
-    def prove(self, path: Path, kernel: str, fix: Fix, *, progress: Progress, cancel: CancelToken) -> Offer:
+    def prove(self, path: Path, kernel: str, fix: Fix, *, task: Task) -> Offer:
         """See `Judging`."""
         from warplens.lsp.proof import offer_of_fix
         from warplens.service.optimize import inputs_of, prove_fix
 
-        inputs = inputs_of(self._service, path, progress=progress, cancel=cancel)
-        return offer_of_fix(prove_fix(inputs, kernel, fix, progress=progress, cancel=cancel), fix)
+        inputs = inputs_of(self._service, path, task=task)
+        return offer_of_fix(prove_fix(inputs, kernel, fix, task=task), fix)
 
     def remember(self, path: Path, kernel: str, rewrite: str, code: str) -> None:
         """See `Judging`."""

@@ -31,7 +31,7 @@ from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import Interval, State, Verdict
 from warplens_tools.errors import CompileError, InputError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
-from warplens_tools.process.cancel import CancelToken, Progress
+from warplens_tools.process.task import Task
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _FREE = (
@@ -58,18 +58,13 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 def confirm(
-    built: Built,
-    replacements: Sequence[Replacement],
-    opened: PreparedWorkload,
-    watch: Watch,
-    progress: Progress,
-    cancel: CancelToken | None,
+    built: Built, replacements: Sequence[Replacement], opened: PreparedWorkload, watch: Watch, task: Task
 ) -> Confirmation:
     """Rebuild, compare, measure in fresh processes, run. The card is the caller's. Raises as `Judge.confirm`.
 
     `replacements`: every kernel that the edit changes and the program launches, for one run with all of them in place.
     """
-    return _Confirming(built, opened, watch, cancel).run(replacements, progress)
+    return _Confirming(built, opened, watch, task).run(replacements)
 
 
 class _NoWinnerError(Exception):
@@ -83,40 +78,38 @@ class _NoWinnerError(Exception):
 class _Confirming:
     """The steps of one confirmation; each raises `_NoWinnerError` where it is the last."""
 
-    def __init__(
-        self, built: Built, opened: PreparedWorkload, watch: Watch, cancel: CancelToken | None
-    ) -> None:
-        self._built, self._opened, self._watch, self._cancel = built, opened, watch, cancel
+    def __init__(self, built: Built, opened: PreparedWorkload, watch: Watch, task: Task) -> None:
+        self._built, self._opened, self._watch, self._task = built, opened, watch, task
         self._folder = Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="confirm-"))
         self._unknown: list[Unknown] = []
 
-    def run(self, replacements: Sequence[Replacement], progress: Progress) -> Confirmation:
+    def run(self, replacements: Sequence[Replacement]) -> Confirmation:
         opened = self._opened
         try:
-            progress("rebuilding the program", None)
+            self._task.say("rebuilding the program", None)
             rebuilt = self._rebuilt()
-            progress("comparing other launches", None)
+            self._task.say("comparing other launches", None)
             elsewhere = _elsewhere(
                 self._built,
                 opened,
                 self._folder,
                 lambda heard: _one(heard, self._built, opened, self._watch),
-                self._cancel,
+                self._task,
             )
             if elsewhere is not None:
                 raise _NoWinnerError(*elsewhere)
-            progress("measuring in fresh processes", None)
-            heards = _fresh(self._built, opened, self._cancel)
+            self._task.say("measuring in fresh processes", None)
+            heards = _fresh(self._built, opened, self._task)
             verdict = _verdict(heards, self._built, opened, self._watch)
             if verdict.state != "faster":
                 return Confirmation(verdict)
             rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
             rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
-            progress("running the program with the candidate in place", None)
+            self._task.say("running the program with the candidate in place", None)
             stood = self._stood_in(replacements, rounding)
-            progress("running the rebuilt program", None)
+            self._task.say("running the rebuilt program", None)
             gain = self._whole(rebuilt, rounding, needed=not stood.right)
-            progress("looking for faults with compute-sanitizer", None)
+            self._task.say("looking for faults with compute-sanitizer", None)
             self._sanitized(rebuilt)
         except _NoWinnerError as odd:
             return _failed(self._built, opened, odd.state, odd.reason)
@@ -128,7 +121,7 @@ class _Confirming:
         opened, session = self._opened, self._opened.session
         text = opened.builder.edited(self._built.candidate).text
         try:
-            strange = opened.builder.host_differs(text, self._folder / "host", self._cancel)
+            strange = opened.builder.host_differs(text, self._folder / "host", self._task)
         except (CompileError, ToolFailedError, InputError) as error:
             raise _NoWinnerError("unproven", f"its host object cannot be compared: {error}") from error
         if strange:
@@ -136,14 +129,14 @@ class _Confirming:
         try:
             reads = opened.builder.fence.reads
             rebuilt = Rebuilt(session, self._folder / "fenced", opened.place.library, reads)
-            program = rebuilt.build(text, self._cancel, original=opened.text.text)
+            program = rebuilt.build(text, self._task, original=opened.text.text)
         except CompileError as error:
             raise _NoWinnerError("not_built", str(error)) from error
         except InputError as error:
             raise _NoWinnerError("unproven", str(error)) from error
         if rebuilt.reads_freely:
             self._unknown.append(Unknown("a rebuild that reads only what the original's does", _FREE))
-        if strange := opened.builder.differs(program, self._cancel):
+        if strange := opened.builder.differs(program, self._task):
             raise _NoWinnerError("unproven", strange)
         strange = shipped_otherwise(
             Path(self._built.job.cubin),
@@ -151,7 +144,7 @@ class _Confirming:
             program,
             toolchain=session.toolchain,
             folder=self._folder,
-            cancel=self._cancel,
+            task=self._task,
         )
         if strange:
             raise _NoWinnerError("unproven", strange)
@@ -166,7 +159,7 @@ class _Confirming:
             opened.session.settings,
             opened.session.folder,
             rounding=rounding,
-            cancel=self._cancel,
+            task=self._task,
         )
         if stood.odd is not None:
             raise _NoWinnerError(*stood.odd)
@@ -176,7 +169,7 @@ class _Confirming:
     def _whole(self, rebuilt: Rebuilt, rounding: float, *, needed: bool) -> ProgramGain | None:
         """The whole program's gain, behind the fence. Where it does not run there as it does outside it, that is
         unknown if the candidate stood in for its kernels in the program itself, else the candidate is unproven."""
-        found = _whole(self._built, self._opened, rebuilt, rounding, self._cancel)
+        found = _whole(self._built, self._opened, rebuilt, rounding, self._task)
         if isinstance(found, ProgramGain):
             return found
         if found[0] != "unproven" or needed:
@@ -192,7 +185,7 @@ class _Confirming:
             kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
             toolchain=session.toolchain,
             time_limit=sanitizer_seconds(opened.baseline.program.seconds, session.settings),
-            cancel=self._cancel,
+            task=self._task,
         )
         if fault:
             raise _NoWinnerError("wrong", fault)
@@ -212,20 +205,16 @@ def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -
 
 
 def _whole(
-    built: Built,
-    opened: PreparedWorkload,
-    rebuilt: Rebuilt,
-    rounding: float,
-    cancel: CancelToken | None,
+    built: Built, opened: PreparedWorkload, rebuilt: Rebuilt, rounding: float, task: Task
 ) -> ProgramGain | tuple[State, str]:
     """The whole program's gain, or how the rebuilt one does not do the same; both run behind the fence."""
     work, settings = opened.session.workload, opened.session.settings
     try:
-        rebuilt.settle(opened.program, opened.text.text, opened.baseline.program, cancel)
+        rebuilt.settle(opened.program, opened.text.text, opened.baseline.program, task)
     except (InputError, CompileError, TimeLimitError, ToolFailedError) as error:
         return "unproven", str(error)
     try:
-        before, after = _alternating(rebuilt, settings.program_runs, cancel)
+        before, after = _alternating(rebuilt, settings.program_runs, task)
     except TimeLimitError:
         return "hung", f"the rebuilt program did not end within {work.time_limit:g} s"
     except ToolFailedError as error:
@@ -233,7 +222,7 @@ def _whole(
     strange = difference(before, after, rounding=rounding)
     if strange:
         return "wrong", strange
-    strange = _geometry(rebuilt, built, opened.target, cancel)
+    strange = _geometry(rebuilt, built, opened.target, task)
     return ("unproven", strange) if strange else _gain(before, after)
 
 
@@ -242,7 +231,7 @@ def _elsewhere(
     opened: PreparedWorkload,
     folder: Path,
     verdict: Callable[[VisitResult], Verdict],
-    cancel: CancelToken | None,
+    task: Task,
 ) -> tuple[State, str] | None:
     """What is not right at the first and the last launch; nor faster at other shapes where every one counts."""
     place, settings = opened.place, opened.session.settings
@@ -255,7 +244,7 @@ def _elsewhere(
         places = [*(at_shape(place, s, timed=True) for s in others_of(opened)), *places]
     for there in places:
         heards: list[VisitResult] = []
-        Visits(there, settings, folder).judge([built.job], heards.append, cancel)
+        Visits(there, settings, folder).judge([built.job], heards.append, task)
         result = heards[-1].result
         grid = "x".join(map(str, there.target.shape.grid))
         where = f"at launch {there.launch} with grid {grid}"
@@ -267,14 +256,14 @@ def _elsewhere(
     return None
 
 
-def _fresh(built: Built, opened: PreparedWorkload, cancel: CancelToken | None) -> list[VisitResult]:
+def _fresh(built: Built, opened: PreparedWorkload, task: Task) -> list[VisitResult]:
     """One visit per process; stops at the first that does not find it right."""
     session = opened.session
     heards: list[VisitResult] = []
     # one for all: inputs that the kernel does not stand are tried once
     visits = Visits(opened.place, session.settings, session.folder, thorough=True)
     for _ in range(session.settings.confirmations):
-        visits.judge([built.job], heards.append, cancel)
+        visits.judge([built.job], heards.append, task)
         if heards[-1].result.state != "right":
             break
     return heards
@@ -307,22 +296,20 @@ def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, 
     )
 
 
-def _alternating(
-    rebuilt: Rebuilt, runs: int, cancel: CancelToken | None
-) -> tuple[list[ProgramRun], list[ProgramRun]]:
+def _alternating(rebuilt: Rebuilt, runs: int, task: Task) -> tuple[list[ProgramRun], list[ProgramRun]]:
     before: list[ProgramRun] = []
     after: list[ProgramRun] = []
     for turn in range(runs):
         # each goes first in every other turn: whoever does pays for what has gone cold
         for original in (True, False) if turn % 2 else (False, True):
-            (before if original else after).append(rebuilt.run(cancel, original=original))
+            (before if original else after).append(rebuilt.run(task, original=original))
     return before, after
 
 
-def _geometry(rebuilt: Rebuilt, built: Built, target: Target, cancel: CancelToken | None) -> str:
+def _geometry(rebuilt: Rebuilt, built: Built, target: Target, task: Task) -> str:
     """Why the rebuilt program's launches are not those that were judged; "" if they are."""
     try:
-        surveyed = rebuilt.launches(60.0, cancel)
+        surveyed = rebuilt.launches(60.0, task)
     except (InputError, TimeLimitError) as error:
         return f"the rebuilt program cannot be followed: {error}"
     job, shape = built.job, target.shape

@@ -44,7 +44,7 @@ from warplens_tools.arch.load import present_gpus, query_devices, target_archite
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError, MissingToolError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.workload import Workload
 from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
 
@@ -66,7 +66,7 @@ class Judge:
 
     Holds the GPU lock only while the GPU is in use; edits of host code, where the settings let them be judged, are
     built under it too. Not safe for use from several threads at once; the
-    cancel token may be triggered from any thread, and stops builds and programs with their children.
+    task may be stopped from any thread, and with it builds and programs with their children.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Judge:
         """Remove the build folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def baseline(self, *, progress: Progress = no_progress, cancel: CancelToken | None = None) -> Baseline:
+    def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
         """Build the program, run it as it is, survey its kernels; repeated calls answer from memory.
 
         Raises:
@@ -114,14 +114,13 @@ class Judge:
             InputError: it fails, or never launches the kernel, or its launch cannot be visited.
             TimeLimitError, CancelledError: as named.
         """
-        return self._open(progress, cancel).baseline
+        return self._open(task).baseline
 
     def judge(
         self,
         candidates: Sequence[Candidate],
         *,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
+        task: Task = UNATTENDED,
         on_verdict: Callable[[Verdict], None] | None = None,
     ) -> tuple[Verdict, ...]:
         """One verdict per candidate, in their order; `on_verdict` gets each as soon as it is known.
@@ -131,25 +130,25 @@ class Judge:
         Raises:
             as `baseline`, where the workload itself fails.
         """
-        opened = self._open(progress, cancel)
+        opened = self._open(task)
         candidates = [as_written(c, opened.builder, opened.baseline.kernel) for c in candidates]
         verdicts: dict[str, Verdict] = {}
 
         def tell(verdict: Verdict) -> None:
             verdicts[verdict.candidate] = verdict
-            progress(f"{len(verdicts)} of {len(candidates)} judged", len(verdicts) / len(candidates))
+            task.say(f"{len(verdicts)} of {len(candidates)} judged", len(verdicts) / len(candidates))
             if on_verdict is not None:
                 on_verdict(verdict)
 
         try:
-            self._judge(opened, candidates, tell, progress, cancel)
+            self._judge(opened, candidates, tell, task)
         except (InputError, TimeLimitError):
             if opened.kept is None:
                 raise
             # what was kept of the program does not hold: begin anew
             opened.kept.forget()
-            opened = self._open(progress, cancel, fresh=True)
-            self._judge(opened, [c for c in candidates if c.id not in verdicts], tell, progress, cancel)
+            opened = self._open(task, fresh=True)
+            self._judge(opened, [c for c in candidates if c.id not in verdicts], tell, task)
         return tuple(verdicts[c.id] for c in candidates)
 
     def _judge(
@@ -157,10 +156,9 @@ class Judge:
         opened: PreparedWorkload,
         candidates: Sequence[Candidate],
         tell: Callable[[Verdict], None],
-        progress: Progress,
-        cancel: CancelToken | None,
+        task: Task,
     ) -> None:
-        progress(f"building {len(candidates)} candidates", 0.0)
+        task.say(f"building {len(candidates)} candidates", 0.0)
         hosts = [c for c in candidates if self._changes_host(opened, c)]
         inside = {c.id: c for c in candidates if c not in hosts}
 
@@ -170,53 +168,47 @@ class Judge:
             else:
                 tell(verdict)
 
-        built = self._build(opened, list(inside.values()), sift, cancel)
+        built = self._build(opened, list(inside.values()), sift, task)
         if built:
-            self._visit(opened, built, tell, progress, cancel)
+            self._visit(opened, built, tell, task)
         if hosts:
-            with opened.session.card("judging host code from outside", progress, cancel) as watch:
+            with opened.session.card("judging host code from outside", task) as watch:
                 for candidate in hosts:
-                    tell(self._from_outside(opened).judge(candidate, watch, cancel))
+                    tell(self._from_outside(opened).judge(candidate, watch, task))
 
-    def confirm(
-        self,
-        candidate: Candidate,
-        *,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
-    ) -> Confirmation:
+    def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
         """Rebuild the whole program with the candidate and measure it again in fresh processes.
 
         The verdict is `faster` only if the rebuilt program exits and prints as before, and every fresh
         process finds it faster; its timings are of samples that did not choose the candidate.
         """
-        opened = self._open(progress, cancel)
+        opened = self._open(task)
         candidate = as_written(candidate, opened.builder, opened.baseline.kernel)
         if self._changes_host(opened, candidate):
-            return self._confirm_outside(opened, candidate, progress, cancel)
+            return self._confirm_outside(opened, candidate, task)
         refused: list[Verdict] = []
-        built = self._build(opened, [candidate], refused.append, cancel)
+        built = self._build(opened, [candidate], refused.append, task)
         if not built and self._refused_for_host(opened, refused[0]):
-            return self._confirm_outside(opened, candidate, progress, cancel)
+            return self._confirm_outside(opened, candidate, task)
         if not built:
             return Confirmation(refused[0])
         (one,) = built
-        with opened.session.card(f"confirming {opened.baseline.kernel}", progress, cancel) as watch:
-            progress("comparing what else the edit changes", None)
+        with opened.session.card(f"confirming {opened.baseline.kernel}", task) as watch:
+            task.say("comparing what else the edit changes", None)
             further = self._further_judge(opened)
             odd, plans = further.judge(
                 built,
                 opened.builder.edited,
                 lambda heard: self._verdict(opened, one, heard, watch),
-                cancel,
+                task,
                 all_shapes=True,
             )
             if candidate.id in odd:
                 return Confirmation(self._plain(opened, one, *odd[candidate.id]))
-            stands = further.replacements(one, opened.builder.edited(candidate), cancel)
+            stands = further.replacements(one, opened.builder.edited(candidate), task)
             if isinstance(stands, NoGeometry):
                 return Confirmation(self._plain(opened, one, stands.state, stands.reason))
-            confirmed = confirm(one, stands, opened, watch, progress, cancel)
+            confirmed = confirm(one, stands, opened, watch, task)
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)
             return msgspec.structs.replace(confirmed, verdict=verdict)
@@ -225,9 +217,7 @@ class Judge:
         """How long `confirm` may take at most; 0 before the baseline is known."""
         return self._opened.confirmation_seconds if self._opened is not None else 0.0
 
-    def _open(
-        self, progress: Progress, cancel: CancelToken | None, *, fresh: bool = False
-    ) -> PreparedWorkload:
+    def _open(self, task: Task, *, fresh: bool = False) -> PreparedWorkload:
         if self._opened is None or fresh:
             self._further = None
             gpu = self._gpu()
@@ -239,7 +229,7 @@ class Judge:
                 settings=self.settings,
                 folder=self._folder,
             )
-            self._opened = open_workload(session, self._kernel, progress, cancel, fresh=fresh)
+            self._opened = open_workload(session, self._kernel, task, fresh=fresh)
         return self._opened
 
     def _changes_host(self, opened: PreparedWorkload, candidate: Candidate) -> bool:
@@ -258,12 +248,10 @@ class Judge:
         """Whether a candidate was refused for what the compiler's split shows alone, and may be judged from outside."""
         return self.settings.host_edits and verdict.candidate in opened.builder.changing_host
 
-    def _confirm_outside(
-        self, opened: PreparedWorkload, candidate: Candidate, progress: Progress, cancel: CancelToken | None
-    ) -> Confirmation:
-        progress("rebuilding and measuring the program, from outside", None)
-        with opened.session.card("confirming host code from outside", progress, cancel) as watch:
-            return self._from_outside(opened).confirm(candidate, watch, cancel)
+    def _confirm_outside(self, opened: PreparedWorkload, candidate: Candidate, task: Task) -> Confirmation:
+        task.say("rebuilding and measuring the program, from outside", None)
+        with opened.session.card("confirming host code from outside", task) as watch:
+            return self._from_outside(opened).confirm(candidate, watch, task)
 
     def _from_outside(self, opened: PreparedWorkload) -> OutsideJudge:
         if self._outside is None:
@@ -298,7 +286,7 @@ class Judge:
         opened: PreparedWorkload,
         candidates: Sequence[Candidate],
         tell: Callable[[Verdict], None],
-        cancel: CancelToken | None,
+        task: Task,
     ) -> list[Built]:
         built: list[Built] = []
 
@@ -317,32 +305,28 @@ class Judge:
             opened.unit,
             opened.target.compiled,
             opened.program.read_bytes(),
-            cancel=cancel,
+            task=task,
             on_done=take,
         )
-        built = self._placed(opened, built, tell, cancel)
+        built = self._placed(opened, built, tell, task)
         order = {c.id: index for index, c in enumerate(candidates)}
         return sorted(built, key=lambda b: order[b.candidate.id])
 
     def _placed(
-        self,
-        opened: PreparedWorkload,
-        built: list[Built],
-        tell: Callable[[Verdict], None],
-        cancel: CancelToken | None,
+        self, opened: PreparedWorkload, built: list[Built], tell: Callable[[Verdict], None], task: Task
     ) -> list[Built]:
         """The candidates with the geometry that their rebuilt programs launch with."""
         if not any(b.candidate.asks_program for b in built):
             return built
         placed: list[Built] = []
-        with opened.session.card("reading launch geometry", no_progress, cancel):
+        with opened.session.card("reading launch geometry", task.part()):
             for one in built:
                 done: Built | Verdict = one
                 if one.candidate.asks_program:
                     target = opened.target
                     shapes = (target.shape, *target.others)
                     text = opened.builder.edited(one.candidate)
-                    done = opened.geometries.place(one, text, shapes, cancel)
+                    done = opened.geometries.place(one, text, shapes, task)
                 if isinstance(done, Verdict):
                     tell(done)
                 else:
@@ -350,16 +334,11 @@ class Judge:
         return placed
 
     def _visit(
-        self,
-        opened: PreparedWorkload,
-        built: Sequence[Built],
-        tell: Callable[[Verdict], None],
-        progress: Progress,
-        cancel: CancelToken | None,
+        self, opened: PreparedWorkload, built: Sequence[Built], tell: Callable[[Verdict], None], task: Task
     ) -> None:
         by_id = {b.candidate.id: b for b in built}
         first: dict[str, Verdict] = {}
-        with opened.session.card(f"judging {opened.baseline.kernel}", progress, cancel) as watch:
+        with opened.session.card(f"judging {opened.baseline.kernel}", task) as watch:
 
             def verdict(heard: VisitResult) -> Verdict:
                 return self._verdict(opened, by_id[heard.result.candidate], heard, watch)
@@ -372,12 +351,12 @@ class Judge:
                 else:
                     tell(found)
 
-            opened.visits.judge([b.job for b in built], take, cancel)
+            opened.visits.judge([b.job for b in built], take, task)
             if others_of(opened):
-                first = judge_shapes(opened, built, first, verdict, cancel)
+                first = judge_shapes(opened, built, first, verdict, task)
             waiting = [by_id[name] for name, one in first.items() if one.state == "faster"]
             odd, _ = self._further_judge(opened).judge(
-                waiting, opened.builder.edited, verdict, cancel, all_shapes=False
+                waiting, opened.builder.edited, verdict, task, all_shapes=False
             )
             for name, one in first.items():
                 state, reason = odd.get(name, (one.state, one.reason))

@@ -32,8 +32,8 @@ from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
-from warplens_tools.process.cancel import CancelToken, Progress
 from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.task import Task
 from warplens_tools.run.build import Overlay, build_program, flags_of, start_command
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.library import helper_kernels, probe_library
@@ -75,7 +75,7 @@ class Session(msgspec.Struct, frozen=True):
     #: For builds and records; belongs to the judge.
     folder: Path
 
-    def build(self, folder: Path, overlay: Overlay | None, cancel: CancelToken | None) -> Path:
+    def build(self, folder: Path, overlay: Overlay | None, task: Task) -> Path:
         """The whole program, as it is or with one file replaced. Raises as `build_program`."""
         return build_program(
             self.workload,
@@ -84,15 +84,15 @@ class Session(msgspec.Struct, frozen=True):
             folder=folder,
             overlay=overlay,
             timeout=self.settings.compile_seconds,
-            cancel=cancel,
+            task=task,
             through=around_program(folder, self.settings) if overlay is not None else die_with_parent,
         )
 
     @contextmanager
-    def card(self, what: str, progress: Progress, cancel: CancelToken | None) -> Iterator[Watch]:
+    def card(self, what: str, task: Task) -> Iterator[Watch]:
         """The card, for this process alone, and its state watched."""
         nvcc = self.toolchain.find("nvcc")
-        with gpu_lock(self.gpu.uuid, what, progress=progress, cancel=cancel):
+        with gpu_lock(self.gpu.uuid, what, task=task):
             watch = Watch(self.gpu, cuda=tool_version(nvcc) if nvcc is not None else "")
             watch.start()
             try:
@@ -144,9 +144,7 @@ class _Seen(msgspec.Struct, frozen=True):
     build_seconds: float
 
 
-def open_workload(
-    session: Session, kernel: str, progress: Progress, cancel: CancelToken | None, *, fresh: bool = False
-) -> PreparedWorkload:
+def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = False) -> PreparedWorkload:
     """Build, run and survey the program, or take what an earlier run has kept unless `fresh`; choose the launch.
 
     Raises:
@@ -156,13 +154,13 @@ def open_workload(
     builder = Builder(
         work, toolchain=session.toolchain, arch=session.arch, folder=session.folder, settings=settings
     )
-    progress("preparing the probe", None)
-    library = probe_library(session.toolchain, cancel=cancel)
+    task.say("preparing the probe", None)
+    library = probe_library(session.toolchain, task=task)
     kept = _kept(session, builder, library)
-    seen = None if fresh else _taken(kept, session, builder, progress, cancel)
+    seen = None if fresh else _taken(kept, session, builder, task)
     was_kept = seen is not None
     if seen is None:
-        seen = _seen(session, builder, library, progress, cancel)
+        seen = _seen(session, builder, library, task)
         if seen.unit.linked is None:
             kept.put(seen.unit.evidence, seen.program, seen.surveyed, seen.alone, seen.build_seconds)
     program, unit, surveyed, alone = seen.program, seen.unit, seen.surveyed, seen.alone
@@ -178,7 +176,7 @@ def open_workload(
         parameters=defined.parameters if defined is not None else (),
         variables=tuple(name for name in names.values() if name),
         library=library,
-        helpers=helper_kernels(session.toolchain, session.gpu.arch, cancel=cancel),
+        helpers=helper_kernels(session.toolchain, session.gpu.arch, task=task),
         time_limit=work.time_limit,
         launch=_launch(work, target, settings),
         from_events=unit.linked is not None and unit.linked.launches,
@@ -224,9 +222,7 @@ def _kept(session: Session, builder: Builder, library: Path) -> Kept:
     )
 
 
-def _taken(
-    kept: Kept, session: Session, builder: Builder, progress: Progress, cancel: CancelToken | None
-) -> _Seen | None:
+def _taken(kept: Kept, session: Session, builder: Builder, task: Task) -> _Seen | None:
     found = kept.take(session.folder / "program")
     if found is None:
         return None
@@ -234,52 +230,50 @@ def _taken(
     code = cubin.read_bytes()
     builder.fence.learn(known.evidence)
     unit = Unit(known.evidence, code, code_digest(code), code)
-    with session.card("looking at the card", progress, cancel) as watch:
+    with session.card("looking at the card", task) as watch:
         return _Seen(program, unit, known.surveyed, known.alone, watch.stop(), known.build_seconds)
 
 
-def _seen(
-    session: Session, builder: Builder, library: Path, progress: Progress, cancel: CancelToken | None
-) -> _Seen:
+def _seen(session: Session, builder: Builder, library: Path, task: Task) -> _Seen:
     """Build and survey the program; its unit is compiled by itself meanwhile."""
     with ThreadPoolExecutor(1) as pool:
-        progress("building the program", None)
-        early = None if asks_linking(flags_of(session.workload)) else pool.submit(builder.baseline, cancel)
+        task.say("building the program", None)
+        early = None if asks_linking(flags_of(session.workload)) else pool.submit(builder.baseline, task)
         started = time.monotonic()
-        program = session.build(session.folder / "program", None, cancel)
+        program = session.build(session.folder / "program", None, task)
         seconds = time.monotonic() - started
         command = start_command(session.workload, program)
-        with session.card("measuring a baseline", progress, cancel) as watch:
-            progress("running the program", None)
-            surveyed, alone = _surveyed(session, command, library, cancel)
+        with session.card("measuring a baseline", task) as watch:
+            task.say("running the program", None)
+            surveyed, alone = _surveyed(session, command, library, task)
             conditions = watch.stop()
     if early is None or early.exception() is not None or carries_relocatable(program.read_bytes()):
-        unit = builder.baseline(cancel, program=program)
+        unit = builder.baseline(task, program=program)
     else:
         unit = early.result()
     return _Seen(program, unit, surveyed, alone, conditions, seconds)
 
 
 def _surveyed(
-    session: Session, command: Command, library: Path, cancel: CancelToken | None
+    session: Session, command: Command, library: Path, task: Task
 ) -> tuple[tuple[SurveyedShape, ...], ProgramRun]:
     """What the program launches and how it runs: one run is both, unless something is amiss or must be precise."""
     limit = session.workload.time_limit
-    alone = _succeeding(command, limit, cancel) if session.settings.host_edits else None
+    alone = _succeeding(command, limit, task) if session.settings.host_edits else None
     try:
-        surveyed, run = survey_run(command, library, session.folder, limit, cancel)
+        surveyed, run = survey_run(command, library, session.folder, limit, task)
     except (InputError, TimeLimitError):
         # a program that fails by itself is told so rather than that the probe found nothing
         if alone is None:
-            _succeeding(command, limit, cancel)
+            _succeeding(command, limit, task)
         raise
     if alone is None and run.status != 0:
-        alone = _succeeding(command, limit, cancel)
+        alone = _succeeding(command, limit, task)
     return surveyed, alone or run
 
 
-def _succeeding(command: Command, limit: float, cancel: CancelToken | None) -> ProgramRun:
-    run = run_program(command, limit, cancel)
+def _succeeding(command: Command, limit: float, task: Task) -> ProgramRun:
+    run = run_program(command, limit, task)
     require_success(run)
     return run
 

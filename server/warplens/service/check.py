@@ -26,7 +26,7 @@ from warplens_tools.evidence import BinaryEvidence, CompiledKernel, CompilerMess
 from warplens_tools.finding import Finding
 from warplens_tools.memo import KernelMemo
 from warplens_tools.micro.registry import all_tools
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.flags import CompileFlags
 from warplens_tools.toolchain.locate import SETUP_REMEDY, Toolchain
@@ -141,18 +141,16 @@ class BinaryTier(msgspec.Struct, frozen=True):
     overlay: str | None = None
 
 
-def stages(
-    check: FileCheck, tier: BinaryTier, *, early: bool, cancel: CancelToken | None = None
-) -> Iterator[Checked]:
+def stages(check: FileCheck, tier: BinaryTier, *, early: bool, task: Task = UNATTENDED) -> Iterator[Checked]:
     """The binary tier of one file; where it cannot be had, the source tier and the reason.
 
     With `early` first the source tier and then that with the resource report, each made while the compiler's
     tools run. The last stage is the only one that is `complete`.
 
     Raises:
-        CancelledError: `cancel` was triggered; nothing runs any more.
+        CancelledError: `task` was stopped; nothing runs any more.
     """
-    collected = _collected(tier, cancel, early=early)
+    collected = _collected(tier, task, early=early)
     source = check.source() if early else None
     if source is not None:
         yield source.before_the_end()
@@ -166,9 +164,7 @@ def stages(
         yield check.failed(error)
 
 
-def _collected(
-    tier: BinaryTier, cancel: CancelToken | None, *, early: bool
-) -> Iterator[tuple[BinaryEvidence, bool]]:
+def _collected(tier: BinaryTier, task: Task, *, early: bool) -> Iterator[tuple[BinaryEvidence, bool]]:
     """Evidence as it comes, and whether it is the last, collected beside the caller from this call on.
 
     Raises:
@@ -185,7 +181,7 @@ def _collected(
         cache=tier.cache,
         overlay=tier.overlay,
         on_stage=arrived.put if early else None,
-        cancel=cancel,
+        task=task,
         timeout=tier.timeout,
     )
     collecting.add_done_callback(lambda _: arrived.put(None))

@@ -13,7 +13,7 @@ from warplens.service.optimize import OpenJudge, OptimizeOptions, inputs_of, ope
 from warplens.service.service import Service
 from warplens.service.workloads import require_main
 from warplens_tools.errors import InputError
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText, TextEdit
 
 
@@ -23,8 +23,7 @@ def prove_edited(
     edited: Path,
     options: OptimizeOptions,
     *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
 ) -> OptimizeResult:
     """Judge `edited` as the new text of `path`, and confirm it if it is faster. Of the options, those of a search
@@ -34,7 +33,7 @@ def prove_edited(
         InputError: the two are equal, or as `prove_fix`.
         As `prove_fix` otherwise.
     """
-    inputs = inputs_of(service, path, options.arch, progress=progress, cancel=cancel)
+    inputs = inputs_of(service, path, options.arch, task=task)
     require_main(inputs.path, inputs.unit, inputs.loaded)
     text, after = inputs.text(), SourceText.read(edited)
     edits = edits_between(text, after)
@@ -50,7 +49,7 @@ def prove_edited(
         title=f"the version in {edited.name}",
         text_hash=text_hash(after),
     )
-    return prove_one(inputs, text, candidate, options, progress=progress, cancel=cancel, judge=judge)
+    return prove_one(inputs, text, candidate, options, task=task, judge=judge)
 
 
 def edits_between(before: SourceText, after: SourceText) -> tuple[TextEdit, ...]:

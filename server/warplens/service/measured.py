@@ -13,40 +13,36 @@ from warplens.service.service import CheckOptions, Service
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import CancelledError, WarplensError
 from warplens_tools.evidence import CounterEvidence
-from warplens_tools.process.cancel import CancelToken, Progress
+from warplens_tools.process.task import Task
 from warplens_tools.toolchain.locate import resolve_toolchain
 
 
-def report_of(
-    service: Service, path: Path, arch: str, progress: Progress, cancel: CancelToken | None
-) -> FileReport:
+def report_of(service: Service, path: Path, arch: str, task: Task) -> FileReport:
     """A file's report, of the tiers that need no run of its program.
 
     Raises:
         InputError, CompileError, MissingToolError, CancelledError: as `Service.check_file`.
     """
     options = CheckOptions(arch=arch or None)
-    return service.check_file(path, options, progress=progress, cancel=cancel).files[0]
+    return service.check_file(path, options, task=task).files[0]
 
 
-def counted_report(
-    service: Service, path: Path, kernel: str, arch: str, progress: Progress, cancel: CancelToken | None
-) -> FileReport | None:
+def counted_report(service: Service, path: Path, kernel: str, arch: str, task: Task) -> FileReport | None:
     """A file's report with the counters of one kernel; None where this machine cannot collect them.
 
     Raises:
-        CancelledError: `cancel` was triggered.
+        CancelledError: `task` was stopped.
     """
     if not present_gpus() or resolve_toolchain().find("ncu") is None:
         return None
     wanted = ProfileOptions(kernel=kernel, arch=arch or None, tier="counters")
     try:
-        return profile_file(service, path, wanted, progress=progress, cancel=cancel).files[0]
+        return profile_file(service, path, wanted, task=task).files[0]
     except CancelledError:
         raise
     except WarplensError as error:
         # a search does without
-        progress(f"no counters: {error}", None)
+        task.say(f"no counters: {error}", None)
         return None
 
 

@@ -37,7 +37,7 @@ from warplens_tools.cuda.parse import parse
 from warplens_tools.encoded import EncodedText
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.finding import Fix
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.run.workload import Workload
@@ -80,7 +80,7 @@ class FileInputs(msgspec.Struct, frozen=True):
     #: Gives the file's findings, of the tiers that need no run of its program.
     report: Callable[[], FileReport]
     #: Gives them with one kernel's counters, which takes runs; None where none can be had.
-    measured: Callable[[str, CancelToken | None], FileReport | None] = lambda *_: None
+    measured: Callable[[str, Task], FileReport | None] = lambda *_: None
     #: Macros of the command line it is compiled with.
     defines: Mapping[str, str] = {}
 
@@ -101,8 +101,7 @@ def optimize_file(
     inputs: FileInputs,
     options: OptimizeOptions,
     *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
 ) -> OptimizeResult:
     """Search for a faster version of one kernel; unproven offers where nothing can be measured.
@@ -111,13 +110,13 @@ def optimize_file(
         InputError: the file, the kernel's name or the settings cannot be used, or the program fails or
             never launches the kernel.
         CompileError: the program does not build.
-        CancelledError: `cancel` was triggered.
+        CancelledError: `task` was stopped.
     """
     started = time.monotonic()
     text = inputs.text()
     model = parse(text, str(inputs.path))
     kernels = _kernels(model, options.kernel, inputs.path)
-    progress(f"reading {inputs.path.name}", None)
+    task.say(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
     allowed = allowed_by(options, inputs.loaded)
     report = inputs.report()
@@ -137,8 +136,8 @@ def optimize_file(
                 busy=busy_of(report, kernel),
             )
 
-        def learn(kernel: str, limit: CancelToken) -> Learned:
-            counted = inputs.measured(kernel, limit)
+        def learn(kernel: str, task: Task) -> Learned:
+            counted = inputs.measured(kernel, task)
             if counted is None:
                 return Learned()
             return Learned(causes_of(counted), busy_of(counted, kernel), headroom_of(counted, kernel))
@@ -161,7 +160,7 @@ def optimize_file(
             require_main(inputs.path, inputs.unit, inputs.loaded)
             named = kernels[0] if options.kernel else ""
             with judge(workload, named, options.arch, allowed) as session:
-                return optimize(problem, session, store, progress=progress, cancel=cancel)
+                return optimize(problem, session, store, task=task)
         except MissingToolError as error:
             require_compiled(report)
             return unproven(problem, kernels, error)
@@ -184,23 +183,15 @@ def optimize_path(
     path: Path,
     options: OptimizeOptions,
     *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
 ) -> OptimizeResult:
     """`optimize_file` with what the workspace's service knows of the file. Raises the same."""
-    inputs = inputs_of(service, path, options.arch, progress=progress, cancel=cancel)
-    return optimize_file(inputs, options, progress=progress, cancel=cancel, judge=judge)
+    inputs = inputs_of(service, path, options.arch, task=task)
+    return optimize_file(inputs, options, task=task, judge=judge)
 
 
-def inputs_of(
-    service: Service,
-    path: Path,
-    arch: str = "",
-    *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
-) -> FileInputs:
+def inputs_of(service: Service, path: Path, arch: str = "", *, task: Task = UNATTENDED) -> FileInputs:
     """What the workspace's service knows of a file.
 
     Raises:
@@ -221,8 +212,8 @@ def inputs_of(
         loaded=loaded,
         gpu=load_gpu(arch or loaded.settings.architecture or None),
         rewrites=REWRITES,
-        report=lambda: report_of(service, path, arch, progress, cancel),
-        measured=lambda kernel, limit: counted_report(service, path, kernel, arch, progress, limit),
+        report=lambda: report_of(service, path, arch, task),
+        measured=lambda kernel, task: counted_report(service, path, kernel, arch, task),
         defines=service.build_defines(path, unit, loaded),
     )
 
@@ -232,8 +223,7 @@ def prove_fix(
     kernel: str,
     fix: Fix,
     *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
 ) -> OptimizeResult:
     """Judge one edit, confirm it if it is faster.
@@ -265,8 +255,7 @@ def prove_fix(
         candidate,
         OptimizeOptions(),
         caveat=fix.caveat,
-        progress=progress,
-        cancel=cancel,
+        task=task,
         judge=judge,
     )
 
@@ -278,8 +267,7 @@ def prove_one(
     options: OptimizeOptions,
     *,
     caveat: str = "",
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
 ) -> OptimizeResult:
     """Judge one candidate, an edit of `text`, and confirm it if it is faster. Raises as `prove_fix`."""
@@ -297,8 +285,7 @@ def prove_one(
             name=shown_name(inputs),
             caveat=caveat,
             limits=inputs.gpu.limits,
-            progress=progress,
-            cancel=cancel,
+            task=task,
         )
 
 

@@ -25,7 +25,6 @@ from warplens.service.service import (
     gpu_for,
     machine_unknowns,
     not_included,
-    within,
 )
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
@@ -34,7 +33,7 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import CancelledError, CompileError, InputError, WarplensError
 from warplens_tools.evidence import TIERS, BinaryEvidence, KernelEvidence, Tier, Unknown
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain
 
@@ -53,14 +52,7 @@ class ProfileOptions(msgspec.Struct, frozen=True):
     named: bool = False
 
 
-def profile_file(
-    service: Service,
-    path: Path,
-    options: ProfileOptions,
-    *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
-) -> Report:
+def profile_file(service: Service, path: Path, options: ProfileOptions, *, task: Task = UNATTENDED) -> Report:
     """One file: source and binary tiers, then counters and timeline, imported or collected here.
 
     A collector that could not run is in `unknown` with its reason; the rest stands without it.
@@ -68,7 +60,7 @@ def profile_file(
     Raises:
         InputError: the file or a report cannot be read, or the file defines no such kernel.
         MissingToolError: a report needs a tool that is not here.
-        CancelledError: `cancel` was triggered.
+        CancelledError: `task` was stopped.
     """
     loaded = service.settings_for(path.absolute())
     unit = service.unit(path.absolute(), loaded)
@@ -76,14 +68,12 @@ def profile_file(
     text = SourceText.read(path).compiled_with(defines)
     file = FileCheck(path, text, gpu_for(options.arch, loaded.settings), loaded.settings)
     kernels = _chosen(file, unit, options.kernel)
-    binary, unknown = _binary(service, file, unit, loaded, options, progress, cancel)
+    binary, unknown = _binary(service, file, unit, loaded, options, task)
     arch = binary.arch if binary is not None else file.gpu.arch
     subject = Subject(path, unit, file.text, file.model, loaded, binary, arch)
     if not options.reports and not file.gpu.present and unit is not None:
         unknown.append(_no_card(path, options.tier))
-    gathered = _gathered(
-        subject, file, kernels, options, service.toolchain(loaded.settings), progress, cancel
-    )
+    gathered = _gathered(subject, file, kernels, options, service.toolchain(loaded.settings), task)
     gpu = file.gpu if options.arch else measured_gpu(gathered, file.gpu)
     checked = _judged(file, gpu, binary, gathered)
     return _report(checked, gathered, measured_gpu(gathered, gpu), gpu, unknown, options)
@@ -95,12 +85,11 @@ def _gathered(
     kernels: Sequence[Kernel],
     options: ProfileOptions,
     toolchain: Toolchain,
-    progress: Progress,
-    cancel: CancelToken | None,
+    task: Task,
 ) -> Gathered:
     """The reports' measurements, or those of a run here; of the chosen kernels."""
     if options.reports:
-        gathered = import_reports(options.reports, subject, toolchain=toolchain, cancel=cancel)
+        gathered = import_reports(options.reports, subject, toolchain=toolchain, task=task)
         if options.kernel:
             names = {k.qualified_name for k in kernels}
             gathered.counters = {n: c for n, c in gathered.counters.items() if n in names}
@@ -108,18 +97,11 @@ def _gathered(
     if not file.gpu.present or subject.unit is None:
         return Gathered()
     tier, gpu = options.tier, file.gpu
-    return run_and_collect(
-        subject, kernels, gpu, tier=tier, toolchain=toolchain, progress=progress, cancel=cancel
-    )
+    return run_and_collect(subject, kernels, gpu, tier=tier, toolchain=toolchain, task=task)
 
 
 def check_measured(
-    service: Service,
-    paths: Sequence[Path],
-    options: CheckOptions,
-    *,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    service: Service, paths: Sequence[Path], options: CheckOptions, *, task: Task = UNATTENDED
 ) -> Report:
     """`check` up to a tier above `binary`: each file's program is run for it. Below, `Service.check`.
 
@@ -129,15 +111,14 @@ def check_measured(
     settings = service.settings_for(service.root).settings
     tier = options.tier or (None if settings.tier == "auto" else settings.tier)
     if tier is None or TIERS.index(tier) <= TIERS.index("binary"):
-        return service.check(paths, options, progress=progress, cancel=cancel)
+        return service.check(paths, options, task=task)
     wanted = ProfileOptions(arch=options.arch, tier=tier, named=True)
     there = service.files(paths, options.arch)
     files = there.files
     found: list[Report] = []
     for number, path in enumerate(files):
-        step = within(progress, number, len(files))
         try:
-            found.append(profile_file(service, path, wanted, progress=step, cancel=cancel))
+            found.append(profile_file(service, path, wanted, task=task.step(number, len(files))))
         except InputError as error:
             if len(files) == 1:
                 raise
@@ -162,19 +143,13 @@ def _chosen(file: FileCheck, unit: Path | None, name: str) -> list[Kernel]:
 
 
 def _binary(
-    service: Service,
-    file: FileCheck,
-    unit: Path | None,
-    loaded: Loaded,
-    options: ProfileOptions,
-    progress: Progress,
-    cancel: CancelToken | None,
+    service: Service, file: FileCheck, unit: Path | None, loaded: Loaded, options: ProfileOptions, task: Task
 ) -> tuple[BinaryEvidence | None, list[Unknown]]:
     """The binary tier, or why there is none."""
     if unit is None:
         return None, [not_included(file.path)]
     tier = service.binary_tier(file, unit, loaded, options.arch)
-    progress(f"compiling {unit.name}", None)
+    task.say(f"compiling {unit.name}", None)
     try:
         return collect_binary(
             tier.unit,
@@ -182,7 +157,7 @@ def _binary(
             flags=tier.flags,
             arch=tier.arch,
             cache=tier.cache,
-            cancel=cancel,
+            task=task,
             timeout=tier.timeout,
         ), []
     except CancelledError:

@@ -38,7 +38,7 @@ from warplens_tools.evidence import (
     TimelineEvidence,
     Unknown,
 )
-from warplens_tools.process.cancel import CancelToken, Progress
+from warplens_tools.process.task import Task
 from warplens_tools.run.build import build_program, start_command
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.library import probe_library
@@ -79,9 +79,7 @@ class Subject(msgspec.Struct, frozen=True):
     arch: str
 
 
-def import_reports(
-    paths: Sequence[Path], subject: Subject, *, toolchain: Toolchain, cancel: CancelToken | None
-) -> Gathered:
+def import_reports(paths: Sequence[Path], subject: Subject, *, toolchain: Toolchain, task: Task) -> Gathered:
     """Read every report and match it to the file. Of two reports of one kernel the later named counts.
 
     Raises:
@@ -91,7 +89,7 @@ def import_reports(
     gathered = Gathered()
     compiled = subject.binary.kernels if subject.binary is not None else ()
     for path in paths:
-        launches = _read(path, gathered, toolchain, cancel)
+        launches = _read(path, gathered, toolchain, task)
         if not launches:
             continue
         found = match_launches(launches, subject.model, subject.text, report=path.name, compiled=compiled)
@@ -102,9 +100,7 @@ def import_reports(
     return gathered
 
 
-def _read(
-    path: Path, gathered: Gathered, toolchain: Toolchain, cancel: CancelToken | None
-) -> tuple[ProfiledLaunch, ...]:
+def _read(path: Path, gathered: Gathered, toolchain: Toolchain, task: Task) -> tuple[ProfiledLaunch, ...]:
     """The launches of a report; a timeline goes into `gathered` instead."""
     if not path.is_file():
         raise InputError(f"there is no report {path}")
@@ -112,10 +108,10 @@ def _read(
         head = file.read(16)
     if path.suffix == ".nsys-rep" or head.startswith(b"SQLite format 3"):
         with work_folder() as folder:
-            gathered.timeline = read_timeline(path, toolchain=toolchain, workdir=folder, cancel=cancel)
+            gathered.timeline = read_timeline(path, toolchain=toolchain, workdir=folder, task=task)
         return ()
     if path.suffix == ".ncu-rep":
-        return read_report(path, toolchain=toolchain, cancel=cancel)
+        return read_report(path, toolchain=toolchain, task=task)
     if path.name.endswith(SUFFIX):
         return read_recording(path)
     if path.stat().st_size > MAX_TEXT_BYTES:
@@ -124,14 +120,7 @@ def _read(
 
 
 def run_and_collect(
-    subject: Subject,
-    kernels: Sequence[Kernel],
-    gpu: Gpu,
-    *,
-    tier: Tier,
-    toolchain: Toolchain,
-    progress: Progress,
-    cancel: CancelToken | None,
+    subject: Subject, kernels: Sequence[Kernel], gpu: Gpu, *, tier: Tier, toolchain: Toolchain, task: Task
 ) -> Gathered:
     """Build and run the file's program: for its counters, its timeline, and its kernels' durations.
 
@@ -147,7 +136,7 @@ def run_and_collect(
         workload = workload_of(path, unit, subject.loaded)
         with work_folder() as folder:
             started = _Run(subject, workload, gpu, toolchain, folder)
-            _collect(started, kernels, gathered, tier, progress, cancel)
+            _collect(started, kernels, gathered, tier, task)
     except CancelledError:
         raise
     except WarplensError as error:
@@ -167,24 +156,20 @@ class _Run(msgspec.Struct):
     folder: Path
     built: Path | None = None
 
-    def program(self, cancel: CancelToken | None) -> Path:
+    def program(self, task: Task) -> Path:
         """The built program."""
         if self.built is None:
             self.built = build_program(
-                self.workload,
-                toolchain=self.toolchain,
-                arch=self.subject.arch,
-                folder=self.folder,
-                cancel=cancel,
+                self.workload, toolchain=self.toolchain, arch=self.subject.arch, folder=self.folder, task=task
             )
         return self.built
 
-    def key(self, what: bytes, cancel: CancelToken | None) -> str:
+    def key(self, what: bytes, task: Task) -> str:
         """The content of everything that could change what `what` collects."""
         binary = self.subject.binary
         sources = [Path(p) for p in binary.dependencies] if binary is not None else []
         if self.workload.build or not sources:
-            sources = [self.program(cancel)]
+            sources = [self.program(task)]
         directory = Path(self.workload.directory or self.subject.path.absolute().parent)
         words = (*self.workload.wrapper, *self.workload.command, *self.workload.arguments)
         parts: list[bytes | str] = [
@@ -194,31 +179,22 @@ class _Run(msgspec.Struct):
         return content_key(parts, [*sources, *named_files(words, directory)])
 
 
-def _collect(
-    run: _Run,
-    kernels: Sequence[Kernel],
-    gathered: Gathered,
-    tier: Tier,
-    progress: Progress,
-    cancel: CancelToken | None,
-) -> None:
+def _collect(run: _Run, kernels: Sequence[Kernel], gathered: Gathered, tier: Tier, task: Task) -> None:
     highest = TIERS.index(tier)
     if highest >= TIERS.index("counters"):
         for kernel in kernels:
             with _said(f"counters of {kernel.qualified_name}", gathered):
-                _count(run, kernel, gathered, progress, cancel)
+                _count(run, kernel, gathered, task)
     if any(k.qualified_name not in gathered.counters for k in kernels):
         with _said("how long the kernels take", gathered):
-            gathered.timings = launch_timings(_surveyed(run, progress, cancel))
+            gathered.timings = launch_timings(_surveyed(run, task))
     if highest >= TIERS.index("timeline"):
         with _said("the timeline", gathered):
-            gathered.timeline = _timeline(run, progress, cancel)
+            gathered.timeline = _timeline(run, task)
 
 
-def _count(
-    run: _Run, kernel: Kernel, gathered: Gathered, progress: Progress, cancel: CancelToken | None
-) -> None:
-    launches, subject = _counters(run, kernel, progress, cancel), run.subject
+def _count(run: _Run, kernel: Kernel, gathered: Gathered, task: Task) -> None:
+    launches, subject = _counters(run, kernel, task), run.subject
     compiled = subject.binary.kernels if subject.binary is not None else ()
     found = match_launches(launches, subject.model, subject.text, report="this run", compiled=compiled)
     gathered.counters |= found.counters
@@ -238,20 +214,18 @@ class _said(contextlib.AbstractContextManager[None]):  # noqa: N801
         return True
 
 
-def _counters(
-    run: _Run, kernel: Kernel, progress: Progress, cancel: CancelToken | None
-) -> tuple[ProfiledLaunch, ...]:
+def _counters(run: _Run, kernel: Kernel, task: Task) -> tuple[ProfiledLaunch, ...]:
     ncu = run.toolchain.find("ncu")
     if ncu is None:
         raise MissingToolError(run.toolchain.missing["ncu"].why, remedy=run.toolchain.missing["ncu"].remedy)
     request = ncu_request(run.subject.binary, kernel)
-    key = run.key(msgspec.msgpack.encode(request) + tool_version(ncu).encode(), cancel)
+    key = run.key(msgspec.msgpack.encode(request) + tool_version(ncu).encode(), task)
     known = load_profile(key, tuple[ProfiledLaunch, ...])
     if known is not None:
         return known
-    start = start_command(run.workload, run.program(cancel))
-    progress(f"profiling {kernel.name}", None)
-    with gpu_lock(run.gpu.uuid, f"profiling {kernel.name}", progress=progress, cancel=cancel):
+    start = start_command(run.workload, run.program(task))
+    task.say(f"profiling {kernel.name}", None)
+    with gpu_lock(run.gpu.uuid, f"profiling {kernel.name}", task=task):
         launches = collect_counters(
             start.arguments,
             request,
@@ -261,39 +235,39 @@ def _counters(
             env=environment_of(start),
             # Replay repeats the kernel once per pass; sixteen programs' time bounds the passes of this request.
             time_limit=max(120.0, 16 * run.workload.time_limit),
-            cancel=cancel,
+            task=task,
         )
     store_profile(key, launches)
     return launches
 
 
-def _surveyed(run: _Run, progress: Progress, cancel: CancelToken | None) -> tuple[SurveyedShape, ...]:
-    library = probe_library(run.toolchain, cancel=cancel)
-    key = run.key(f"survey {library.parent.name}".encode(), cancel)
+def _surveyed(run: _Run, task: Task) -> tuple[SurveyedShape, ...]:
+    library = probe_library(run.toolchain, task=task)
+    key = run.key(f"survey {library.parent.name}".encode(), task)
     known = load_profile(key, tuple[SurveyedShape, ...])
     if known is not None:
         return known
-    start = start_command(run.workload, run.program(cancel))
-    progress("timing the kernels", None)
-    with gpu_lock(run.gpu.uuid, "timing", progress=progress, cancel=cancel):
-        shapes = survey(start, library, run.folder, run.workload.time_limit, cancel)
+    start = start_command(run.workload, run.program(task))
+    task.say("timing the kernels", None)
+    with gpu_lock(run.gpu.uuid, "timing", task=task):
+        shapes = survey(start, library, run.folder, run.workload.time_limit, task)
     store_profile(key, shapes)
     return shapes
 
 
-def _timeline(run: _Run, progress: Progress, cancel: CancelToken | None) -> TimelineEvidence:
+def _timeline(run: _Run, task: Task) -> TimelineEvidence:
     """Through Nsight Systems, or through the probe where it is not here."""
     nsys = run.toolchain.find("nsys")
-    library = probe_library(run.toolchain, cancel=cancel) if nsys is None else None
+    library = probe_library(run.toolchain, task=task) if nsys is None else None
     tool = tool_version(nsys) if nsys is not None else f"probe {library.parent.name if library else ''}"
-    key = run.key(f"timeline {tool}".encode(), cancel)
+    key = run.key(f"timeline {tool}".encode(), task)
     known = load_profile(key, TimelineEvidence)
     if known is not None:
         return known
-    start = start_command(run.workload, run.program(cancel))
+    start = start_command(run.workload, run.program(task))
     limit = max(120.0, 4 * run.workload.time_limit)
-    progress("tracing the program", None)
-    with gpu_lock(run.gpu.uuid, "tracing", progress=progress, cancel=cancel):
+    task.say("tracing the program", None)
+    with gpu_lock(run.gpu.uuid, "tracing", task=task):
         if library is not None:
             timeline = trace_timeline(
                 start,
@@ -301,7 +275,7 @@ def _timeline(run: _Run, progress: Progress, cancel: CancelToken | None) -> Time
                 workdir=run.folder / "trace",
                 gpu_name=run.gpu.name,
                 time_limit=limit,
-                cancel=cancel,
+                task=task,
             )
         else:
             timeline = collect_timeline(
@@ -311,7 +285,7 @@ def _timeline(run: _Run, progress: Progress, cancel: CancelToken | None) -> Time
                 cwd=Path(start.directory),
                 env=environment_of(start),
                 time_limit=limit,
-                cancel=cancel,
+                task=task,
             )
     store_profile(key, timeline)
     return timeline

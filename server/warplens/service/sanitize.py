@@ -16,7 +16,7 @@ from warplens_tools.collect.cache import work_folder
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
 from warplens_tools.errors import CancelledError, MissingToolError, WarplensError
 from warplens_tools.evidence import SourceLine, Unknown
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.build import build_program, start_command
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.visit import Command, environment_of
@@ -26,19 +26,17 @@ from warplens_tools.toolchain.locate import Toolchain
 SLOWER = 20
 
 
-def with_faults(
-    service: Service, report: Report, *, progress: Progress = no_progress, cancel: CancelToken | None = None
-) -> Report:
+def with_faults(service: Service, report: Report, *, task: Task = UNATTENDED) -> Report:
     """The report with what compute-sanitizer says of each file's program; what it could not say is unknown.
 
     Raises:
-        CancelledError: `cancel` was triggered.
+        CancelledError: `task` was stopped.
     """
     files: list[FileReport] = []
     unknown = list(report.unknown)
     for file in report.files:
         try:
-            faults, unseen = _faults(service, file.path, progress, cancel)
+            faults, unseen = _faults(service, file.path, task)
         except CancelledError:
             raise
         except WarplensError as error:
@@ -49,9 +47,7 @@ def with_faults(
     return msgspec.structs.replace(report, files=tuple(files), unknown=tuple(dict.fromkeys(unknown)))
 
 
-def _faults(
-    service: Service, name: str, progress: Progress, cancel: CancelToken | None
-) -> tuple[tuple[Fault, ...] | None, list[Unknown]]:
+def _faults(service: Service, name: str, task: Task) -> tuple[tuple[Fault, ...] | None, list[Unknown]]:
     path = Path(name).absolute()
     loaded = service.settings_for(path)
     toolchain = service.toolchain(loaded.settings)
@@ -63,28 +59,23 @@ def _faults(
     require_main(path, unit, loaded)
     work = workload_of(path, unit, loaded)
     with work_folder() as folder:
-        progress(f"building {path.name}", None)
-        built = build_program(work, toolchain=toolchain, arch=gpu.arch, folder=folder, cancel=cancel)
+        task.say(f"building {path.name}", None)
+        built = build_program(work, toolchain=toolchain, arch=gpu.arch, folder=folder, task=task)
         start = start_command(work, built)
         limit = max(120.0, SLOWER * work.time_limit)
-        found, unknown = _examined(start, gpu, toolchain, limit, progress, cancel)
+        found, unknown = _examined(start, gpu, toolchain, limit, task)
     return tuple(_on_lines_of(fault, name) for fault in found), unknown
 
 
 def _examined(
-    start: Command,
-    gpu: Gpu,
-    toolchain: Toolchain,
-    time_limit: float,
-    progress: Progress,
-    cancel: CancelToken | None,
+    start: Command, gpu: Gpu, toolchain: Toolchain, time_limit: float, task: Task
 ) -> tuple[list[Fault], list[Unknown]]:
     found: list[Fault] = []
     unknown: list[Unknown] = []
     for number, tool in enumerate(TOOLS):
-        progress(f"compute-sanitizer: {tool}", number / len(TOOLS))
+        task.say(f"compute-sanitizer: {tool}", number / len(TOOLS))
         try:
-            with gpu_lock(gpu.uuid, f"running {tool}", progress=progress, cancel=cancel):
+            with gpu_lock(gpu.uuid, f"running {tool}", task=task):
                 found += examine(
                     tool,
                     start.arguments,
@@ -92,7 +83,7 @@ def _examined(
                     cwd=Path(start.directory),
                     env=environment_of(start),
                     time_limit=time_limit,
-                    cancel=cancel,
+                    task=task,
                 ).faults
         except CancelledError:
             raise

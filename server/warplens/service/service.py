@@ -27,7 +27,7 @@ from warplens_tools.cuda.units import units_including
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TIERS, Tier, Unknown
 from warplens_tools.memo import KernelMemo
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.flags import CompileFlags, unit_flags
 from warplens_tools.toolchain.locate import Toolchain, ToolchainSettings, resolve_toolchain
@@ -102,29 +102,16 @@ class Service:
         defines = self._defines[path] = flags.defines
         return defines
 
-    def check_file(
-        self,
-        path: Path,
-        options: CheckOptions,
-        *,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
-    ) -> Report:
+    def check_file(self, path: Path, options: CheckOptions, *, task: Task = UNATTENDED) -> Report:
         """One saved file through the tiers asked for.
 
         Raises:
             As `stages`.
         """
-        return self._report([self._check(path, options, progress, cancel)])
+        return self._report([self._check(path, options, task)])
 
     def check_stream(
-        self,
-        name: Path,
-        data: bytes,
-        options: CheckOptions,
-        *,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
+        self, name: Path, data: bytes, options: CheckOptions, *, task: Task = UNATTENDED
     ) -> Report:
         """A text that is in no file: settings and flags are those of a file `name`, which need not exist.
 
@@ -132,16 +119,9 @@ class Service:
             As `check_file`.
         """
         text = SourceText.decode(data, name=str(name))
-        return self._report([self._check(name, options, progress, cancel, text)])
+        return self._report([self._check(name, options, task, text)])
 
-    def check(
-        self,
-        paths: Sequence[Path],
-        options: CheckOptions,
-        *,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
-    ) -> Report:
+    def check(self, paths: Sequence[Path], options: CheckOptions, *, task: Task = UNATTENDED) -> Report:
         """Files and folders, recursively. A file that cannot be read is reported, the others are checked.
 
         Raises:
@@ -151,9 +131,8 @@ class Service:
         files = found.files
         done = []
         for number, path in enumerate(files):
-            step = within(progress, number, len(files))
             try:
-                done.append(self._check(path, options, step, cancel))
+                done.append(self._check(path, options, task.step(number, len(files))))
             except InputError as error:
                 if len(files) == 1:
                     raise
@@ -193,12 +172,11 @@ class Service:
         self,
         path: Path,
         options: CheckOptions,
-        progress: Progress,
-        cancel: CancelToken | None,
+        task: Task,
         text: SourceText | None = None,
     ) -> Checked:
         """The last stage of a check."""
-        (checked,) = self.stages(path, options, text=text, early=False, progress=progress, cancel=cancel)
+        (checked,) = self.stages(path, options, text=text, early=False, task=task)
         return checked
 
     def stages(
@@ -208,8 +186,7 @@ class Service:
         *,
         text: SourceText | None = None,
         early: bool = True,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
+        task: Task = UNATTENDED,
     ) -> Iterator[Checked]:
         """One saved file through the tiers asked for: with `early` each stage as it is known, else the last.
 
@@ -218,11 +195,11 @@ class Service:
         Raises:
             InputError: the file cannot be read, or the settings or the architecture are not usable.
             MissingToolError: the binary tier was asked for by name and there is no compiler.
-            CancelledError: `cancel` was triggered.
+            CancelledError: `task` was stopped.
         """
         loaded = self.settings_for(path.absolute())
         settings = loaded.settings
-        progress(f"reading {path.name}", None)
+        task.say(f"reading {path.name}", None)
         overlay, text = (None, SourceText.read(path)) if text is None else (text.text, text)
         binary = wants_binary(options, settings, self.toolchain(settings))
         unit = self.unit(path.absolute(), loaded) if binary else path.absolute()
@@ -234,12 +211,12 @@ class Service:
         if unit is None:
             yield file.source().lacking(not_included(path))
             return
-        progress(f"compiling {unit.name}", None)
+        task.say(f"compiling {unit.name}", None)
         tier = self.binary_tier(file, unit, loaded, options.arch)
         tier = msgspec.structs.replace(tier, overlay=overlay if unit == path.absolute() else None)
         asked = options.tier or settings.tier
         unrun = () if asked in ("auto", "source", "binary") else (_not_run(path, asked),)
-        for checked in stages(file, tier, early=early, cancel=cancel):
+        for checked in stages(file, tier, early=early, task=task):
             yield checked.lacking(*unrun) if checked.complete else checked
 
     def binary_tier(self, file: FileCheck, unit: Path, loaded: Loaded, arch: str | None) -> BinaryTier:
@@ -282,15 +259,6 @@ class Service:
             files=tuple(checked.report for checked in done),
             unknown=tuple(dict.fromkeys(unknown)),
         )
-
-
-def within(progress: Progress, number: int, count: int) -> Progress:
-    """The progress of one of `count` like steps as that of the whole; of a single one as it is."""
-    if count < 2:
-        return progress
-    return lambda message, share: progress(
-        f"{number + 1} of {count}: {message}", (number + (share or 0.0)) / count
-    )
 
 
 def wants_binary(options: CheckOptions, settings: Settings, toolchain: Toolchain) -> bool:

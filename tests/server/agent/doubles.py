@@ -18,7 +18,7 @@ from warplens.measure.judge import Baseline, Confirmation, ProgramRun
 from warplens.measure.verdict import Candidate, Conditions, Verdict
 from warplens_tools.errors import MissingToolError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Resources, Unknown
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
 CODE = """#define BLOCK 256
@@ -49,10 +49,9 @@ class ComputedJudge:
         self.uuid = "GPU-0"
         self._after = after
 
-    def baseline(self, *, progress: Progress = no_progress, cancel: CancelToken | None = None) -> Baseline:
-        progress("baseline", None)
-        if cancel is not None:
-            cancel.check()
+    def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
+        task.say("baseline", None)
+        task.check()
         return Baseline(
             kernel="scale",
             compiled=CompiledKernel("_Z5scalePfi", "scale(float*, int)", "scale", "sm_90", Resources(32)),
@@ -66,15 +65,13 @@ class ComputedJudge:
         self,
         candidates: Sequence[Candidate],
         *,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
+        task: Task = UNATTENDED,
         on_verdict: Callable[[Verdict], None] | None = None,
     ) -> tuple[Verdict, ...]:
         verdicts = []
         for candidate in candidates:
-            progress(candidate.title, None)
-            if cancel is not None:
-                cancel.check()
+            task.say(candidate.title, None)
+            task.check()
             self.judged.append(candidate.text_hash)
             verdicts.append(self._verdict(candidate))
             if on_verdict is not None:
@@ -82,11 +79,9 @@ class ComputedJudge:
             self._after(len(self.judged))
         return tuple(verdicts)
 
-    def confirm(
-        self, candidate: Candidate, *, progress: Progress = no_progress, cancel: CancelToken | None = None
-    ) -> Confirmation:
-        progress(candidate.title, None)
-        assert cancel is None or not cancel.cancelled
+    def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
+        task.say(candidate.title, None)
+        task.check()
         self.confirmed.append(candidate.id)
         verdict = self._verdict(candidate)
         return Confirmation(
@@ -111,8 +106,8 @@ class ComputedJudge:
 class NoGpu(ComputedJudge):
     """A machine that cannot measure."""
 
-    def baseline(self, *, progress: Progress = no_progress, cancel: CancelToken | None = None) -> Baseline:
-        del progress, cancel
+    def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
+        del task
         raise MissingToolError("there is no CUDA GPU in this machine", remedy="run it where there is one")
 
 

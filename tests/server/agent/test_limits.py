@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
-from warplens.agent.limits import Deadline
 from warplens.agent.priors import Cause
 from warplens.agent.result import OptimizeResult
 from warplens.agent.search_loop import Learned, optimize
@@ -20,16 +19,15 @@ from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.database import open_store
-from warplens_tools.errors import CancelledError, TimeLimitError
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.errors import TimeLimitError
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
 
-def wait(cancel: CancelToken | None, seconds: float) -> None:
+def wait(task: Task, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if cancel is not None:
-            cancel.check()
+        task.check()
         time.sleep(0.005)
 
 
@@ -39,29 +37,26 @@ class SlowJudge(ComputedJudge):
     baseline_seconds = candidate_seconds = confirm_seconds = 0.0
     bound = 60.0
 
-    def baseline(self, *, progress: Progress = no_progress, cancel: CancelToken | None = None) -> Baseline:
-        wait(cancel, self.baseline_seconds)
-        return super().baseline(progress=progress, cancel=cancel)
+    def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
+        wait(task, self.baseline_seconds)
+        return super().baseline(task=task)
 
     def judge(
         self,
         candidates: Sequence[Candidate],
         *,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
+        task: Task = UNATTENDED,
         on_verdict: Callable[[Verdict], None] | None = None,
     ) -> tuple[Verdict, ...]:
         told: list[Verdict] = []
         for candidate in candidates:
-            wait(cancel, self.candidate_seconds)
-            told += super().judge([candidate], progress=progress, cancel=cancel, on_verdict=on_verdict)
+            wait(task, self.candidate_seconds)
+            told += super().judge([candidate], task=task, on_verdict=on_verdict)
         return tuple(told)
 
-    def confirm(
-        self, candidate: Candidate, *, progress: Progress = no_progress, cancel: CancelToken | None = None
-    ) -> Confirmation:
-        wait(cancel, self.confirm_seconds)
-        return super().confirm(candidate, progress=progress, cancel=cancel)
+    def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
+        wait(task, self.confirm_seconds)
+        return super().confirm(candidate, task=task)
 
     def confirmation_seconds(self) -> float:
         return self.bound
@@ -70,10 +65,13 @@ class SlowJudge(ComputedJudge):
 def run(
     tmp_path: Path, judge: SlowJudge, seconds: float, said: list[str] | None = None, **more: object
 ) -> OptimizeResult:
-    task = problem(budget=Budget(candidates=500, seconds=seconds, batch=8), **more)  # type: ignore[arg-type]
+    wanted = problem(budget=Budget(candidates=500, seconds=seconds, batch=8), **more)  # type: ignore[arg-type]
     with open_store(tmp_path) as store:
         return optimize(
-            task, judge, store, progress=lambda words, _: said.append(words) if said is not None else None
+            wanted,
+            judge,
+            store,
+            task=Task(lambda words, _: said.append(words) if said is not None else None),
         )
 
 
@@ -125,21 +123,11 @@ def test_the_bound_grows_with_the_program() -> None:
     assert 60 < short < 600 < long
 
 
-def test_a_wish_of_the_users_is_no_deadline() -> None:
-    cancel = CancelToken()
-    with pytest.raises(CancelledError), Deadline(60, cancel) as limit:
-        cancel.cancel()
-        limit.token.check()
-    with Deadline(0.01, None) as limit:
-        wait(limit.token, 5)
-    assert limit.expired
-
-
 def test_counters_are_read_once_the_first_verdicts_are_there(tmp_path: Path) -> None:
     judge, asked = SlowJudge(SourceText(CODE)), list[int]()
 
-    def learn(kernel: str, limit: CancelToken) -> Learned:
-        assert kernel == "scale" and not limit.cancelled
+    def learn(kernel: str, limit: Task) -> Learned:
+        assert kernel == "scale" and not limit.token.cancelled
         asked.append(len(judge.judged))
         return Learned((Cause("WL1", "occupancy-block-size", "scale", "high"),), {"dram": 0.1}, 1.5)
 

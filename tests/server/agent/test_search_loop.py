@@ -28,6 +28,7 @@ from warplens.store.runs import list_runs, read_steps
 from warplens_tools.errors import CancelledError, MissingToolError
 from warplens_tools.finding import Gain
 from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -150,7 +151,7 @@ def test_a_cancelled_run_keeps_its_verdicts(store: sqlite3.Connection) -> None:
     token = CancelToken()
     judge = ComputedJudge(SourceText(CODE), after=lambda count: token.cancel() if count == 6 else None)
     with pytest.raises(CancelledError):
-        optimize(problem(), judge, store, cancel=token)
+        optimize(problem(), judge, store, task=Task(token=token))
     (listed,) = list_runs(store)
     assert listed.outcome == "cancelled"
     result, second = run(store, resume=True)

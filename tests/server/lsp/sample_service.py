@@ -21,8 +21,8 @@ from warplens.service.service import CheckOptions, Service
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Observation, Tier, Unknown
 from warplens_tools.finding import Bottleneck, Finding, Fix
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText, Span, TextEdit
 
 _MARK = re.compile(r"// (source|binary): (\w+)")
@@ -47,8 +47,7 @@ class SampleService(Service):
         *,
         text: SourceText | None = None,
         early: bool = True,
-        progress: Progress = no_progress,
-        cancel: CancelToken | None = None,
+        task: Task = UNATTENDED,
     ) -> Iterator[Checked]:
         text = text or SourceText.read(path)
         source = Checked(_report(path, text, ("source",)))
@@ -60,10 +59,10 @@ class SampleService(Service):
         if "source" in (options.tier, settings.tier):
             yield source
             return
-        progress("compiling", 0.5)
+        task.say("compiling", 0.5)
         match = _SLEEP.search(text.text)
         if match:
-            run([sys.executable, "-c", f"import time; time.sleep({match[1]})"], cancel=cancel)
+            run([sys.executable, "-c", f"import time; time.sleep({match[1]})"], task=task)
         if "// does not compile" in text.text:
             yield source.lacking(Unknown(f"binary tier of {path.name}", "it does not compile"))
             return
@@ -152,26 +151,26 @@ class SampleJudging:
     def __init__(self, service: Service) -> None:
         self.service = service
 
-    def optimize(self, path: Path, search: Search, *, progress: Progress, cancel: CancelToken) -> Offer:
+    def optimize(self, path: Path, search: Search, *, task: Task) -> Offer:
         text = SourceText.read(path)
         if "// no GPU" in text.text:
             report = self.service.check_file(path, CheckOptions(tier="source"))
             fixes = [fix for finding in report.files[0].findings for fix in finding.fixes]
             return unproven(search.kernel, fixes[0], _no_gpu())
-        progress("judging 1 of 2", 0.5)
+        task.say("judging 1 of 2", 0.5)
         match = _JUDGE.search(text.text)
         seconds = match[1] if match else "0"
-        run([sys.executable, "-c", f"import time; time.sleep({seconds})"], cancel=cancel)
+        run([sys.executable, "-c", f"import time; time.sleep({seconds})"], task=task)
         at = text.text.find("a[0] = 1")
         if at < 0:
             return Offer(search.kernel, "nothing faster was found for scale", "same", (), "")
         edit = TextEdit(text.span(at + 7, at + 8), "2")
         return Offer(search.kernel, "scale: 1.42× faster", "faster", (edit,), "**Proof.** 1.42× in 20 rounds")
 
-    def prove(self, path: Path, kernel: str, fix: Fix, *, progress: Progress, cancel: CancelToken) -> Offer:
+    def prove(self, path: Path, kernel: str, fix: Fix, *, task: Task) -> Offer:
         if "// no GPU" in SourceText.read(path).text:
             raise _no_gpu()
-        offer = self.optimize(path, Search(kernel), progress=progress, cancel=cancel)
+        offer = self.optimize(path, Search(kernel), task=task)
         return Offer(kernel, f"{fix.title}: slower", "slower", fix.edits, offer.proof)
 
     def remember(self, path: Path, kernel: str, rewrite: str, code: str) -> None:

@@ -18,7 +18,7 @@ from warplens_tools.collect.ncu_csv import require_csv
 from warplens_tools.collect.profiled import counter_evidence
 from warplens_tools.errors import CancelledError, InputError
 from warplens_tools.finding import Bottleneck
-from warplens_tools.process.cancel import no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Tool, Toolchain
 
 RAW = Path(__file__).parents[2] / "data/reports/saxpy_transpose.raw.csv"
@@ -74,13 +74,13 @@ def test_counters_are_collected_where_they_can_be(
     monkeypatch.setattr(measured, "profile_file", profiled)
     monkeypatch.setattr(measured, "resolve_toolchain", lambda: ncu)
     monkeypatch.setattr(measured, "present_gpus", lambda: ())
-    assert report_of(service, unit, "sm_90", no_progress, None).kernels[0].profile is None
-    assert counted_report(service, unit, "saxpy", "sm_90", no_progress, None) is None
+    assert report_of(service, unit, "sm_90", UNATTENDED).kernels[0].profile is None
+    assert counted_report(service, unit, "saxpy", "sm_90", UNATTENDED) is None
     monkeypatch.setattr(measured, "present_gpus", lambda: (load_architecture("sm_90"),))
     said: list[str] = []
-    counted = counted_report(service, unit, "saxpy", "sm_90", no_progress, None)
+    counted = counted_report(service, unit, "saxpy", "sm_90", UNATTENDED)
     assert counted is not None and counted.kernels[0].profile == profile
-    assert counted_report(service, unit, "saxpy", "sm_90", lambda text, _: said.append(text), None) is None
+    assert counted_report(service, unit, "saxpy", "sm_90", Task(lambda text, _: said.append(text))) is None
     assert "no counters: no rights" in said
     with pytest.raises(CancelledError):
-        counted_report(service, unit, "saxpy", "sm_90", no_progress, None)
+        counted_report(service, unit, "saxpy", "sm_90", UNATTENDED)

@@ -12,6 +12,7 @@ import pytest
 from warplens_tools.errors import CancelledError, MissingToolError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
+from warplens_tools.process.task import Task
 
 #: Starts a child that starts a grandchild in a session of its own, writes its id, and sleeps.
 FAMILY = """\
@@ -74,7 +75,7 @@ def test_cancel_kills_at_once(tmp_path: Path) -> None:
     thread.start()
     started = time.monotonic()
     with pytest.raises(CancelledError):
-        run([sys.executable, "-c", FAMILY, note], cancel=token, timeout=90)
+        run([sys.executable, "-c", FAMILY, note], task=Task(token=token), timeout=90)
     thread.join()
     # the family would have slept for a minute
     assert time.monotonic() - started < 50
@@ -85,7 +86,7 @@ def test_a_cancelled_token_starts_nothing(tmp_path: Path) -> None:
     token = CancelToken()
     token.cancel()
     with pytest.raises(CancelledError):
-        run(["touch", tmp_path / "made"], cancel=token)
+        run(["touch", tmp_path / "made"], task=Task(token=token))
     assert not (tmp_path / "made").exists()
 
 

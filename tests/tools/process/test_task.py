@@ -30,6 +30,15 @@ def test_it_tells_and_its_parts_tell_whom_they_are_given() -> None:
     assert said == [("half", 0.5), ("bounded", None)] and parts == ["a part"]
 
 
+def test_steps_are_told_as_shares_of_the_whole() -> None:
+    said = list[tuple[str, float | None]]()
+    task = Task(lambda words, share: said.append((words, share)))
+    task.step(1, 4).say("building", 0.5)
+    task.step(3, 4).say("running")
+    task.step(0, 1).say("alone", 0.25)
+    assert said == [("2 of 4: building", 0.375), ("4 of 4: running", 0.75), ("alone", 0.25)]
+
+
 def test_a_part_stops_with_the_whole() -> None:
     token = CancelToken()
     task = Task(token=token)

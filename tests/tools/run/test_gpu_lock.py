@@ -14,6 +14,7 @@ import pytest
 
 from warplens_tools.errors import CancelledError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.run.gpu_lock import gpu_lock, holder
 
 HOLD = """
@@ -41,7 +42,7 @@ def test_a_killed_holder_leaves_no_lock() -> None:
         said: list[str] = []
         with (
             pytest.raises(TimeLimitError, match=rf"judging scale \(process {other.pid}\)"),
-            gpu_lock("GPU-1", "mine", timeout=0.2, progress=lambda text, _: said.append(text)),
+            gpu_lock("GPU-1", "mine", timeout=0.2, task=Task(lambda text, _: said.append(text))),
         ):
             pass
         words = rf"waiting for the GPU, in use by judging scale \(process {other.pid}\) for \d+ s"
@@ -62,5 +63,5 @@ def test_a_killed_holder_leaves_no_lock() -> None:
 def test_waiting_can_be_cancelled() -> None:
     token = CancelToken()
     token.cancel()
-    with pytest.raises(CancelledError), gpu_lock("GPU-1", "mine", cancel=token):
+    with pytest.raises(CancelledError), gpu_lock("GPU-1", "mine", task=Task(token=token)):
         pass

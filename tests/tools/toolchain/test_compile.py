@@ -11,7 +11,7 @@ import pytest
 
 from warplens_tools.errors import CancelledError, CompileError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.flags import CompileFlags
 from warplens_tools.toolchain.locate import Missing, Tool, Toolchain
@@ -143,15 +143,13 @@ def test_feature_of_the_arch_specific_target_says_so(
 
 def test_cancel_kills_nvcc_and_its_children(unit: Path, toolchain: Toolchain, tmp_path: Path) -> None:
     unit.write_text(SLOW)
-    cancel = CancelToken()
+    task = Task()
     before = _ours()
-    timer = threading.Timer(0.5, cancel.cancel)
+    timer = threading.Timer(0.5, task.token.cancel)
     timer.start()
     started = time.monotonic()
     with pytest.raises(CancelledError):
-        compile_unit(
-            unit, toolchain=toolchain, flags=FLAGS, arch="sm_90", workdir=tmp_path / "w", cancel=cancel
-        )
+        compile_unit(unit, toolchain=toolchain, flags=FLAGS, arch="sm_90", workdir=tmp_path / "w", task=task)
     assert time.monotonic() - started < 1.5
     assert _ours() <= before
 

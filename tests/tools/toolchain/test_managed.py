@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from warplens_tools.errors import InputError, ToolFailedError
+from warplens_tools.process.task import Task
 from warplens_tools.toolchain.managed import (
     CUDA_VERSION,
     Bundle,
@@ -59,7 +60,7 @@ def test_without_consent_nothing_is_installed(tmp_path: Path) -> None:
 def test_install_once_and_replace_by_a_newer(tmp_path: Path) -> None:
     said: list[tuple[str, float | None]] = []
     _wheel(tmp_path / "wheels", "1.0", {"nvidia/cu13/bin/tiny": "one"})
-    folder = install_bundle(BUNDLE, consent=True, progress=lambda text, share: said.append((text, share)))
+    folder = install_bundle(BUNDLE, consent=True, task=Task(lambda text, share: said.append((text, share))))
     assert said[-1][1] == 1.0
     assert bundle_folder("toolchain") == folder
     assert managed_toolkit() == folder / "nvidia/cu13"

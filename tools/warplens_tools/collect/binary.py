@@ -14,8 +14,8 @@ import msgspec
 from warplens_tools.collect.cache import BinaryCache, unit_key
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence, CompilerMessage, Instruction
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.compile import DEFAULT_TIME_LIMIT, check_unit, compile_unit
 from warplens_tools.toolchain.cubin import Cubin, read_cubin
 from warplens_tools.toolchain.disassemble import disassemble, with_lines
@@ -38,7 +38,7 @@ def collect_binary(
     live_registers: bool = False,
     on_start: Callable[[], None] | None = None,
     on_stage: Stage | None = None,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     timeout: float | None = DEFAULT_TIME_LIMIT,
 ) -> BinaryEvidence:
     """Compile `unit`, or find it in the cache, and disassemble what has not been disassembled before.
@@ -62,7 +62,7 @@ def collect_binary(
     toolchain.require("host_compiler")
     key = unit_key(unit, text, flags=flags.arguments, directory=flags.directory, arch=arch, tools=toolchain)
     nvdisasm = toolchain.find("nvdisasm") if sass else None
-    disassembler = _Disassembler(nvdisasm, cache, live_registers, on_stage, cancel)
+    disassembler = _Disassembler(nvdisasm, cache, live_registers, on_stage, task)
     found = cache.load(key)
     if found is not None:
         found = msgspec.structs.replace(found, messages=_with_flag_messages(found, flags))
@@ -76,7 +76,7 @@ def collect_binary(
             arch=arch,
             workdir=workdir,
             overlay=overlay,
-            cancel=cancel,
+            task=task,
             timeout=timeout,
             through=die_with_parent,
             on_start=on_start,
@@ -102,7 +102,7 @@ class _Disassembler(NamedTuple):
     cache: BinaryCache
     live_registers: bool
     on_stage: Stage | None
-    cancel: CancelToken | None
+    task: Task
 
 
 def _with_sass(evidence: BinaryEvidence, using: _Disassembler) -> BinaryEvidence:
@@ -123,7 +123,7 @@ def _with_sass(evidence: BinaryEvidence, using: _Disassembler) -> BinaryEvidence
             cubin,
             unknown,
             live_registers=using.live_registers,
-            cancel=using.cancel,
+            task=using.task,
             on_start=None if tell is None else (lambda: tell(evidence)),
         )
     except ToolFailedError as error:

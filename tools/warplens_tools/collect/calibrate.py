@@ -16,21 +16,15 @@ from warplens_tools.arch.load import Device, driver_version, query_devices
 from warplens_tools.arch.nvml import states_around
 from warplens_tools.errors import CompileError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.home import warplens_home
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Toolchain, tool_environment, tool_version
 
 #: Seconds; a calibration takes about five on an H200.
 TIME_LIMIT = 120.0
 
 
-def calibrate(
-    *,
-    toolchain: Toolchain,
-    device: int = 0,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
-) -> Calibration:
+def calibrate(*, toolchain: Toolchain, device: int = 0, task: Task = UNATTENDED) -> Calibration:
     """Measure every ceiling of the card with that index, as the CUDA driver counts. The caller holds the GPU's lock.
 
     Raises:
@@ -41,12 +35,12 @@ def calibrate(
         TimeLimitError, CancelledError: as named.
     """
     card = device_at(device)
-    progress("building the ruler kernels", None)
-    program = build_rulers(f"{card.major}.{card.minor}", toolchain=toolchain, cancel=cancel)
-    progress(f"measuring {card.name}", None)
+    task.say("building the ruler kernels", None)
+    program = build_rulers(f"{card.major}.{card.minor}", toolchain=toolchain, task=task)
+    task.say(f"measuring {card.name}", None)
     environment = {**tool_environment(program.parent), "CUDA_VISIBLE_DEVICES": card.uuid}
     with states_around(card.uuid) as states:
-        done = run([program, "0"], env=environment, timeout=TIME_LIMIT, cancel=cancel)
+        done = run([program, "0"], env=environment, timeout=TIME_LIMIT, task=task)
     rulers = parse_rulers(done.stdout)
     if done.status != 0 or not rulers:
         raise ToolFailedError(
@@ -86,7 +80,7 @@ def device_at(index: int) -> Device:
     return answer.devices[index]
 
 
-def build_rulers(compute_capability: str, *, toolchain: Toolchain, cancel: CancelToken | None = None) -> Path:
+def build_rulers(compute_capability: str, *, toolchain: Toolchain, task: Task = UNATTENDED) -> Path:
     """The built ruler program for a compute capability such as "9.0"; built once per compiler.
 
     Raises:
@@ -106,7 +100,7 @@ def build_rulers(compute_capability: str, *, toolchain: Toolchain, cancel: Cance
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / "rulers.partial"
         command = [nvcc.path, "-O3", "-std=c++17", f"-arch={arch}", str(source), "-o", str(partial)]
-        done = run(command, env=tool_environment(folder), timeout=300.0, cancel=cancel)
+        done = run(command, env=tool_environment(folder), timeout=300.0, task=task)
     if done.status != 0:
         raise CompileError(
             f"nvcc does not build the ruler kernels for {arch}",

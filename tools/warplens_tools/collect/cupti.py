@@ -14,7 +14,7 @@ from pathlib import Path
 from warplens_tools.collect.timeline import DIRECTIONS, Activity, HostCall, build_timeline
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import TimelineEvidence
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.job import Job
 from warplens_tools.run.probe.records import Failed, Record, TracedActivity, TracedCall, TraceEnd
 from warplens_tools.run.probe.visit import Command, run_with_probe
@@ -31,7 +31,7 @@ def trace_timeline(
     workdir: Path,
     gpu_name: str,
     time_limit: float = 120.0,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> TimelineEvidence:
     """Run `command` with the probe (`probe_library`) and read what it wrote. `time_limit` in seconds.
 
@@ -41,7 +41,7 @@ def trace_timeline(
     """
     workdir.mkdir(parents=True, exist_ok=True)
     job = Job(mode="trace", result=str(workdir / "trace.jsonl"), parent=os.getpid())
-    run = run_with_probe(command, job, library, timeout=time_limit, cancel=cancel)
+    run = run_with_probe(command, job, library, timeout=time_limit, task=task)
     if run.completed is None:
         raise TimeLimitError(
             f"the program did not end within {time_limit:g} s while it was traced",

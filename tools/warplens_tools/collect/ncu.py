@@ -19,8 +19,8 @@ from warplens_tools.collect.metrics import Need
 from warplens_tools.collect.ncu_report import profile_and_read
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError, WarplensError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import Completed
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Tool, Toolchain, tool_version
 
 PERMISSION_REMEDY = (
@@ -86,7 +86,7 @@ def collect_counters(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     time_limit: float = 120.0,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> tuple[ProfiledLaunch, ...]:
     """Profile `program` (its command line) and read the report, which stays in `workdir`.
 
@@ -111,7 +111,7 @@ def collect_counters(
         cwd=cwd,
         env=variables,
         timeout=time_limit,
-        cancel=cancel,
+        task=task,
         on_start=lambda: _remember_version(ncu),
     )
     problem = explain_failure(done, request, report.is_file())

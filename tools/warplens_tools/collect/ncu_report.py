@@ -26,8 +26,8 @@ from warplens_tools.collect.ncu_csv import dimensions, parse_csv
 from warplens_tools.collect.profiled import ProfiledLaunch
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import Completed, run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Toolchain
 
 #: Seconds for one report; 100 launches with full sections read in about two.
@@ -37,9 +37,7 @@ MAX_LAUNCHES = 512
 _PER_INSTRUCTION_PREFIXES = ("smsp__pcsamp_", "memory_", "derived__memory_")
 
 
-def read_report(
-    path: Path, *, toolchain: Toolchain, cancel: CancelToken | None = None
-) -> tuple[ProfiledLaunch, ...]:
+def read_report(path: Path, *, toolchain: Toolchain, task: Task = UNATTENDED) -> tuple[ProfiledLaunch, ...]:
     """Every launch of a report, in order, at most `MAX_LAUNCHES`.
 
     Raises:
@@ -56,10 +54,10 @@ def read_report(
             remedy="pip install 'warplens[ncu]', or export the report with "
             "`ncu --import REPORT --csv --page raw` and import that text",
         )
-    launches = () if folder is None else _through_module(path, folder, cancel)
+    launches = () if folder is None else _through_module(path, folder, task)
     if not launches and ncu is not None:
         # The report may be newer than the module, or the module of another Python.
-        launches = _through_import(path, ncu.path, cancel)
+        launches = _through_import(path, ncu.path, task)
     if not launches:
         raise InputError(
             f"{path} holds no profiled kernel that can be read: it is damaged, empty, or of a newer version",
@@ -76,7 +74,7 @@ def profile_and_read(
     cwd: Path | None,
     env: Mapping[str, str],
     timeout: float,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     on_start: Callable[[], None] | None = None,
 ) -> tuple[Completed, tuple[ProfiledLaunch, ...]]:
     """Run `command`, which writes `report`, and read that; no launches where there is none, or none to read.
@@ -94,19 +92,19 @@ def profile_and_read(
         done = run(
             _reader(report, folder),
             timeout=timeout,
-            cancel=cancel,
+            task=task,
             env=_environment(),
             stdin=said,
             on_start=on_start,
         )
         with contextlib.suppress(msgspec.DecodeError):
             both = msgspec.json.decode(done.stdout, type=_Both)
-            return both.done, both.launches or _read_or_none(report, toolchain, cancel)
+            return both.done, both.launches or _read_or_none(report, toolchain, task)
         # The reader ended before its answer: the report, if it was written, is looked at once more below.
         if report.is_file():
-            return done, _read_or_none(report, toolchain, cancel)
-    done = run(command, cwd=cwd, env=env, timeout=timeout, cancel=cancel, on_start=on_start)
-    return done, _read_or_none(report, toolchain, cancel)
+            return done, _read_or_none(report, toolchain, task)
+    done = run(command, cwd=cwd, env=env, timeout=timeout, task=task, on_start=on_start)
+    return done, _read_or_none(report, toolchain, task)
 
 
 class _First(msgspec.Struct, frozen=True):
@@ -124,12 +122,10 @@ class _Both(msgspec.Struct, frozen=True):
     launches: tuple[ProfiledLaunch, ...]
 
 
-def _read_or_none(
-    report: Path, toolchain: Toolchain, cancel: CancelToken | None
-) -> tuple[ProfiledLaunch, ...]:
+def _read_or_none(report: Path, toolchain: Toolchain, task: Task) -> tuple[ProfiledLaunch, ...]:
     if not report.is_file():
         return ()
-    return read_report(report, toolchain=toolchain, cancel=cancel)
+    return read_report(report, toolchain=toolchain, task=task)
 
 
 def _reader(report: Path, folder: Path) -> list[str]:
@@ -149,8 +145,8 @@ def _module_folder(toolchain: Toolchain) -> Path | None:
     return next((p for p in places if (p / "ncu_report.py").is_file()), None)
 
 
-def _through_module(path: Path, folder: Path, cancel: CancelToken | None) -> tuple[ProfiledLaunch, ...]:
-    done = run(_reader(path, folder), timeout=TIME_LIMIT, cancel=cancel, env=_environment())
+def _through_module(path: Path, folder: Path, task: Task) -> tuple[ProfiledLaunch, ...]:
+    done = run(_reader(path, folder), timeout=TIME_LIMIT, task=task, env=_environment())
     if done.status != 0:
         return ()
     try:
@@ -165,12 +161,12 @@ def _environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "LC_ALL": "C.UTF-8"}
 
 
-def _through_import(path: Path, ncu: str, cancel: CancelToken | None) -> tuple[ProfiledLaunch, ...]:
+def _through_import(path: Path, ncu: str, task: Task) -> tuple[ProfiledLaunch, ...]:
     read = (ncu, "--import", str(path), "--csv")
-    raw = run([*read, "--page", "raw", "--print-units", "base"], timeout=TIME_LIMIT, cancel=cancel)
+    raw = run([*read, "--page", "raw", "--print-units", "base"], timeout=TIME_LIMIT, task=task)
     if raw.status != 0:
         return ()
-    sass = run([*read, "--page", "source", "--print-source", "cuda,sass"], timeout=TIME_LIMIT, cancel=cancel)
+    sass = run([*read, "--page", "source", "--print-source", "cuda,sass"], timeout=TIME_LIMIT, task=task)
     return parse_csv(f"{raw.stdout}\n{sass.stdout}", origin="ncu --import")
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from warplens_tools.collect.timeline import DIRECTIONS, Activity, HostCall, build_timeline
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
 from warplens_tools.evidence import TimelineEvidence
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Toolchain
 
 #: Activities read of one export; a longer trace is cut, which its origin then says.
@@ -38,7 +38,7 @@ def collect_timeline(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     time_limit: float = 120.0,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> TimelineEvidence:
     """Trace `program` (its command line); the report and its export stay in `workdir`.
 
@@ -54,18 +54,18 @@ def collect_timeline(
     command = [nsys, "profile", "--trace", "cuda", "--sample", "none", "--cpuctxsw", "none"]
     command += ["--force-overwrite", "true", "--output", str(report), *program]
     variables = {**(os.environ if env is None else env), "TMPDIR": str(workdir)}
-    done = run(command, cwd=cwd, env=variables, timeout=time_limit, cancel=cancel)
+    done = run(command, cwd=cwd, env=variables, timeout=time_limit, task=task)
     if not report.is_file():
         raise ToolFailedError(
             f"nsys wrote no report (status {done.status})",
             status=done.status,
             output=done.stdout + done.stderr,
         )
-    return read_timeline(report, toolchain=toolchain, workdir=workdir, cancel=cancel)
+    return read_timeline(report, toolchain=toolchain, workdir=workdir, task=task)
 
 
 def read_timeline(
-    path: Path, *, toolchain: Toolchain, workdir: Path, cancel: CancelToken | None = None
+    path: Path, *, toolchain: Toolchain, workdir: Path, task: Task = UNATTENDED
 ) -> TimelineEvidence:
     """The timeline of a `.nsys-rep` (needs nsys) or of a `.sqlite` that nsys exported.
 
@@ -87,7 +87,7 @@ def read_timeline(
     workdir.mkdir(parents=True, exist_ok=True)
     exported = workdir / f"{path.stem}.sqlite"
     command = [nsys.path, "export", "--type", "sqlite", "--force-overwrite", "true"]
-    done = run([*command, "--output", exported, path], timeout=300.0, cancel=cancel)
+    done = run([*command, "--output", exported, path], timeout=300.0, task=task)
     if done.status != 0 or not exported.is_file():
         raise ToolFailedError(
             f"nsys could not export {path.name}", status=done.status, output=done.stdout + done.stderr

@@ -15,9 +15,9 @@ import msgspec
 
 from warplens_tools.errors import ToolFailedError
 from warplens_tools.evidence import SourceLine, Unknown
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Toolchain
 
 #: Out-of-bounds and misaligned accesses; races, in shared memory only; global memory read before it was written;
@@ -76,7 +76,7 @@ def examine(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     time_limit: float = 120.0,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> Examined:
     """Run one of `TOOLS` on `program` (its command line): every kernel, or those with `kernel` in their name.
 
@@ -93,7 +93,7 @@ def examine(
     # Allocations lie beside each other: an access past the end of one is inside the next without a gap.
     command += ["--padding", str(_PADDING)] if tool == "memcheck" else []
     command += ["--print-limit", str(_REPORTS), "--error-exitcode", str(_FOUND), *program]
-    done = run(die_with_parent(command), cwd=cwd, env=env, timeout=time_limit, cancel=cancel)
+    done = run(die_with_parent(command), cwd=cwd, env=env, timeout=time_limit, task=task)
     faults = parse_reports(tool, done.stdout)
     # without its summary the tool was not in the program
     if not faults and (done.status not in (0, _FOUND) or "SUMMARY" not in done.stdout):

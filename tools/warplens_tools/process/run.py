@@ -16,9 +16,9 @@ from typing import IO
 import msgspec
 import psutil
 
-from warplens_tools.errors import CancelledError, MissingToolError, TimeLimitError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.errors import MissingToolError, TimeLimitError
 from warplens_tools.process.reaper import Reaper
+from warplens_tools.process.task import UNATTENDED, Task
 
 _REAPER = Reaper()
 
@@ -39,7 +39,7 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout: float | None = None,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     stdin: str | None = None,
     on_line: Callable[[str], None] | None = None,
     on_start: Callable[[], None] | None = None,
@@ -52,12 +52,11 @@ def run(
     Raises:
         MissingToolError: there is no such program.
         TimeLimitError: it ran longer than `timeout` and was killed with its children.
-        CancelledError: `cancel` was triggered; it was killed with its children.
+        CancelledError: `task` was stopped; it was killed with its children.
     """
     command = tuple(str(a) for a in arguments)
     started = time.monotonic()
-    if cancel is not None:
-        cancel.check()
+    task.check()
     try:
         process = subprocess.Popen(
             command,
@@ -75,7 +74,7 @@ def run(
     remove: Callable[[], None] | None = None
     try:
         with _REAPER.watching(process.pid):
-            remove = cancel.on_cancel(lambda: kill_tree(process)) if cancel is not None else None
+            remove = task.token.on_cancel(lambda: kill_tree(process))
             if on_start is not None:
                 on_start()
             out, err = _communicate(process, stdin, timeout, on_line)
@@ -86,8 +85,7 @@ def run(
             remove()
         kill_tree(process)
         _close_pipes(process)
-    if cancel is not None and cancel.cancelled:
-        raise CancelledError("cancelled")
+    task.check()
     return Completed(
         arguments=command,
         status=process.returncode,

@@ -34,6 +34,16 @@ class Task:
         """A part that stops with the whole; what it says goes to `progress`, by default to nobody."""
         return Task(progress, self.token)
 
+    def step(self, number: int, count: int) -> Task:
+        """Part `number` (from 0) of `count` alike; what it says is told as the whole's. A single one is the whole."""
+        if count < 2:
+            return self
+        return self.part(
+            lambda message, share: self.say(
+                f"{number + 1} of {count}: {message}", (number + (share or 0.0)) / count
+            )
+        )
+
     def within(self, seconds: float) -> Bounded:
         """A part that also stops when `seconds` are over; a context manager."""
         return Bounded(self, seconds)
@@ -68,7 +78,7 @@ class Bounded(Task):
 
 
 class _Endless(CancelToken):
-    """Nobody holds it, so nobody may cancel it, and nothing registered with it is kept."""
+    """Everybody holds it, so nobody may cancel it."""
 
     def cancel(self) -> None:
         raise RuntimeError("this task is nobody's: give the work one of its own to be able to stop it")

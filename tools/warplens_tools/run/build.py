@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from warplens_tools.errors import CompileError, InputError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import Completed, run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.copy import copy_project
 from warplens_tools.run.probe.visit import Command
 from warplens_tools.run.workload import Workload
@@ -112,7 +112,7 @@ def build_program(
     folder: Path,
     overlay: Overlay | None = None,
     timeout: float | None = None,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     through: Callable[[Sequence[str]], Sequence[str]] = die_with_parent,
 ) -> Path:
     """Build the program into `folder` (made by this call) and give its path.
@@ -141,7 +141,7 @@ def build_program(
         command = _nvcc(workload, toolchain, flags, placed, output, arch)
         environment = tool_environment(folder)
         directory = Path(flags.directory) if flags.directory else Path(workload.unit).parent
-    done = run(through(command), cwd=directory, env=environment, timeout=timeout, cancel=cancel)
+    done = run(through(command), cwd=directory, env=environment, timeout=timeout, task=task)
     if done.status != 0:
         raise _failed(done, directory, workload.root, folder)
     if not output.is_file():

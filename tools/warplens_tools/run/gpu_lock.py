@@ -14,7 +14,7 @@ import filelock
 import msgspec
 
 from warplens_tools.errors import TimeLimitError
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
+from warplens_tools.process.task import UNATTENDED, Task
 
 _POLL = 0.1
 
@@ -59,12 +59,7 @@ def said(who: Holder) -> str:
 
 @contextlib.contextmanager
 def gpu_lock(
-    uuid: str,
-    what: str,
-    *,
-    timeout: float | None = None,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
+    uuid: str, what: str, *, timeout: float | None = None, task: Task = UNATTENDED
 ) -> Iterator[None]:
     """Hold the GPU's lock. The kernel gives it back when the process dies, however it dies.
 
@@ -77,8 +72,7 @@ def gpu_lock(
     lock = filelock.FileLock(path)
     started = time.monotonic()
     while True:
-        if cancel is not None:
-            cancel.check()
+        task.check()
         try:
             lock.acquire(timeout=0)
             break
@@ -87,7 +81,7 @@ def gpu_lock(
             named = said(who) if who is not None else "another process"
             if timeout is not None and time.monotonic() - started >= timeout:
                 raise TimeLimitError(f"the GPU is in use by {named}") from None
-            progress(f"waiting for the GPU, in use by {named}", None)
+            task.say(f"waiting for the GPU, in use by {named}", None)
             time.sleep(_POLL)
     try:
         _note(uuid).write_bytes(msgspec.json.encode(Holder(os.getpid(), what, time.time())))

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from warplens_tools.errors import CompileError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel, CompilerMessage, Resources
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import Completed, run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.cubin import read_cubin
 from warplens_tools.toolchain.demangle import demangle, qualified_name
 from warplens_tools.toolchain.flags import CompileFlags, foreign_target
@@ -44,7 +44,7 @@ def compile_unit(
     arch: str,
     workdir: Path,
     overlay: str | None = None,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     timeout: float | None = DEFAULT_TIME_LIMIT,
     through: Callable[[Sequence[str | Path]], Sequence[str | Path]] = tuple,
     on_start: Callable[[], None] | None = None,
@@ -78,7 +78,7 @@ def compile_unit(
         through(command),
         cwd=directory,
         env=tool_environment(workdir),
-        cancel=cancel,
+        task=task,
         timeout=timeout,
         on_start=on_start,
     )

@@ -18,8 +18,8 @@ import msgspec
 
 from warplens_tools.errors import ToolFailedError
 from warplens_tools.evidence import Instruction, SourceLine
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.cubin import Cubin
 from warplens_tools.toolchain.line_table import LineRow
 
@@ -149,7 +149,7 @@ def disassemble(
     names: Sequence[str],
     *,
     live_registers: bool = False,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     on_start: Callable[[], None] | None = None,
 ) -> dict[str, tuple[Instruction, ...]]:
     """Instructions, without lines, of the functions `names` of the cubin at `path`.
@@ -166,7 +166,7 @@ def disassemble(
         return {}
     live = ["-lrm", "count"] if live_registers else []
     command = [nvdisasm, "-c", *live, "-fun", only, path]
-    done = run(command, cancel=cancel, timeout=_TIME_LIMIT, on_start=on_start)
+    done = run(command, task=task, timeout=_TIME_LIMIT, on_start=on_start)
     if done.status != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise ToolFailedError(

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from warplens_tools.errors import CompileError, InputError, ToolFailedError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.cubin import parse_cubin
 from warplens_tools.toolchain.locate import Toolchain, tool_environment
 from warplens_tools.toolchain.messages import parse_messages
@@ -85,7 +85,7 @@ def kinds(fatbinary: bytes) -> tuple[str, ...]:
 
 
 def carried_units(
-    program: bytes, *, toolchain: Toolchain, arch: str, folder: Path, cancel: CancelToken | None = None
+    program: bytes, *, toolchain: Toolchain, arch: str, folder: Path, task: Task = UNATTENDED
 ) -> tuple[Path, ...]:
     """The relocatable cubins for `arch` in a built program, in the order it was linked, written below `folder`.
 
@@ -102,7 +102,7 @@ def carried_units(
         place.mkdir(parents=True, exist_ok=True)
         (place / "unit.fatbin").write_bytes(fatbinary)
         command = [cuobjdump, "-xelf", "all", "-arch", arch, "unit.fatbin"]
-        done = run(command, cwd=place, timeout=_EXTRACT_SECONDS, cancel=cancel)
+        done = run(command, cwd=place, timeout=_EXTRACT_SECONDS, task=task)
         found = [path for path in sorted(place.glob("*.cubin")) if _is_relocatable(path)]
         exact = [path for path in found if f".{arch}." in path.name]
         if not found:
@@ -147,7 +147,7 @@ def device_link(
     folder: Path,
     through: Callable[[Sequence[str | Path]], Sequence[str | Path]] = tuple,
     timeout: float | None = None,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> tuple[LinkReport, ...]:
     """Link relocatable cubins to `folder`/linked.cubin (the device runtime is added where it is called).
 
@@ -164,7 +164,7 @@ def device_link(
         cwd=folder,
         env=tool_environment(folder),
         timeout=timeout,
-        cancel=cancel,
+        task=task,
     )
     output = done.stderr + done.stdout
     if done.status != 0:

@@ -25,8 +25,8 @@ import msgspec
 
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
 from warplens_tools.home import warplens_home
-from warplens_tools.process.cancel import CancelToken, Progress, no_progress
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 
 #: NVIDIA's metapackage that pins every compiler wheel to one release.
 CUDA_VERSION = "13.4.3"
@@ -117,13 +117,7 @@ def _parts(missing: Iterable[str] | None) -> set[str]:
     return parts
 
 
-def install_bundle(
-    bundle: Bundle,
-    *,
-    consent: bool,
-    progress: Progress = no_progress,
-    cancel: CancelToken | None = None,
-) -> Path:
+def install_bundle(bundle: Bundle, *, consent: bool, task: Task = UNATTENDED) -> Path:
     """Install `bundle` unless exactly it is installed already; returns its folder.
 
     Raises:
@@ -142,11 +136,11 @@ def install_bundle(
             f"not installed without consent ({what})", remedy=f"run `warplens setup {bundle.name}`"
         )
     base.mkdir(parents=True, exist_ok=True)
-    progress(f"waiting for another installation of {bundle.name}", None)
+    task.say(f"waiting for another installation of {bundle.name}", None)
     with filelock.FileLock(base / ".lock"):
         if _installed(base, stamp):
             return (base / "current").resolve()
-        return _install(bundle, base, stamp, progress, cancel)
+        return _install(bundle, base, stamp, task)
 
 
 def _installed(base: Path, stamp: str) -> bool:
@@ -154,11 +148,11 @@ def _installed(base: Path, stamp: str) -> bool:
     return marker.is_file() and marker.read_text() == stamp
 
 
-def _install(bundle: Bundle, base: Path, stamp: str, progress: Progress, cancel: CancelToken | None) -> Path:
+def _install(bundle: Bundle, base: Path, stamp: str, task: Task) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="v-", dir=base))
     try:
-        with _pip(folder, cancel) as pip:
-            _run_pip(pip, bundle, folder, progress, cancel)
+        with _pip(folder, task) as pip:
+            _run_pip(pip, bundle, folder, task)
         gone = [name for name in bundle.expected if not (folder / name).exists()]
         if gone:
             raise ToolFailedError(f"pip installed {bundle.name} but {gone[0]} is not there")
@@ -168,12 +162,12 @@ def _install(bundle: Bundle, base: Path, stamp: str, progress: Progress, cancel:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    progress(f"{bundle.name} is installed", 1.0)
+    task.say(f"{bundle.name} is installed", 1.0)
     return folder
 
 
 @contextmanager
-def _pip(folder: Path, cancel: CancelToken | None) -> Iterator[list[str]]:
+def _pip(folder: Path, task: Task) -> Iterator[list[str]]:
     """A command that runs pip: this Python's, else uv's, else one in a throw-away virtual environment."""
     uv = shutil.which("uv")
     if importlib.util.find_spec("pip") is not None:
@@ -182,7 +176,7 @@ def _pip(folder: Path, cancel: CancelToken | None) -> Iterator[list[str]]:
         yield [uv, "pip"]
     else:
         venv = folder / ".pip"
-        made = run([sys.executable, "-m", "venv", venv], cancel=cancel)
+        made = run([sys.executable, "-m", "venv", venv], task=task)
         if made.status != 0:
             raise MissingToolError(
                 "neither pip, uv nor ensurepip is available to install packages with",
@@ -194,11 +188,9 @@ def _pip(folder: Path, cancel: CancelToken | None) -> Iterator[list[str]]:
             shutil.rmtree(venv, ignore_errors=True)
 
 
-def _run_pip(
-    pip: list[str], bundle: Bundle, folder: Path, progress: Progress, cancel: CancelToken | None
-) -> None:
+def _run_pip(pip: list[str], bundle: Bundle, folder: Path, task: Task) -> None:
     said = f"installing {bundle.name} ({bundle.megabytes:g} MB to download)"
-    progress(said, 0.0)
+    task.say(said, 0.0)
     loaded = 0.0
 
     def on_line(line: str) -> None:
@@ -206,7 +198,7 @@ def _run_pip(
         match = re.search(r"^\s*(?:Downloading|Using cached|Processing) .*?(?:\(([\d.]+) (k|M)B\))?$", line)
         if match:
             loaded += float(match[1] or 0) / (1000 if match[2] == "k" else 1)
-            progress(said, min(loaded / bundle.megabytes, 0.95))
+            task.say(said, min(loaded / bundle.megabytes, 0.95))
 
     extra = [] if bundle.dependencies else ["--no-deps"]
     # --target may not meet a user's `user = true`, and is no environment that could be required.
@@ -214,7 +206,7 @@ def _run_pip(
     done = run(
         [*pip, "install", *extra, "--target", folder, *bundle.requirements],
         env=env,
-        cancel=cancel,
+        task=task,
         timeout=_INSTALL_SECONDS,
         on_line=on_line,
     )

@@ -13,7 +13,7 @@ from lsprotocol import types
 from warplens.lsp import cutlass, protocol, uris
 from warplens.lsp.commands import answer_page, argument
 from warplens.lsp.convert import builtins
-from warplens.lsp.progress import JobProgress
+from warplens.lsp.progress import Job
 from warplens.lsp.server import WarplensServer
 from warplens.service.report import KernelReport
 from warplens_cutlass.corpus import NoCorpusError
@@ -21,7 +21,6 @@ from warplens_cutlass.engine import search
 from warplens_cutlass.model import Answer, Result
 from warplens_tools.errors import InputError
 from warplens_tools.finding import Finding
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.text import SourceText, Span
 
 _EXAMPLES = "Show CuTe for this"
@@ -82,11 +81,8 @@ async def _page(server: WarplensServer, params: types.ExecuteCommandParams) -> p
 
 
 async def _answer(server: WarplensServer, query: str, code: str, token: types.ProgressToken | None) -> Answer:
-    cancel = CancelToken()
-    async with JobProgress(server, "Warplens: searching CUTLASS", cancel, token=token) as progress:
-        return await asyncio.to_thread(
-            search, query, like="" if query else code, progress=progress, cancel=cancel
-        )
+    async with Job(server, "Warplens: searching CUTLASS", token=token) as task:
+        return await asyncio.to_thread(search, query, like="" if query else code, task=task)
 
 
 def _code(server: WarplensServer, asked: protocol.CuteArguments) -> str:

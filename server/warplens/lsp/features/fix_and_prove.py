@@ -33,7 +33,7 @@ async def _fix_and_prove(server: WarplensServer, params: types.ExecuteCommandPar
         offer = await server.jobs.run(
             f"Warplens: proving “{fix.title}”",
             params.work_done_token,
-            lambda progress, cancel: judging.prove(path, asked.kernel, fix, progress=progress, cancel=cancel),
+            lambda task: judging.prove(path, asked.kernel, fix, task=task),
         )
     except MissingToolError as error:
         offer = unproven(asked.kernel, fix, error)

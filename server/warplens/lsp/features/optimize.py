@@ -31,7 +31,7 @@ async def _optimize(server: WarplensServer, params: types.ExecuteCommandParams) 
     offer = await server.jobs.run(
         title,
         params.work_done_token,
-        lambda progress, cancel: judging.optimize(path, search, progress=progress, cancel=cancel),
+        lambda task: judging.optimize(path, search, task=task),
     )
     if not offer.edits:
         server.window_show_message(types.ShowMessageParams(types.MessageType.Info, offer.title))

@@ -9,10 +9,9 @@ from lsprotocol import types
 
 from warplens.lsp import cutlass, protocol
 from warplens.lsp.commands import answer, argument
-from warplens.lsp.progress import JobProgress
 from warplens.lsp.server import WarplensServer
 from warplens_tools.collect.doctor import repair_bundle
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.toolchain.locate import forget_toolchain, resolve_toolchain
 from warplens_tools.toolchain.managed import Bundle, install_bundle
 
@@ -38,7 +37,7 @@ async def _setup(server: WarplensServer, params: types.ExecuteCommandParams) -> 
         await server.jobs.run(
             "Warplens: setting up the toolchain",
             params.work_done_token,
-            lambda progress, cancel: _install(bundle, progress, cancel),
+            lambda task: _install(bundle, task),
         )
         server.analysis.everything()
     question = (
@@ -48,6 +47,6 @@ async def _setup(server: WarplensServer, params: types.ExecuteCommandParams) -> 
     return protocol.SetupResult(question=question, done=asked.consent)
 
 
-def _install(bundle: Bundle, progress: JobProgress, cancel: CancelToken) -> None:
-    install_bundle(bundle, consent=True, progress=progress, cancel=cancel)
+def _install(bundle: Bundle, task: Task) -> None:
+    install_bundle(bundle, consent=True, task=task)
     forget_toolchain()

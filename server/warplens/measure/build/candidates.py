@@ -42,8 +42,8 @@ from warplens_tools.errors import (
     ToolFailedError,
 )
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel, Unknown
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.build import Overlay, flags_of, place
 from warplens_tools.run.probe.job import JobCandidate, JobVariable
 from warplens_tools.run.workload import Workload
@@ -140,7 +140,7 @@ class Builder:
         """
         return SourceText.read(Path(workload.source))
 
-    def baseline(self, cancel: CancelToken | None = None, *, program: Path | None = None) -> Unit:
+    def baseline(self, task: Task = UNATTENDED, *, program: Path | None = None) -> Unit:
         """The unit as it is, linked with other units' device code as the built `program` is.
 
         Raises:
@@ -149,10 +149,10 @@ class Builder:
         """
         data = program.read_bytes() if program is not None else b""
         folder = self._folder / "baseline"
-        self._gates.open(cancel)
+        self._gates.open(task)
         try:
-            unit = self._linked_baseline(data, folder, cancel) if carries_relocatable(data) else None
-            unit = unit or self._compile(None, folder, die_with_parent, cancel)
+            unit = self._linked_baseline(data, folder, task) if carries_relocatable(data) else None
+            unit = unit or self._compile(None, folder, die_with_parent, task)
         except CompileError as error:
             if not _NEEDS_LINKING.search(error.output):
                 raise
@@ -163,12 +163,12 @@ class Builder:
         self.fence.learn(unit.evidence, self._linked.others if self._linked is not None else ())
         return unit
 
-    def _linked_baseline(self, program: bytes, folder: Path, cancel: CancelToken | None) -> Unit | None:
+    def _linked_baseline(self, program: bytes, folder: Path, task: Task) -> Unit | None:
         """The unit linked with what the program carries; None where it is whole by itself there."""
         flags = flags_of(self.workload)
         linking, whole, self._linked = relocatable(flags, program), self._flags, None
         try:
-            carried = self._carried(program, self._folder, cancel)
+            carried = self._carried(program, self._folder, task)
         except (InputError, MissingToolError, ToolFailedError) as error:
             # a library may carry what this unit does not need
             if asks_linking(flags):
@@ -176,14 +176,14 @@ class Builder:
             self._lacking = error
             return None
         self._flags = linking
-        unit = self._compile(None, folder, die_with_parent, cancel)
+        unit = self._compile(None, folder, die_with_parent, task)
         self._linked = companions(unit.own, [k.mangled for k in unit.evidence.kernels], carried)
         if self._linked is None:
             self._flags = whole
             return None
         own = Path(self._linked.own).read_bytes()
         self._unlike = not same_code(own, unit.own)
-        return self._link(unit, folder, die_with_parent, cancel)
+        return self._link(unit, folder, die_with_parent, task)
 
     def unknown(self) -> tuple[Unknown, ...]:
         """What cannot be said of candidates' builds, by name."""
@@ -200,7 +200,7 @@ class Builder:
         found = [*([unlike] if self._unlike else []), *([children] if launches else [])]
         return (*self.fence.unknown(), *found)
 
-    def differs(self, rebuilt: Path, cancel: CancelToken | None = None) -> str:
+    def differs(self, rebuilt: Path, task: Task = UNATTENDED) -> str:
         """How other units' code in a rebuilt program is not what its candidate was linked with; "" if it is.
 
         Raises:
@@ -208,20 +208,20 @@ class Builder:
         """
         if self._linked is None:
             return ""
-        return changed_companion(self._linked, self._carried(rebuilt.read_bytes(), rebuilt.parent, cancel))
+        return changed_companion(self._linked, self._carried(rebuilt.read_bytes(), rebuilt.parent, task))
 
-    def host_differs(self, text: str, folder: Path, cancel: CancelToken | None = None) -> str:
+    def host_differs(self, text: str, folder: Path, task: Task = UNATTENDED) -> str:
         """How the host object of a winner's text is not the baseline's but for sizes; "" if it is.
 
         Raises:
             CompileError, ToolFailedError, InputError: it cannot be compiled, or read, to compare it.
             TimeLimitError, CancelledError: as named.
         """
-        return self._gates.why_not_built(text, folder, cancel)
+        return self._gates.why_not_built(text, folder, task)
 
-    def _carried(self, program: bytes, folder: Path, cancel: CancelToken | None) -> tuple[Path, ...]:
+    def _carried(self, program: bytes, folder: Path, task: Task) -> tuple[Path, ...]:
         place = folder / "carried"
-        return carried_units(program, toolchain=self._toolchain, arch=self._arch, folder=place, cancel=cancel)
+        return carried_units(program, toolchain=self._toolchain, arch=self._arch, folder=place, task=task)
 
     def edited(self, candidate: Candidate) -> SourceText:
         """The candidate's text.
@@ -238,7 +238,7 @@ class Builder:
         target: CompiledKernel,
         program: bytes,
         *,
-        cancel: CancelToken | None = None,
+        task: Task = UNATTENDED,
         on_done: Callable[[Built | Verdict], None],
     ) -> None:
         """Check and compile candidates; `on_done` gets each, as built or as a verdict, in this thread.
@@ -248,19 +248,14 @@ class Builder:
         jobs = self._settings.build_jobs or os.cpu_count() or 1
         with ThreadPoolExecutor(jobs) as pool:
             futures = [
-                pool.submit(self._build, candidate, baseline, target, program, cancel)
+                pool.submit(self._build, candidate, baseline, target, program, task)
                 for candidate in candidates
             ]
             for future in as_completed(futures):
                 on_done(future.result())
 
     def _build(
-        self,
-        candidate: Candidate,
-        baseline: Unit,
-        target: CompiledKernel,
-        program: bytes,
-        cancel: CancelToken | None,
+        self, candidate: Candidate, baseline: Unit, target: CompiledKernel, program: bytes, task: Task
     ) -> Built | Verdict:
         started = time.monotonic()
         try:
@@ -271,8 +266,8 @@ class Builder:
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
             with ThreadPoolExecutor(1) as aside:
-                host = aside.submit(self._gates.why_not, text.text, folder, cancel)
-                unit = self._inside(Overlay(self.workload.source, text.text), folder, cancel)
+                host = aside.submit(self._gates.why_not, text.text, folder, task)
+                unit = self._inside(Overlay(self.workload.source, text.text), folder, task)
             if why := host.result():
                 self.changing_host.add(candidate.id)
                 return Verdict(candidate.id, "refused", f"{why} ({HOST_EDITS})")
@@ -314,28 +309,26 @@ class Builder:
             seconds=time.monotonic() - started,
         )
 
-    def _inside(self, overlay: Overlay | None, folder: Path, cancel: CancelToken | None) -> Unit:
+    def _inside(self, overlay: Overlay | None, folder: Path, task: Task) -> Unit:
         """Compile within the fence; once more where the fence itself was in the way."""
         try:
-            return self._compile(overlay, folder, self.fence.around(folder), cancel)
+            return self._compile(overlay, folder, self.fence.around(folder), task)
         except (CompileError, ToolFailedError, MissingToolError) as error:
             if _blames_the_text(error) or not self.fence.shuts_out(
-                lambda: self._baseline_compiles_inside(cancel)
+                lambda: self._baseline_compiles_inside(task)
             ):
                 raise
-        return self._compile(overlay, folder, self.fence.around(folder), cancel)
+        return self._compile(overlay, folder, self.fence.around(folder), task)
 
-    def _baseline_compiles_inside(self, cancel: CancelToken | None) -> bool:
+    def _baseline_compiles_inside(self, task: Task) -> bool:
         folder = self._folder / "fence"
         try:
-            self._compile(None, folder, self.fence.around(folder), cancel)
+            self._compile(None, folder, self.fence.around(folder), task)
         except (CompileError, ToolFailedError, MissingToolError):
             return False
         return True
 
-    def _compile(
-        self, overlay: Overlay | None, folder: Path, through: Through, cancel: CancelToken | None
-    ) -> Unit:
+    def _compile(self, overlay: Overlay | None, folder: Path, through: Through, task: Task) -> Unit:
         unit = Path(self.workload.unit)
         flags, text = self._flags, None
         if overlay is not None:
@@ -352,16 +345,16 @@ class Builder:
             arch=self._arch,
             workdir=folder,
             overlay=text,
-            cancel=cancel,
+            task=task,
             timeout=self._settings.compile_seconds,
             through=through,
             keep_text=True,
         )
         cubin = Path(evidence.cubin_path).read_bytes()
         alone = Unit(evidence, cubin, code_digest(cubin), cubin)
-        return alone if self._linked is None else self._link(alone, folder, through, cancel)
+        return alone if self._linked is None else self._link(alone, folder, through, task)
 
-    def _link(self, unit: Unit, folder: Path, through: Through, cancel: CancelToken | None) -> Unit:
+    def _link(self, unit: Unit, folder: Path, through: Through, task: Task) -> Unit:
         if self._linked is None:
             return unit
         report = device_link(
@@ -371,7 +364,7 @@ class Builder:
             folder=folder,
             through=through,
             timeout=self._settings.compile_seconds,
-            cancel=cancel,
+            task=task,
         )
         linked = folder / "linked.cubin"
         kernels = with_report(unit.evidence.kernels, report)

@@ -22,7 +22,7 @@ from warplens.measure.program.program_sandbox import (
 )
 from warplens.measure.verdict import State, Verdict
 from warplens_tools.errors import CompileError, InputError, TimeLimitError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.run.probe.job import Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.workload import Workload
@@ -66,7 +66,7 @@ class Geometries:
         self._known: dict[object, tuple[SurveyedShape, ...] | NoGeometry] = {}
 
     def place(
-        self, built: Built, text: SourceText, judged: Sequence[SurveyedShape], cancel: CancelToken | None
+        self, built: Built, text: SourceText, judged: Sequence[SurveyedShape], task: Task
     ) -> Built | Verdict:
         """The candidate with its geometry, or why it has none; `judged` are the kernel's shapes in the program as it
         is, the judged one first. The GPU lock is held by the caller.
@@ -74,7 +74,7 @@ class Geometries:
         Raises:
             CancelledError, MissingToolError: as named.
         """
-        found = self.launched(text, cancel)
+        found = self.launched(text, task)
         name = unit_free_name(built.job.entry)
         said = found if isinstance(found, NoGeometry) else counterpart(judged, found, name)
         if isinstance(said, NoGeometry):
@@ -82,25 +82,23 @@ class Geometries:
         job = msgspec.structs.replace(built.job, grid=said.grid, block=said.block, shared=said.shared)
         return msgspec.structs.replace(built, job=job)
 
-    def launched(
-        self, text: SourceText, cancel: CancelToken | None
-    ) -> tuple[SurveyedShape, ...] | NoGeometry:
+    def launched(self, text: SourceText, task: Task) -> tuple[SurveyedShape, ...] | NoGeometry:
         """All that the rebuilt program launches, or why that is not known. Asked once for each host code."""
         key = sizes_of(text, self._site.workload.source)
         if key not in self._known:
-            self._known[key] = self._ask(text, cancel)
+            self._known[key] = self._ask(text, task)
         return self._known[key]
 
-    def _ask(self, text: SourceText, cancel: CancelToken | None) -> tuple[SurveyedShape, ...] | NoGeometry:
+    def _ask(self, text: SourceText, task: Task) -> tuple[SurveyedShape, ...] | NoGeometry:
         folder = Path(tempfile.mkdtemp(dir=self._folder, prefix="geometry-"))
         work = self._site.workload
         try:
             require_fence()
             sandbox = open_yard(self._site, folder, read=(str(self._library.parent),))
             sandbox = msgspec.structs.replace(sandbox, free_builds=True)
-            build_in(sandbox, _REBUILT, text.text, cancel)
+            build_in(sandbox, _REBUILT, text.text, task)
             with fenced_command(sandbox, _REBUILT) as command:
-                return survey(command, self._library, probe_folder(sandbox), work.time_limit, cancel)
+                return survey(command, self._library, probe_folder(sandbox), work.time_limit, task)
         except CompileError as error:
             return NoGeometry("not_built", str(error))
         except TimeLimitError as error:

@@ -12,8 +12,8 @@ from warplens.measure.build.host_gate import HostGate
 from warplens.measure.build.host_object import HostObject, objects_differ
 from warplens.measure.build.host_split import HostSplit
 from warplens.measure.build.includes import Added, added_includes, with_includes
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.task import Task
 
 
 class HostGates:
@@ -26,11 +26,11 @@ class HostGates:
         #: The host objects of the gates' baselines, by the gate's number.
         self._objects: dict[int, HostObject] = {}
 
-    def open(self, cancel: CancelToken | None) -> None:
+    def open(self, task: Task) -> None:
         """Begin with the baseline's own gate."""
-        self._with((), cancel)
+        self._with((), task)
 
-    def why_not(self, text: str, folder: Path, cancel: CancelToken | None) -> str:
+    def why_not(self, text: str, folder: Path, task: Task) -> str:
         """Why the host compiler is given more than other sizes by a candidate's text; "" if it is not.
 
         Raises:
@@ -38,43 +38,43 @@ class HostGates:
             TimeLimitError, CancelledError: as named.
         """
         # what the baseline reads is known once its gate is open
-        self._with((), cancel).result()
-        gate = self._with(added_includes(self._text, text), cancel).result()
-        return gate.why_not(self._split.split(text, folder, self._fence.around(folder), cancel, gate.side))
+        self._with((), task).result()
+        gate = self._with(added_includes(self._text, text), task).result()
+        return gate.why_not(self._split.split(text, folder, self._fence.around(folder), task, gate.side))
 
-    def why_not_built(self, text: str, folder: Path, cancel: CancelToken | None) -> str:
+    def why_not_built(self, text: str, folder: Path, task: Task) -> str:
         """How the host object of an allowed text is not the baseline's once its sizes are; "" if it is.
 
         Raises:
             as `why_not`.
         """
-        self._with((), cancel).result()
+        self._with((), task).result()
         added = added_includes(self._text, text)
-        gate = self._with(added, cancel).result()
+        gate = self._with(added, task).result()
         number = list(self._gates).index(added)
         inside = self._fence.around(folder)
-        side = self._split.split(text, folder, inside, cancel, gate.side)
+        side = self._split.split(text, folder, inside, task, gate.side)
         if why := gate.why_not(side):
             return why
         own = self._folder / f"host-{number}"
         with self._opening:
             if number not in self._objects:
                 around = self._fence.around(own)
-                self._objects[number] = self._split.compiled(own, gate.side.host, (), around, cancel)
-        candidate = self._split.compiled(folder, side.host, gate.put_back(side), inside, cancel)
+                self._objects[number] = self._split.compiled(own, gate.side.host, (), around, task)
+        candidate = self._split.compiled(folder, side.host, gate.put_back(side), inside, task)
         return objects_differ(self._objects[number], candidate)
 
-    def _with(self, added: Added, cancel: CancelToken | None) -> Future[HostGate]:
+    def _with(self, added: Added, task: Task) -> Future[HostGate]:
         with self._opening:
             if added not in self._gates:
-                self._gates[added] = self._openers.submit(self._open, added, len(self._gates), cancel)
+                self._gates[added] = self._openers.submit(self._open, added, len(self._gates), task)
             return self._gates[added]
 
-    def _open(self, added: Added, number: int, cancel: CancelToken | None) -> HostGate:
+    def _open(self, added: Added, number: int, task: Task) -> HostGate:
         folder = self._folder / f"host-{number}"
         if added:
             text = with_includes(self._text, added)
-            return self._split.gate(text, folder, self._fence.around(folder), cancel)
-        gate = self._split.gate(self._text, folder, die_with_parent, cancel)
+            return self._split.gate(text, folder, self._fence.around(folder), task)
+        gate = self._split.gate(self._text, folder, die_with_parent, task)
         self._fence.also(self._split.dependencies(folder))
         return gate

@@ -17,8 +17,8 @@ from warplens.measure.build.host_gate import HostGate, HostSide, take_apart
 from warplens.measure.build.host_object import HostObject, read_object
 from warplens.measure.build.host_tokens import HostTokens, Replacement, alike, read_host, replaced
 from warplens_tools.errors import CompileError, ToolFailedError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
+from warplens_tools.process.task import Task
 from warplens_tools.run.build import Overlay, place
 from warplens_tools.toolchain.flags import CompileFlags
 from warplens_tools.toolchain.locate import Toolchain, tool_environment
@@ -51,25 +51,25 @@ class HostSplit:
         self._unit, self._source = unit, source
         self._toolchain, self._flags, self._arch, self._timeout = toolchain, flags, arch, timeout
 
-    def gate(self, text: str, folder: Path, through: Through, cancel: CancelToken | None) -> HostGate:
+    def gate(self, text: str, folder: Path, through: Through, task: Task) -> HostGate:
         """The gate that compares with `text`. Raises as `split`."""
         headers = self._toolchain.find("cuda_headers")
         system = tuple({headers.path, str(Path(headers.path).resolve())}) if headers is not None else ()
 
         def moved() -> HostSide | None:
             try:
-                return self.split("\n" + text, folder / "moved", through, cancel)
+                return self.split("\n" + text, folder / "moved", through, task)
             except (CompileError, ToolFailedError):
                 return None
 
-        return HostGate(self.split(text, folder, through, cancel), moved, system)
+        return HostGate(self.split(text, folder, through, task), moved, system)
 
     def split(
         self,
         text: str,
         folder: Path,
         through: Through,
-        cancel: CancelToken | None,
+        task: Task,
         like: HostSide | None = None,
     ) -> HostSide:
         """The unit's host side with `text` as the source's; `folder` takes what the compiler writes.
@@ -84,8 +84,8 @@ class HostSplit:
         placed = place(Overlay(str(self._source), text), self._unit, self._flags.arguments, folder / "source")
         options = [f"-I{folder / 'source'}"] if self._source != self._unit else []
         command = self._command([*options, *placed.options], placed.unit, place_of)
-        said = self._dryrun(command, place_of, cancel)
-        self._run(_script(said, [line for line in said if _splits(line)]), place_of, through, cancel)
+        said = self._dryrun(command, place_of, task)
+        self._run(_script(said, [line for line in said if _splits(line)]), place_of, through, task)
         return take_apart(read_host(_written(folder), like.host if like is not None else None), like)
 
     def compiled(
@@ -94,7 +94,7 @@ class HostSplit:
         host: HostTokens,
         replacements: Sequence[Replacement],
         through: Through,
-        cancel: CancelToken | None,
+        task: Task,
     ) -> HostObject:
         """The host object of what was split in `folder` and read as `host`, with other tokens in some places.
 
@@ -112,24 +112,24 @@ class HostSplit:
         # what cudafe++'s text includes at its end
         (place_of / written.name.replace(".cudafe1.cpp", ".cudafe1.stub.c")).write_text("")
         command = self._command([], str(self._unit), place_of)
-        said = self._dryrun(command, place_of, cancel)
+        said = self._dryrun(command, place_of, task)
         steps = [_OUTPUT.sub("", _TEXT.sub(shlex.quote(str(text)), line)) for line in said if _compiles(line)]
         target = place_of / "unit.o"
         self._run(
             _script(said, [f"{step} {_PLAIN} -o {shlex.quote(str(target))}" for step in steps]),
             place_of,
             through,
-            cancel,
+            task,
         )
         return read_object(target.read_bytes())
 
-    def _run(self, script: str, folder: Path, through: Through, cancel: CancelToken | None) -> None:
+    def _run(self, script: str, folder: Path, through: Through, task: Task) -> None:
         done = run(
             through(["/bin/sh", "-c", script]),
             cwd=self._directory,
             env=tool_environment(folder),
             timeout=self._timeout,
-            cancel=cancel,
+            task=task,
         )
         if done.status == 0:
             return
@@ -157,9 +157,9 @@ class HostSplit:
             *("-o", str(folder / "unit.o")),
         ]
 
-    def _dryrun(self, command: Sequence[str], folder: Path, cancel: CancelToken | None) -> list[str]:
+    def _dryrun(self, command: Sequence[str], folder: Path, task: Task) -> list[str]:
         """What nvcc would do: settings and commands, a line each."""
-        done = run(command, cwd=self._directory, env=tool_environment(folder), timeout=_SAYING, cancel=cancel)
+        done = run(command, cwd=self._directory, env=tool_environment(folder), timeout=_SAYING, task=task)
         lines = [line.removeprefix("#$ ") for line in done.stderr.splitlines() if line.startswith("#$ ")]
         steps = [_splits(line) for line in lines].count(True), [_compiles(line) for line in lines].count(True)
         if done.status != 0 or steps != (2, 1):

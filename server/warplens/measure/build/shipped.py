@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.functions import changes
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.symbols import symbols, unit_free_name
@@ -17,13 +17,7 @@ _EXTRACT_SECONDS = 60.0
 
 
 def shipped_otherwise(
-    judged: Path,
-    entry: str,
-    program: Path,
-    *,
-    toolchain: Toolchain,
-    folder: Path,
-    cancel: CancelToken | None = None,
+    judged: Path, entry: str, program: Path, *, toolchain: Toolchain, folder: Path, task: Task = UNATTENDED
 ) -> str:
     """Which function of the rebuilt `program` is not as it was judged, or why that is not known; "" if all are.
 
@@ -33,7 +27,7 @@ def shipped_otherwise(
         CancelledError: as named.
     """
     try:
-        carried = _carried(program, toolchain, folder, cancel)
+        carried = _carried(program, toolchain, folder, task)
     except (MissingToolError, ToolFailedError) as error:
         return f"the machine code in the rebuilt program is not known: {error}"
     name = unit_free_name(entry)
@@ -51,13 +45,11 @@ def shipped_otherwise(
     return said
 
 
-def _carried(
-    program: Path, toolchain: Toolchain, folder: Path, cancel: CancelToken | None
-) -> tuple[Path, ...]:
+def _carried(program: Path, toolchain: Toolchain, folder: Path, task: Task) -> tuple[Path, ...]:
     place = folder / "shipped"
     place.mkdir(parents=True, exist_ok=True)
     command = [toolchain.require("cuobjdump").path, "-xelf", "all", str(program)]
-    done = run(command, cwd=place, timeout=_EXTRACT_SECONDS, cancel=cancel)
+    done = run(command, cwd=place, timeout=_EXTRACT_SECONDS, task=task)
     found = [path for path in sorted(place.glob("*.cubin")) if _readable(path)]
     if not found:
         raise ToolFailedError(

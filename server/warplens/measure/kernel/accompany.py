@@ -25,7 +25,7 @@ from warplens.measure.kernel.visits import VisitSpec
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.verdict import State
 from warplens_tools.errors import InputError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape
 from warplens_tools.run.probe.records import Accompanied, Begin, Compared, Failed, Record, Stage
 from warplens_tools.run.probe.visit import ProbeRun, run_with_probe
@@ -74,7 +74,7 @@ def accompany(
     folder: Path,
     *,
     stands: bool = True,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> AccompaniedRun:
     """Run the program once; again without a question that the baseline itself dies of.
 
@@ -88,7 +88,7 @@ def accompany(
     """
     given_up: list[str] = []
     while True:
-        run = _run(place, replacements, settings, folder, stands, given_up, cancel)
+        run = _run(place, replacements, settings, folder, stands, given_up, task)
         question = _died_of(run.records)
         if question is None or question in given_up:
             return _told(run, replacements, tuple(given_up))
@@ -102,7 +102,7 @@ def _run(
     folder: Path,
     stands: bool,
     given_up: Sequence[str],
-    cancel: CancelToken | None,
+    task: Task,
 ) -> ProbeRun:
     with tempfile.TemporaryDirectory(dir=folder, prefix="accompany-") as at:
         job = Job(
@@ -134,7 +134,7 @@ def _run(
             place.library,
             timeout=3 * place.time_limit + _OVERHEAD + 3 * settings.accompany_seconds,
             stall=settings.visit_seconds_per_candidate,
-            cancel=cancel,
+            task=task,
         )
 
 

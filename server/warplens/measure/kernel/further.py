@@ -26,7 +26,7 @@ from warplens.measure.verdict import Candidate, Further, State, Verdict
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.run.elements import probed_parameters
 from warplens_tools.run.probe.job import JobCandidate, Shape
 from warplens_tools.run.probe.records import SurveyedShape
@@ -36,7 +36,7 @@ from warplens_tools.toolchain.functions import Changes, changes
 from warplens_tools.toolchain.symbols import unit_free_name
 
 #: What a rebuilt program launches, or why that is not known.
-Launched = Callable[[SourceText, CancelToken | None], tuple[SurveyedShape, ...] | NoGeometry]
+Launched = Callable[[SourceText, Task], tuple[SurveyedShape, ...] | NoGeometry]
 ToVerdict = Callable[[VisitResult], Verdict]
 
 
@@ -128,7 +128,7 @@ class FurtherJudge:
         built: Sequence[Built],
         text: Callable[[Candidate], SourceText],
         verdict: ToVerdict,
-        cancel: CancelToken | None,
+        task: Task,
         *,
         all_shapes: bool,
     ) -> tuple[dict[str, tuple[State, str]], dict[str, Plan]]:
@@ -136,15 +136,15 @@ class FurtherJudge:
         odd: dict[str, tuple[State, str]] = {}
         plans: dict[str, Plan] = {}
         for one in built:
-            plan = self.plan(one, text(one.candidate), cancel, all_shapes=all_shapes)
+            plan = self.plan(one, text(one.candidate), task, all_shapes=all_shapes)
             if isinstance(plan, Plan):
                 plans[one.candidate.id] = plan
             else:
                 odd[one.candidate.id] = plan
-        return odd | self.examine(plans, verdict, cancel), plans
+        return odd | self.examine(plans, verdict, task), plans
 
     def plan(
-        self, built: Built, text: SourceText, cancel: CancelToken | None, *, all_shapes: bool
+        self, built: Built, text: SourceText, task: Task, *, all_shapes: bool
     ) -> Plan | tuple[State, str]:
         """What there is to judge: with `all_shapes` every one within the bound, else each other kernel's heaviest."""
         found, run = self._changed(built), self._run()
@@ -153,7 +153,7 @@ class FurtherJudge:
             own = name == self._judged
             if own and not all_shapes:
                 continue
-            jobs = self._jobs(built, name, shapes, text, found, cancel)
+            jobs = self._jobs(built, name, shapes, text, found, task)
             if isinstance(jobs, tuple):
                 return jobs
             reachable = [s for s in shapes if s.visitable and s in jobs]
@@ -171,13 +171,13 @@ class FurtherJudge:
         )
 
     def replacements(
-        self, built: Built, text: SourceText, cancel: CancelToken | None
+        self, built: Built, text: SourceText, task: Task
     ) -> tuple[Replacement, ...] | NoGeometry:
         """The judged kernel and every other launched one that the edit changes, each with its own geometries."""
         found = self._changed(built)
         made: list[Replacement] = []
         for name, shapes in self._run().items():
-            jobs = self._jobs(built, name, shapes, text, found, cancel)
+            jobs = self._jobs(built, name, shapes, text, found, task)
             if isinstance(jobs, tuple):
                 return NoGeometry(*jobs)
             if jobs:
@@ -200,12 +200,7 @@ class FurtherJudge:
             geometries=pairs,
         )
 
-    def examine(
-        self,
-        plans: dict[str, Plan],
-        verdict: ToVerdict,
-        cancel: CancelToken | None,
-    ) -> dict[str, tuple[State, str]]:
+    def examine(self, plans: dict[str, Plan], verdict: ToVerdict, task: Task) -> dict[str, tuple[State, str]]:
         """Visit all places of all plans, by candidate; what is wrong, unproven or slower there, first found first."""
         odd: dict[str, tuple[State, str]] = {}
         todo: dict[tuple[object, ...], list[tuple[str, Place]]] = {}
@@ -215,7 +210,7 @@ class FurtherJudge:
         for group in todo.values():
             alive = [(candidate, place) for candidate, place in group if candidate not in odd]
             if alive:
-                odd |= self._visited(alive[0][1], [p.job for _, p in alive], verdict, cancel)
+                odd |= self._visited(alive[0][1], [p.job for _, p in alive], verdict, task)
         return odd
 
     def account(self, plan: Plan) -> Further:
@@ -228,7 +223,7 @@ class FurtherJudge:
         )
 
     def _visited(
-        self, place: Place, jobs: Sequence[JobCandidate], verdict: ToVerdict, cancel: CancelToken | None
+        self, place: Place, jobs: Sequence[JobCandidate], verdict: ToVerdict, task: Task
     ) -> dict[str, tuple[State, str]]:
         odd: dict[str, tuple[State, str]] = {}
 
@@ -240,7 +235,7 @@ class FurtherJudge:
                 odd[heard.result.candidate] = (said[0], f"{place.name}: {said[1]}")
 
         try:
-            Visits(place.spec, self._settings, self._folder).judge(jobs, take, cancel)
+            Visits(place.spec, self._settings, self._folder).judge(jobs, take, task)
         except (InputError, TimeLimitError) as error:
             return {job.id: ("unproven", f"{place.name}: {error}") for job in jobs}
         return odd
@@ -283,7 +278,7 @@ class FurtherJudge:
         shapes: Sequence[SurveyedShape],
         text: SourceText,
         found: Changes,
-        cancel: CancelToken | None,
+        task: Task,
     ) -> dict[SurveyedShape, JobCandidate] | tuple[State, str]:
         """What to load and launch for each shape of a kernel; none where nothing of it changes."""
         job = built.job
@@ -306,7 +301,7 @@ class FurtherJudge:
             asks = built.candidate.asks_program
         if not asks:
             return dict.fromkeys(shapes, job)
-        launched = self._launched(text, cancel)
+        launched = self._launched(text, task)
         if isinstance(launched, NoGeometry):
             return launched.state, launched.reason
         theirs = [s for s in launched if unit_free_name(s.mangled) == name]

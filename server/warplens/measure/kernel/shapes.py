@@ -12,7 +12,7 @@ from warplens.measure.kernel.survey import named
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import State, Verdict
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.run.probe.records import SurveyedShape
 
 _MEASURED = ("faster", "same", "slower")
@@ -42,7 +42,7 @@ def judge_shapes(
     built: Sequence[Built],
     first: dict[str, Verdict],
     verdict: Callable[[VisitResult], Verdict],
-    cancel: CancelToken | None,
+    task: Task,
 ) -> dict[str, Verdict]:
     """The verdicts over all shapes, by candidate; `first` are those at the heaviest.
 
@@ -60,7 +60,7 @@ def judge_shapes(
 
         if alive:
             place = at_shape(opened.place, shape, timed=True)
-            Visits(place, opened.session.settings, opened.session.folder).judge(alive, take, cancel)
+            Visits(place, opened.session.settings, opened.session.folder).judge(alive, take, task)
     return {name: over_shapes(verdicts) for name, verdicts in found.items()}
 
 

@@ -15,7 +15,7 @@ from warplens.measure.program.whole import ProgramRun, difference, run_program
 from warplens.measure.verdict import State
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import Unknown
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 
 _WHAT = "launches compared at random, and the program's output with the candidate in place"
 
@@ -43,7 +43,7 @@ def stand_in(
     folder: Path,
     *,
     rounding: float,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> StoodIn:
     """Run the program with the candidate in place and compare launches, exit and output.
 
@@ -55,7 +55,7 @@ def stand_in(
         MissingToolError, CancelledError: as named.
     """
     try:
-        ran = accompany(place, replacements, settings, folder, cancel=cancel)
+        ran = accompany(place, replacements, settings, folder, task=task)
     except InputError as error:
         return StoodIn(unknown=(Unknown(_WHAT, str(error)),))
     if ran.state == "unproven":
@@ -63,16 +63,14 @@ def stand_in(
         return StoodIn(unknown=(Unknown(_WHAT, ran.reason),))
     if ran.state != "right":
         return StoodIn(odd=(ran.state, ran.reason))
-    return _output(ran, place, plain, rounding, cancel)
+    return _output(ran, place, plain, rounding, task)
 
 
-def _output(
-    ran: AccompaniedRun, place: VisitSpec, plain: ProgramRun, rounding: float, cancel: CancelToken | None
-) -> StoodIn:
+def _output(ran: AccompaniedRun, place: VisitSpec, plain: ProgramRun, rounding: float, task: Task) -> StoodIn:
     if ran.program is None:
         return StoodIn(unknown=(Unknown(_WHAT, "the program was ended before its own end"),))
     try:
-        again = run_program(place.command, place.time_limit, cancel)
+        again = run_program(place.command, place.time_limit, task)
     except TimeLimitError as error:
         return StoodIn(unknown=(Unknown(_WHAT, str(error)),))
     strange = difference([plain, again], [ran.program], rounding=rounding)

@@ -11,29 +11,21 @@ from pathlib import Path
 
 from warplens.measure.program.whole import ProgramRun
 from warplens_tools.errors import InputError, TimeLimitError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.job import Job, Shape
 from warplens_tools.run.probe.records import Failed, SurveyedShape, SurveyEnd
 from warplens_tools.run.probe.visit import Command, run_with_probe
 
 
 def survey(
-    command: Command,
-    library: Path,
-    folder: Path,
-    time_limit: float,
-    cancel: CancelToken | None = None,
+    command: Command, library: Path, folder: Path, time_limit: float, task: Task = UNATTENDED
 ) -> tuple[SurveyedShape, ...]:
     """Run the program once under the probe and list its kernels by launch shape. Raises as `survey_run`."""
-    return survey_run(command, library, folder, time_limit, cancel)[0]
+    return survey_run(command, library, folder, time_limit, task)[0]
 
 
 def survey_run(
-    command: Command,
-    library: Path,
-    folder: Path,
-    time_limit: float,
-    cancel: CancelToken | None = None,
+    command: Command, library: Path, folder: Path, time_limit: float, task: Task = UNATTENDED
 ) -> tuple[tuple[SurveyedShape, ...], ProgramRun]:
     """The same, with how the program ran, which the probe slows down a little.
 
@@ -44,7 +36,7 @@ def survey_run(
     with tempfile.TemporaryDirectory(dir=folder, prefix="survey-") as place:
         job = Job(mode="survey", result=str(Path(place) / "records.jsonl"), parent=os.getpid())
         # following every launch costs a program of tiny kernels about as much as they do themselves
-        run = run_with_probe(command, job, library, timeout=3 * time_limit, cancel=cancel)
+        run = run_with_probe(command, job, library, timeout=3 * time_limit, task=task)
     for record in run.records:
         if isinstance(record, Failed):
             raise InputError(f"the program's kernels cannot be followed: {record.reason}")

@@ -16,7 +16,7 @@ from warplens.measure.kernel.target import Target
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.elements import probed_parameters
 from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant, VariantKind
 from warplens_tools.run.probe.records import (
@@ -159,7 +159,7 @@ class Visits:
         self,
         candidates: Sequence[JobCandidate],
         on_heard: Callable[[VisitResult], None],
-        cancel: CancelToken | None = None,
+        task: Task = UNATTENDED,
     ) -> None:
         """Hear of every candidate, in as many visits as faults and hangs make of it.
 
@@ -180,7 +180,7 @@ class Visits:
                     on_heard(self._heard(record))
 
             self._control = None
-            run = self._visit([*self._controls(), *batch], take, cancel)
+            run = self._visit([*self._controls(), *batch], take, task)
             lost = self._lost(run, heard)
             if lost is not None and self._is_control(lost):
                 self._control = lost
@@ -221,10 +221,7 @@ class Visits:
         return VisitResult(result, self._baseline, self._opened, self._control, self._place.from_events)
 
     def _visit(
-        self,
-        batch: Sequence[JobCandidate],
-        on_record: Callable[[Record], None],
-        cancel: CancelToken | None,
+        self, batch: Sequence[JobCandidate], on_record: Callable[[Record], None], task: Task
     ) -> ProbeRun:
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="visit-") as folder:
             job = self._job(batch, str(Path(folder) / "records.jsonl"))
@@ -235,7 +232,7 @@ class Visits:
                 self._place.library,
                 timeout=self._place.time_limit + _OVERHEAD + each * len(batch),
                 stall=each,
-                cancel=cancel,
+                task=task,
                 on_record=on_record,
             )
 

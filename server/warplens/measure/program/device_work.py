@@ -13,7 +13,7 @@ import msgspec
 from warplens.measure.program.whole import ProgramRun
 from warplens_tools.collect.timeline import DIRECTIONS
 from warplens_tools.errors import TimeLimitError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.run.probe.job import Job
 from warplens_tools.run.probe.records import Failed, Record, TracedActivity, TraceEnd
 from warplens_tools.run.probe.visit import Command, run_with_probe
@@ -35,17 +35,17 @@ class DeviceWork(msgspec.Struct, frozen=True):
 
 
 #: Runs a command and traces its devices; records may be written in the folder. None where nothing was told.
-Tracer = Callable[[Command, Path, float, CancelToken | None], tuple[ProgramRun, DeviceWork | None]]
+Tracer = Callable[[Command, Path, float, Task], tuple[ProgramRun, DeviceWork | None]]
 
 
 def probe_tracer(library: Path) -> Tracer:
     """Traces by the probe, whose `library` is loaded into the program."""
 
     def trace(
-        command: Command, folder: Path, time_limit: float, cancel: CancelToken | None
+        command: Command, folder: Path, time_limit: float, task: Task
     ) -> tuple[ProgramRun, DeviceWork | None]:
         job = Job(mode="trace", result=str(folder / "trace.jsonl"), parent=os.getpid())
-        run = run_with_probe(command, job, library, timeout=_OVERHEAD * time_limit, cancel=cancel)
+        run = run_with_probe(command, job, library, timeout=_OVERHEAD * time_limit, task=task)
         done = run.completed
         if done is None:
             raise TimeLimitError(

@@ -14,7 +14,7 @@ from warplens.measure.program.reference import Reference, same_without_device, t
 from warplens.measure.program.whole import numbers_in
 from warplens.measure.verdict import State
 from warplens_tools.errors import InputError, MissingToolError, TimeLimitError, ToolFailedError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 
 #: Significant digits from which on a number is some result's own.
 _FRACTION_DIGITS, _INTEGER_DIGITS = 4, 7
@@ -30,7 +30,7 @@ class Rejected(Exception):  # noqa: N818
         self.state, self.reason = state, reason
 
 
-def examine(reference: Reference, name: str, text: str, tracer: Tracer, cancel: CancelToken | None) -> None:
+def examine(reference: Reference, name: str, text: str, tracer: Tracer, task: Task) -> None:
     """Build a candidate and see whether it does what the baseline does.
 
     Raises:
@@ -42,20 +42,20 @@ def examine(reference: Reference, name: str, text: str, tracer: Tracer, cancel: 
     if known:
         raise Rejected("refused", f"the edit holds {known}, which the program prints or writes as a result")
     try:
-        build_in(reference.sandbox, name, text, cancel)
+        build_in(reference.sandbox, name, text, task)
     except InputError as error:
         raise Rejected("refused", str(error)) from error
     except (ToolFailedError, MissingToolError, TimeLimitError) as error:
         raise Rejected("not_built", str(error)) from error
-    same(reference.runs, lambda: observe(reference.sandbox, name, cancel=cancel))
-    if same_without_device(reference.sandbox, name, reference.runs, cancel):
+    same(reference.runs, lambda: observe(reference.sandbox, name, task=task))
+    if same_without_device(reference.sandbox, name, reference.runs, task):
         raise Rejected(
             "unproven", "it does the same where it sees no GPU: its results need not come from one"
         )
     for varied in reference.varied:
         there = f" with {varied.trial.title}"
-        same(varied.runs, lambda v=varied: observe(reference.sandbox, name, v.trial, cancel=cancel), there)  # type: ignore[misc]
-    work_like(reference, name, tracer, cancel)
+        same(varied.runs, lambda v=varied: observe(reference.sandbox, name, v.trial, task=task), there)  # type: ignore[misc]
+    work_like(reference, name, tracer, task)
 
 
 def same(before: Sequence[RunEffects], run: Callable[[], RunEffects], where: str = "") -> RunEffects:
@@ -98,7 +98,7 @@ def _telling(number: str) -> bool:
     return digits >= (_FRACTION_DIGITS if "." in number else _INTEGER_DIGITS)
 
 
-def work_like(reference: Reference, name: str, tracer: Tracer, cancel: CancelToken | None) -> DeviceWork:
+def work_like(reference: Reference, name: str, tracer: Tracer, task: Task) -> DeviceWork:
     """What the device does for a build, which must do as the baseline did while it is traced.
 
     Raises:
@@ -107,7 +107,7 @@ def work_like(reference: Reference, name: str, tracer: Tracer, cancel: CancelTok
     works: list[DeviceWork | None] = []
 
     def traced() -> RunEffects:
-        doings, work = traced_run(reference.sandbox, name, tracer, cancel)
+        doings, work = traced_run(reference.sandbox, name, tracer, task)
         works.append(work)
         return doings
 

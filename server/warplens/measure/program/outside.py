@@ -27,7 +27,7 @@ from warplens.measure.timing import overall
 from warplens.measure.verdict import Candidate, Outside, State, Timing, Verdict
 from warplens_tools.errors import InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
 
@@ -55,40 +55,36 @@ class OutsideJudge:
         """What programs and their builds are not held to here, once one was judged."""
         return self._reference.unknown if isinstance(self._reference, Reference) else ()
 
-    def judge(
-        self, candidate: Candidate, watch: Watch | None = None, cancel: CancelToken | None = None
-    ) -> Verdict:
+    def judge(self, candidate: Candidate, watch: Watch | None = None, task: Task = UNATTENDED) -> Verdict:
         """Build, run, compare, time. What is wrong with the candidate is its verdict.
 
         Raises:
             CancelledError: as named.
         """
-        return self._judged(candidate, watch, cancel)[0]
+        return self._judged(candidate, watch, task)[0]
 
     def confirm(
-        self, candidate: Candidate, watch: Watch | None = None, cancel: CancelToken | None = None
+        self, candidate: Candidate, watch: Watch | None = None, task: Task = UNATTENDED
     ) -> Confirmation:
         """Rebuild it, compare and time it once more: no sample of this chose it. Raises as `judge`."""
-        verdict, rounds = self._judged(candidate, watch, cancel)
+        verdict, rounds = self._judged(candidate, watch, task)
         if verdict.state != "faster" or rounds is None:
             return Confirmation(verdict, unknown=self.unknown)
         reason = f"{verdict.reason}; rebuilt and measured again"
         return Confirmation(msgspec.structs.replace(verdict, reason=reason), gain_of(rounds), self.unknown)
 
-    def _judged(
-        self, candidate: Candidate, watch: Watch | None, cancel: CancelToken | None
-    ) -> tuple[Verdict, Rounds | None]:
+    def _judged(self, candidate: Candidate, watch: Watch | None, task: Task) -> tuple[Verdict, Rounds | None]:
         started = examined = time.monotonic()
         rounds: Rounds | None = None
         timings: tuple[Timing, ...] = ()
         state: State
         name = hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
         try:
-            reference = self._learned(cancel)
+            reference = self._learned(task)
             text = self._text.apply(list(candidate.edits)).text
-            examine(reference, name, text, self._tracer, cancel)
+            examine(reference, name, text, self._tracer, task)
             examined = time.monotonic()
-            rounds = time_rounds(reference, name, self._tracer, self._session.settings, cancel)
+            rounds = time_rounds(reference, name, self._tracer, self._session.settings, task)
             timings = timings_of(rounds, self._session.settings)
             state, reason = overall(timings, self._session.settings)
         except Rejected as odd:
@@ -110,7 +106,7 @@ class OutsideJudge:
             },
         ), rounds
 
-    def _learned(self, cancel: CancelToken | None) -> Reference:
+    def _learned(self, task: Task) -> Reference:
         if self._reference is None:
             try:
                 self._reference = learn(
@@ -120,7 +116,7 @@ class OutsideJudge:
                     self._plain,
                     self._tracer,
                     read=self._read,
-                    cancel=cancel,
+                    task=task,
                 )
             except (InputError, ToolFailedError, MissingToolError, TimeLimitError) as error:
                 self._reference = f"{error}{f' ({error.remedy})' if error.remedy else ''}"

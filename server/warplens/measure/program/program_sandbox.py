@@ -25,8 +25,8 @@ from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.program.effects import RunEffects, Stamp, stamps_of, written_since
 from warplens.measure.program.whole import ProgramRun, run_program
 from warplens_tools.errors import InputError, ToolFailedError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.build import (
     Overlay,
     build_program,
@@ -52,7 +52,7 @@ _FOLDERS = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 _TOOLS: tuple[ToolName, ...] = ("nvcc", "host_compiler", "cuda_headers", "cupti_library")
 
 #: Runs a command that the sandbox made: its result, and what the device did where that is looked at.
-Runner = Callable[[Command, float, CancelToken | None], ProgramRun]
+Runner = Callable[[Command, float, Task], ProgramRun]
 
 
 class Fenced(Protocol):
@@ -152,7 +152,7 @@ def _tools(session: Fenced) -> tuple[str, ...]:
     return tuple(path for path in folders if not holds_home(Path(path)))
 
 
-def build_in(sandbox: ProgramSandbox, name: str, text: str, cancel: CancelToken | None = None) -> None:
+def build_in(sandbox: ProgramSandbox, name: str, text: str, task: Task = UNATTENDED) -> None:
     """Build the program with the source's new text, fenced in, and keep it under `name`.
 
     Raises:
@@ -172,7 +172,7 @@ def build_in(sandbox: ProgramSandbox, name: str, text: str, cancel: CancelToken 
             folder=place,
             overlay=Overlay(work.source, text),
             timeout=sandbox.session.settings.compile_seconds,
-            cancel=cancel,
+            task=task,
             through=lambda command: die_with_parent(confined(command, confinement)),
         )
         shutil.rmtree(_kept(sandbox, name), ignore_errors=True)
@@ -265,7 +265,7 @@ def observe(
     trial: Trial = Trial(),  # noqa: B008
     *,
     runner: Runner = run_program,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> RunEffects:
     """Run a build in a fresh copy and see what it does. `runner` starts it and may look at more.
 
@@ -279,7 +279,7 @@ def observe(
         command = _command(sandbox, build, trial)
         started = time.monotonic()
         result = _without_fence(
-            runner(command, sandbox.workload.time_limit, cancel), started, sandbox.folder / "run"
+            runner(command, sandbox.workload.time_limit, task), started, sandbox.folder / "run"
         )
     try:
         files, read = written_since(sandbox.work, before)

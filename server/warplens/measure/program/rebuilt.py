@@ -24,7 +24,7 @@ from warplens.measure.program.program_sandbox import (
 )
 from warplens.measure.program.whole import ROUNDING, ProgramRun, difference
 from warplens_tools.errors import CompileError, InputError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.probe.visit import Command
 from warplens_tools.run.workload import Workload
@@ -56,19 +56,19 @@ class Rebuilt:
         sandbox = open_yard(self._session, self._folder, wide=wide, read=(str(self._library.parent),))
         return msgspec.structs.replace(sandbox, free_builds=self._reads is None, build_reads=self._reads)
 
-    def build(self, text: str, cancel: CancelToken | None, *, original: str = "") -> Path:
+    def build(self, text: str, task: Task, *, original: str = "") -> Path:
         """Build the program with the source's new text; its file, which nobody runs. Raises as `build_program`.
 
         Where the `original` text does not build within what may be read either, everything may be.
         """
         try:
-            build_in(self._sandbox, _REBUILT, text, cancel)
+            build_in(self._sandbox, _REBUILT, text, task)
         except CompileError:
-            if not original or self._builds(original, cancel):
+            if not original or self._builds(original, task):
                 raise
             self._reads = None
             self._sandbox = self._yard(wide=False)
-            build_in(self._sandbox, _REBUILT, text, cancel)
+            build_in(self._sandbox, _REBUILT, text, task)
         return program_of(self._sandbox, _REBUILT)
 
     @property
@@ -76,16 +76,16 @@ class Rebuilt:
         """Whether the build could read whatever it liked."""
         return self._reads is None
 
-    def _builds(self, original: str, cancel: CancelToken | None) -> bool:
+    def _builds(self, original: str, task: Task) -> bool:
         if self._reads is None:
             return True
         try:
-            build_in(self._sandbox, _ORIGINAL, original, cancel)
+            build_in(self._sandbox, _ORIGINAL, original, task)
         except CompileError:
             return False
         return True
 
-    def settle(self, program: Path, original: str, plain: ProgramRun, cancel: CancelToken | None) -> None:
+    def settle(self, program: Path, original: str, plain: ProgramRun, task: Task) -> None:
         """Take the original in: `program` as it was built, or built anew from its text where it is built by a
         command of its own; `plain` is how it ran outside.
 
@@ -95,13 +95,13 @@ class Rebuilt:
         """
         strange = ""
         if self._session.workload.build:
-            build_in(self._sandbox, _ORIGINAL, original, cancel)
+            build_in(self._sandbox, _ORIGINAL, original, task)
         else:
             keep_built(self._sandbox, _ORIGINAL, program)
         for wide in (False, True):
             self._sandbox = self._yard(wide=wide)
             # what differs from run to run, a time that is printed, is not compared
-            inside = [self.run(cancel, original=True) for _ in range(2)]
+            inside = [self.run(task, original=True) for _ in range(2)]
             strange = difference(inside, [plain], rounding=ROUNDING)
             if not strange:
                 return
@@ -111,14 +111,14 @@ class Rebuilt:
             remedy="name the files it reads in its arguments or its environment, and have it write in its folder",
         )
 
-    def run(self, cancel: CancelToken | None, *, original: bool = False) -> ProgramRun:
+    def run(self, task: Task, *, original: bool = False) -> ProgramRun:
         """One run in a fresh copy of the working directory. Raises as `observe`."""
-        return observe(self._sandbox, _ORIGINAL if original else _REBUILT, cancel=cancel).run
+        return observe(self._sandbox, _ORIGINAL if original else _REBUILT, task=task).run
 
-    def launches(self, time_limit: float, cancel: CancelToken | None) -> tuple[SurveyedShape, ...]:
+    def launches(self, time_limit: float, task: Task) -> tuple[SurveyedShape, ...]:
         """What the rebuilt program launches. Raises as `survey`."""
         with self.command() as command:
-            return survey(command, self._library, probe_folder(self._sandbox), time_limit, cancel)
+            return survey(command, self._library, probe_folder(self._sandbox), time_limit, task)
 
     @contextmanager
     def command(self) -> Iterator[Command]:

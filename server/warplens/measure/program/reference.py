@@ -16,7 +16,7 @@ from warplens.measure.session import Session
 from warplens.measure.verdict import Outside
 from warplens_tools.errors import CompileError, InputError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.confine import abilities
 from warplens_tools.run.probe.visit import Command
 
@@ -59,7 +59,7 @@ def learn(
     tracer: Tracer,
     *,
     read: tuple[str, ...] = (),
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> Reference:
     """Build the baseline and run it as candidates will be, several times.
 
@@ -73,12 +73,12 @@ def learn(
         InputError: the program does not do the same within the fence, or cannot be fenced in.
         CompileError, TimeLimitError, MissingToolError, CancelledError: as named.
     """
-    sandbox, runs = _settled(session, folder, text, plain, read, cancel)
-    sandbox, stale = _without_earlier_results(sandbox, runs, cancel)
-    runs = (*runs, observe(sandbox, BASELINE, cancel=cancel))
-    traced, work = traced_run(sandbox, BASELINE, tracer, cancel)
+    sandbox, runs = _settled(session, folder, text, plain, read, task)
+    sandbox, stale = _without_earlier_results(sandbox, runs, task)
+    runs = (*runs, observe(sandbox, BASELINE, task=task))
+    traced, work = traced_run(sandbox, BASELINE, tracer, task)
     strange = unlike(runs, traced)
-    varied = _varied(sandbox, runs, cancel)
+    varied = _varied(sandbox, runs, task)
     return Reference(
         sandbox=sandbox,
         text=text,
@@ -86,40 +86,33 @@ def learn(
         work=work,
         varied=varied,
         outside=Outside(compared(runs), left_out(runs), (*stale, *_doubts(varied))),
-        blind=_blind(sandbox, runs, cancel) or _untraced(work, strange),
+        blind=_blind(sandbox, runs, task) or _untraced(work, strange),
         unknown=_unknown(sandbox),
     )
 
 
 def traced_run(
-    sandbox: ProgramSandbox, name: str, tracer: Tracer, cancel: CancelToken | None
+    sandbox: ProgramSandbox, name: str, tracer: Tracer, task: Task
 ) -> tuple[RunEffects, DeviceWork | None]:
     """One run whose devices are traced. Raises as `observe`."""
     seen: list[DeviceWork | None] = []
 
-    def runner(command: Command, time_limit: float, token: CancelToken | None) -> ProgramRun:
-        run, work = tracer(command, sandbox.folder / "run" / "probe", time_limit, token)
+    def runner(command: Command, time_limit: float, part: Task) -> ProgramRun:
+        run, work = tracer(command, sandbox.folder / "run" / "probe", time_limit, part)
         seen.append(work)
         return run
 
-    return observe(sandbox, name, runner=runner, cancel=cancel), seen[0]
+    return observe(sandbox, name, runner=runner, task=task), seen[0]
 
 
 def _settled(
-    session: Session,
-    folder: Path,
-    text: str,
-    plain: ProgramRun,
-    read: tuple[str, ...],
-    cancel: CancelToken | None,
+    session: Session, folder: Path, text: str, plain: ProgramRun, read: tuple[str, ...], task: Task
 ) -> tuple[ProgramSandbox, tuple[RunEffects, ...]]:
     """The narrowest sandbox in which the baseline does what it does outside."""
     strange = ""
     for wide in (False, True):
-        sandbox = _built(open_yard(session, folder, wide=wide, read=read), text, cancel)
-        runs = tuple(
-            observe(sandbox, BASELINE, cancel=cancel) for _ in range(session.settings.outside_repeats)
-        )
+        sandbox = _built(open_yard(session, folder, wide=wide, read=read), text, task)
+        runs = tuple(observe(sandbox, BASELINE, task=task) for _ in range(session.settings.outside_repeats))
         strange = unlike([msgspec.structs.replace(d, files={}) for d in runs], RunEffects(plain))
         if not strange:
             return sandbox, runs
@@ -131,18 +124,18 @@ def _settled(
     )
 
 
-def _built(sandbox: ProgramSandbox, text: str, cancel: CancelToken | None) -> ProgramSandbox:
+def _built(sandbox: ProgramSandbox, text: str, task: Task) -> ProgramSandbox:
     try:
-        build_in(sandbox, BASELINE, text, cancel)
+        build_in(sandbox, BASELINE, text, task)
     except CompileError:
         # its own command may need what the fence does not know
         sandbox = msgspec.structs.replace(sandbox, free_builds=True)
-        build_in(sandbox, BASELINE, text, cancel)
+        build_in(sandbox, BASELINE, text, task)
     return sandbox
 
 
 def _without_earlier_results(
-    sandbox: ProgramSandbox, runs: tuple[RunEffects, ...], cancel: CancelToken | None
+    sandbox: ProgramSandbox, runs: tuple[RunEffects, ...], task: Task
 ) -> tuple[ProgramSandbox, tuple[str, ...]]:
     """The sandbox with files gone that the program writes anew, so that none can be left as it was."""
     names = {name for d in runs for name, written in d.files.items() if written.kind == "file"}
@@ -151,20 +144,20 @@ def _without_earlier_results(
         return sandbox, ()
     emptied = msgspec.structs.replace(sandbox, gone=earlier)
     try:
-        if not unlike(runs, observe(emptied, BASELINE, cancel=cancel)):
+        if not unlike(runs, observe(emptied, BASELINE, task=task)):
             return emptied, ()
     except TimeLimitError:
         pass
     return sandbox, (f"earlier results kept in {', '.join(earlier[:3])}, which the program also reads",)
 
 
-def _blind(sandbox: ProgramSandbox, runs: tuple[RunEffects, ...], cancel: CancelToken | None) -> str:
+def _blind(sandbox: ProgramSandbox, runs: tuple[RunEffects, ...], task: Task) -> str:
     """Why nothing that the program shows would tell a wrong result."""
     if not compared(runs):
         return (
             "the program prints no number and writes no file that repeats, so its results cannot be compared"
         )
-    if same_without_device(sandbox, BASELINE, runs, cancel):
+    if same_without_device(sandbox, BASELINE, runs, task):
         return (
             "the program prints and writes the same where it sees no GPU, so its results are not seen in that"
         )
@@ -179,26 +172,22 @@ def _untraced(work: DeviceWork | None, strange: str) -> str:
     return "" if work.busy_ns else "the device does nothing for the original program"
 
 
-def same_without_device(
-    sandbox: ProgramSandbox, name: str, runs: tuple[RunEffects, ...], cancel: CancelToken | None
-) -> bool:
+def same_without_device(sandbox: ProgramSandbox, name: str, runs: tuple[RunEffects, ...], task: Task) -> bool:
     """Whether a program does the same where it sees no GPU."""
     try:
-        return not unlike(runs, observe(sandbox, name, WITHOUT_DEVICE, cancel=cancel))
+        return not unlike(runs, observe(sandbox, name, WITHOUT_DEVICE, task=task))
     except (TimeLimitError, InputError, ToolFailedError):
         return False
 
 
-def _varied(
-    sandbox: ProgramSandbox, runs: tuple[RunEffects, ...], cancel: CancelToken | None
-) -> tuple[Varied, ...]:
+def _varied(sandbox: ProgramSandbox, runs: tuple[RunEffects, ...], task: Task) -> tuple[Varied, ...]:
     """Inputs on which the baseline succeeds, repeats itself, and gives other results."""
     found: list[Varied] = []
     for trial in trials(sandbox, frozenset.union(*(d.read for d in runs))):
         if len(found) == _VARIED:
             break
         try:
-            there = tuple(observe(sandbox, BASELINE, trial, cancel=cancel) for _ in range(2))
+            there = tuple(observe(sandbox, BASELINE, trial, task=task) for _ in range(2))
         except (TimeLimitError, InputError):
             continue
         usable = all(d.run.status == runs[0].run.status for d in there) and compared(there)

@@ -18,7 +18,7 @@ from warplens.measure.program.program_sandbox import observe
 from warplens.measure.program.reference import BASELINE, Reference
 from warplens.measure.timing import bootstrap, noise_floor, ratio
 from warplens.measure.verdict import Interval, Timing
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
 
 _TURNS = ("baseline", "candidate", "again")
 
@@ -33,11 +33,7 @@ class Rounds(msgspec.Struct, frozen=True):
 
 
 def time_rounds(
-    reference: Reference,
-    name: str,
-    tracer: Tracer,
-    settings: MeasureSettings,
-    cancel: CancelToken | None,
+    reference: Reference, name: str, tracer: Tracer, settings: MeasureSettings, task: Task
 ) -> Rounds:
     """Traced rounds, then untouched ones; what each run does is compared.
 
@@ -46,12 +42,10 @@ def time_rounds(
     """
 
     def busy(build: str) -> float:
-        return work_like(reference, build, tracer, cancel).busy_ns
+        return work_like(reference, build, tracer, task).busy_ns
 
     def process(build: str) -> float:
-        return (
-            same(reference.runs, lambda: observe(reference.sandbox, build, cancel=cancel)).run.seconds * 1e9
-        )
+        return same(reference.runs, lambda: observe(reference.sandbox, build, task=task)).run.seconds * 1e9
 
     return Rounds(
         device=_interleaved(busy, name, settings.outside_traces, settings),

@@ -10,7 +10,7 @@ from pathlib import Path
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
 from warplens_tools.errors import CancelledError, TimeLimitError, WarplensError
 from warplens_tools.evidence import Unknown
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.visit import Command, environment_of
 from warplens_tools.toolchain.locate import Toolchain
 
@@ -25,7 +25,7 @@ def new_reports(
     kernel: str,
     toolchain: Toolchain,
     time_limit: float,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
 ) -> tuple[str, tuple[Unknown, ...]]:
     """What compute-sanitizer reports of the rebuilt program's kernel and not of the original's.
 
@@ -47,7 +47,7 @@ def new_reports(
             cwd=Path(command.directory) if command.directory else None,
             env=environment_of(command),
             time_limit=time_limit,
-            cancel=cancel,
+            task=task,
         ).faults
 
     unknown = []

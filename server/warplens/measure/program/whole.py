@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from warplens_tools.errors import InputError, TimeLimitError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.visit import Command, environment_of
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -32,7 +32,7 @@ class ProgramRun(msgspec.Struct, frozen=True):
     stderr: str
 
 
-def run_program(command: Command, timeout: float, cancel: CancelToken | None = None) -> ProgramRun:
+def run_program(command: Command, timeout: float, task: Task = UNATTENDED) -> ProgramRun:
     """Run the program as the user does.
 
     Raises:
@@ -46,7 +46,7 @@ def run_program(command: Command, timeout: float, cancel: CancelToken | None = N
             cwd=directory,
             env=environment_of(command),
             timeout=timeout,
-            cancel=cancel,
+            task=task,
         )
     except TimeLimitError as error:
         raise TimeLimitError(

@@ -15,6 +15,7 @@ from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens_tools.errors import CompileError
+from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.build import flags_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.toolchain.locate import resolve_toolchain
@@ -39,7 +40,7 @@ def gates() -> Iterator[tuple[HostGates, Path]]:
 def answer(gates: tuple[HostGates, Path], old: str, new: str) -> str:
     assert old in BASE
     try:
-        return gates[0].why_not(BASE.replace(old, new, 1), gates[1] / "candidate", None)
+        return gates[0].why_not(BASE.replace(old, new, 1), gates[1] / "candidate", UNATTENDED)
     except CompileError as error:
         return f"does not compile: {error}"
 

@@ -13,6 +13,7 @@ from warplens.measure.build.host_split import HostSplit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens_tools.cuda.syntax.functions import find_functions
 from warplens_tools.cuda.syntax.tree import parse_tree
+from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.build import flags_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
@@ -38,5 +39,5 @@ def test_a_comment_and_a_statement_in_a_kernel_pass(path: Path, tmp_path: Path) 
     at = kernel.body.start_byte + 1
     edited = (data[:at] + b"\n    int noted = 0;\n    (void)noted;\n" + data[at:]).decode()
     text = "// a note\n\n" + edited
-    assert gates.why_not(text, tmp_path / "candidate", None) == ""
-    assert gates.why_not_built(text, tmp_path / "candidate", None) == ""
+    assert gates.why_not(text, tmp_path / "candidate", UNATTENDED) == ""
+    assert gates.why_not_built(text, tmp_path / "candidate", UNATTENDED) == ""

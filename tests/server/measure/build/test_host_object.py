@@ -18,6 +18,7 @@ from warplens.measure.build.host_split import HostSplit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens_tools.errors import InputError
 from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.build import flags_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.toolchain.locate import resolve_toolchain
@@ -94,20 +95,20 @@ class Site:
         self.flags = flags_of(Workload(str(unit), str(unit)))
         self.folder = folder / "build"
         self.split = HostSplit(unit, unit, toolchain=toolchain, flags=self.flags, arch="sm_90", timeout=120)
-        self.gate: HostGate = self.split.gate(TEXT, self.folder / "own", die_with_parent, None)
+        self.gate: HostGate = self.split.gate(TEXT, self.folder / "own", die_with_parent, UNATTENDED)
         self.baseline: HostObject = self.object(self.gate, self.folder / "own")
         self.gates = HostGates(self.split, TEXT, self.folder, Fence(toolchain, self.flags, MeasureSettings()))
 
     def object(self, gate: HostGate, folder: Path) -> HostObject:
-        return self.split.compiled(folder, gate.side.host, (), die_with_parent, None)
+        return self.split.compiled(folder, gate.side.host, (), die_with_parent, UNATTENDED)
 
     def differ(self, text: str) -> str:
         """By the object alone, whatever the tokens say."""
         folder = self.folder / "candidate"
-        side = self.split.split(text, folder, die_with_parent, None, self.gate.side)
+        side = self.split.split(text, folder, die_with_parent, UNATTENDED, self.gate.side)
         back = self.gate.put_back(side)
         return objects_differ(
-            self.baseline, self.split.compiled(folder, side.host, back, die_with_parent, None)
+            self.baseline, self.split.compiled(folder, side.host, back, die_with_parent, UNATTENDED)
         )
 
 
@@ -129,7 +130,9 @@ def test_the_object_shows_what_tokens_hide(site: Site, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ALLOWED if name not in HONEST])
 def test_whatever_tokens_allow_makes_the_same_object(site: Site, name: str) -> None:
-    assert site.gates.why_not_built(TEXT.replace(*ALLOWED[name], 1), site.folder / "candidate", None) == ""
+    assert (
+        site.gates.why_not_built(TEXT.replace(*ALLOWED[name], 1), site.folder / "candidate", UNATTENDED) == ""
+    )
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -137,7 +140,7 @@ def test_honest_candidates_make_the_same_object(site: Site, name: str) -> None:
     old, new = HONEST[name]
     text = TEXT.replace(old, new, 1)
     text = text.replace("kWidth", "kWide") if "kWide" in new else text
-    assert site.gates.why_not_built(text, site.folder / "candidate", None) == ""
+    assert site.gates.why_not_built(text, site.folder / "candidate", UNATTENDED) == ""
 
 
 def test_the_refusal_names_the_function(site: Site) -> None:

@@ -20,6 +20,7 @@ from warplens.measure.program.whole import ProgramRun
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.process.run import Completed
+from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.probe.job import Job
 from warplens_tools.run.probe.records import (
     BaselineRecord,
@@ -253,9 +254,9 @@ def test_every_shape_is_judged_at_the_confirmation_within_a_bound_that_is_named(
         confirmed = judging.confirm(candidate).verdict
         assert confirmed.state == "wrong"
         assert confirmed.reason.startswith("void scale<2>(float*) with grid 16x1x1")
-        (built,) = judging._build(judging._open(lambda *_: None, None), [candidate], lambda _: None, None)
-        further = judging._further_judge(judging._open(lambda *_: None, None))
-        plan = further.plan(built, SourceText(CODE), None, all_shapes=True)
+        (built,) = judging._build(judging._open(UNATTENDED), [candidate], lambda _: None, UNATTENDED)
+        further = judging._further_judge(judging._open(UNATTENDED))
+        plan = further.plan(built, SourceText(CODE), UNATTENDED, all_shapes=True)
         assert not isinstance(plan, tuple)
         assert further.account(plan).sentences() == (
             "also compared: void scale<2>(float*) with grid 16x1x1 and block 256x1x1",

@@ -32,7 +32,7 @@ from warplens.measure.timing import overall
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import TimeLimitError
-from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.confine import abilities
 from warplens_tools.run.probe.visit import Command
 from warplens_tools.run.workload import Workload
@@ -85,11 +85,11 @@ pytestmark = [
 
 
 def played(
-    command: Command, folder: Path, time_limit: float, cancel: CancelToken | None
+    command: Command, folder: Path, time_limit: float, task: Task
 ) -> tuple[ProgramRun, DeviceWork | None]:
     """Traces what the program says its device did."""
     assert folder.is_dir()
-    run = run_program(command, time_limit, cancel)
+    run = run_program(command, time_limit, task)
     said = (folder.parent / "stderr").read_text()
     told = [[int(n) for n in line.split()[1:]] for line in said.splitlines() if line.startswith("device ")]
     kernels, busy, back = (sum(column) for column in zip(*told, strict=True)) if told else (0, 0, 0)
@@ -132,7 +132,7 @@ class Bench:
         self.judge = OutsideJudge(self.session, self.folder / "outside", original, self.plain(), played)
 
     def plain(self) -> ProgramRun:
-        program = self.session.build(self.folder / "plain", None, None)
+        program = self.session.build(self.folder / "plain", None, UNATTENDED)
         return run_program(Command((str(program), *self.workload.arguments), str(self.root)), 60)
 
     def verdict(self, *pairs: tuple[str, str]) -> Verdict:

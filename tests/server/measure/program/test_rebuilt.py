@@ -17,6 +17,7 @@ from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.whole import ProgramRun, run_program
 from warplens_tools.errors import CompileError, InputError
 from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.build import flags_of, start_command
 from warplens_tools.run.confine import abilities
 from warplens_tools.run.workload import Workload
@@ -119,14 +120,14 @@ def test_a_rebuilt_program_touches_nothing(tmp_path: Path, monkeypatch: pytest.M
         canaries = Canaries(aside, listening)
         site = Site(project, located())
         rebuilt = Rebuilt(site, folder, tmp_path / "probe" / "probe.so")
-        program = rebuilt.build(canaries.intruder(), None)
+        program = rebuilt.build(canaries.intruder(), UNATTENDED)
         assert program.is_file()
-        said = rebuilt.run(None)
+        said = rebuilt.run(UNATTENDED)
         assert said.status == 0
         assert said.stdout.startswith("secret none, met -1,")
         assert "read alive" not in said.stdout
         with pytest.raises(InputError):
-            rebuilt.launches(5, None)
+            rebuilt.launches(5, UNATTENDED)
         geometries = Geometries(
             site.workload,
             toolchain=site.toolchain,
@@ -135,7 +136,7 @@ def test_a_rebuilt_program_touches_nothing(tmp_path: Path, monkeypatch: pytest.M
             folder=folder,
             settings=site.settings,
         )
-        assert isinstance(geometries.launched(SourceText(canaries.intruder()), None), NoGeometry)
+        assert isinstance(geometries.launched(SourceText(canaries.intruder()), UNATTENDED), NoGeometry)
         assert canaries.untouched()
         # the test would notice: free, the same program does all of it
         run_program(start_command(site.workload, program), 20)
@@ -148,11 +149,11 @@ def test_the_original_settles_behind_the_fence_or_says_why_not(tmp_path: Path) -
     folder.mkdir()
     site = Site(project, located())
     rebuilt = Rebuilt(site, folder, tmp_path / "probe.so")
-    program = rebuilt.build(PLAIN, None)
-    rebuilt.settle(program, PLAIN, ProgramRun(0, 0.1, "sum 3.5\n", ""), None)
-    assert rebuilt.run(None).stdout == rebuilt.run(None, original=True).stdout == "sum 3.5\n"
+    program = rebuilt.build(PLAIN, UNATTENDED)
+    rebuilt.settle(program, PLAIN, ProgramRun(0, 0.1, "sum 3.5\n", ""), UNATTENDED)
+    assert rebuilt.run(UNATTENDED).stdout == rebuilt.run(UNATTENDED, original=True).stdout == "sum 3.5\n"
     with pytest.raises(InputError, match="behind a fence"):
-        rebuilt.settle(program, PLAIN, ProgramRun(0, 0.1, "sum 4.5\n", ""), None)
+        rebuilt.settle(program, PLAIN, ProgramRun(0, 0.1, "sum 4.5\n", ""), UNATTENDED)
 
 
 def test_a_rebuild_reads_what_the_original_reads_alone(tmp_path: Path) -> None:
@@ -168,10 +169,10 @@ def test_a_rebuild_reads_what_the_original_reads_alone(tmp_path: Path) -> None:
     reads = fence.reads
     reading = f'#include "{aside}/key.h"\n{PLAIN}'
     rebuilt = Rebuilt(site, folder, tmp_path / "probe.so", reads)
-    assert rebuilt.build(PLAIN, None, original=PLAIN).is_file()
+    assert rebuilt.build(PLAIN, UNATTENDED, original=PLAIN).is_file()
     with pytest.raises(CompileError, match=r"key\.h"):
-        rebuilt.build(reading, None, original=PLAIN)
+        rebuilt.build(reading, UNATTENDED, original=PLAIN)
     assert not rebuilt.reads_freely
     # the original reads it too: the fence did not know all that it needs
-    assert rebuilt.build(reading, None, original=reading).is_file()
+    assert rebuilt.build(reading, UNATTENDED, original=reading).is_file()
     assert rebuilt.reads_freely

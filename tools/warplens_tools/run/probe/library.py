@@ -14,8 +14,8 @@ from pathlib import Path
 import platformdirs
 
 from warplens_tools.errors import ToolFailedError
-from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Toolchain, tool_environment, tool_version
 
 SOURCES = Path(__file__).parent
@@ -34,7 +34,7 @@ def cache_folder() -> Path:
     return Path(chosen or platformdirs.user_cache_dir("warplens", appauthor=False)) / "probe"
 
 
-def probe_library(toolchain: Toolchain, *, cancel: CancelToken | None = None) -> Path:
+def probe_library(toolchain: Toolchain, *, task: Task = UNATTENDED) -> Path:
     """The injection library, built if it is not there yet (some seconds).
 
     Raises:
@@ -58,22 +58,22 @@ def probe_library(toolchain: Toolchain, *, cancel: CancelToken | None = None) ->
 
     def build(folder: Path) -> None:
         options = [*_FLAGS, *(f"-I{path}" for path in includes)]
-        objects = _compile_all(compiler, options, sources, folder, cancel)
+        objects = _compile_all(compiler, options, sources, folder, task)
         # libcuda comes with the driver and need not be here; an empty one of its name records the need
         _compile(
             [compiler, "-shared", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so", "-x", "c++", os.devnull],
             folder,
-            cancel,
+            task,
         )
         (folder / "exports").write_text(_EXPORTS)
         link = [*_LINK, *objects, str(cupti)]
         needs = [f"-Wl,-rpath,{cupti.parent}", "-L.", "-Wl,--no-as-needed", "-lcuda"]
-        _compile([compiler, *link, *needs, "-o", "probe.so"], folder, cancel)
+        _compile([compiler, *link, *needs, "-o", "probe.so"], folder, task)
 
     return _cached(key, "probe.so", build)
 
 
-def helper_kernels(toolchain: Toolchain, arch: str, *, cancel: CancelToken | None = None) -> Path:
+def helper_kernels(toolchain: Toolchain, arch: str, *, task: Task = UNATTENDED) -> Path:
     """The probe's own kernels as a cubin for `arch`, e.g. "sm_90".
 
     Raises:
@@ -83,7 +83,7 @@ def helper_kernels(toolchain: Toolchain, arch: str, *, cancel: CancelToken | Non
     source = SOURCES / "kernels.cu"
 
     def build(folder: Path) -> None:
-        _compile([nvcc.path, "-cubin", f"-arch={arch}", "-o", "kernels.cubin", str(source)], folder, cancel)
+        _compile([nvcc.path, "-cubin", f"-arch={arch}", "-o", "kernels.cubin", str(source)], folder, task)
 
     return _cached(_key([source], nvcc.path, tool_version(nvcc), arch), "kernels.cubin", build)
 
@@ -112,19 +112,19 @@ def _cached(key: str, name: str, build: Callable[[Path], None]) -> Path:
 
 
 def _compile_all(
-    compiler: str, options: Sequence[str], sources: Sequence[Path], folder: Path, cancel: CancelToken | None
+    compiler: str, options: Sequence[str], sources: Sequence[Path], folder: Path, task: Task
 ) -> list[str]:
     def one(source: Path) -> str:
         name = f"{source.stem}.o"
-        _compile([compiler, *options, "-c", str(source), "-o", name], folder, cancel)
+        _compile([compiler, *options, "-c", str(source), "-o", name], folder, task)
         return name
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return list(pool.map(one, sources))
 
 
-def _compile(command: Sequence[str], folder: Path, cancel: CancelToken | None) -> None:
-    done = run(command, cwd=folder, env=tool_environment(folder), timeout=_TIME_LIMIT, cancel=cancel)
+def _compile(command: Sequence[str], folder: Path, task: Task) -> None:
+    done = run(command, cwd=folder, env=tool_environment(folder), timeout=_TIME_LIMIT, task=task)
     if done.status != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
         raise ToolFailedError(

@@ -15,6 +15,7 @@ from warplens_tools.errors import CancelledError, TimeLimitError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import Completed, run
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.probe.job import Job, encode_job
 from warplens_tools.run.probe.records import Begin, Pulse, Record, RecordReader
 
@@ -53,7 +54,7 @@ def run_with_probe(
     *,
     timeout: float,
     stall: float | None = None,
-    cancel: CancelToken | None = None,
+    task: Task = UNATTENDED,
     on_record: Callable[[Record], None] | None = None,
 ) -> ProbeRun:
     """Run `command` with the probe; `timeout` in seconds for the whole run.
@@ -76,28 +77,24 @@ def run_with_probe(
         "CUDA_INJECTION64_PATH": str(library),
         "WARPLENS_JOB": str(job_file),
     }
-    stop, reader = CancelToken(), RecordReader(result)
-    remove = cancel.on_cancel(stop.cancel) if cancel is not None else None
+    visit, reader = Task(), RecordReader(result)
+    remove = task.token.on_cancel(visit.token.cancel)
     try:
         with ThreadPoolExecutor(1) as pool:
-            future = pool.submit(_run, command, environment, timeout, stop)
-            stalled = _follow(future, reader, stop, stall, on_record)
+            future = pool.submit(_run, command, environment, timeout, visit)
+            stalled = _follow(future, reader, visit.token, stall, on_record)
             completed = future.result()
     finally:
-        if remove is not None:
-            remove()
-    if cancel is not None:
-        cancel.check()
+        remove()
+    task.check()
     return ProbeRun(tuple(reader.records), completed, stalled)
 
 
-def _run(
-    command: Command, environment: Mapping[str, str], timeout: float, stop: CancelToken
-) -> Completed | None:
+def _run(command: Command, environment: Mapping[str, str], timeout: float, task: Task) -> Completed | None:
     directory = Path(command.directory) if command.directory else None
     try:
         return run(
-            die_with_parent(command.arguments), cwd=directory, env=environment, timeout=timeout, cancel=stop
+            die_with_parent(command.arguments), cwd=directory, env=environment, timeout=timeout, task=task
         )
     except (TimeLimitError, CancelledError):
         return None
