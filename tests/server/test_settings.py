@@ -148,3 +148,9 @@ def test_findings_stay_in_an_editor_and_the_command_line_refuses(tmp_path: Path)
         service.check_text(path, KERNEL)
     service.configure({})
     assert [f.slug for f in service.check_text(path, KERNEL).findings] == ["double-in-float-kernel"]
+
+
+def test_a_text_in_the_midst_of_typing_is_known_by_its_errors(tmp_path: Path) -> None:
+    service, path = Service(tmp_path), tmp_path / "k.cu"
+    assert service.syntax_errors(path, KERNEL) == 0
+    assert service.syntax_errors(path, KERNEL.replace("{", "{ if (", 1)) > 0

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from warplens.lsp import uris
 from warplens.lsp.connection import Connection
@@ -24,6 +25,8 @@ from warplens.service.service import CheckOptions
 from warplens_tools.errors import CancelledError, WarplensError
 from warplens_tools.process.cancel import CancelToken, RightOfWay
 from warplens_tools.text import SourceText
+
+T = TypeVar("T")
 
 #: A request for a file whose first analysis has not finished waits this long for it.
 _PATIENCE_SECONDS = 2.0
@@ -136,10 +139,15 @@ class Analysis:
         state, text = document.state, document.text
         path = document.path or Path(uris.display_name(document.uri))
         service = self._session.service(document.path)
+        readable = file.view.report.syntax_errors if file.view is not None else None
+
+        def look() -> FileReport | None:
+            if readable is not None and service.syntax_errors(path, text.text) > readable:
+                return None
+            return service.check_text(path, text.text)
+
         try:
-            report, seconds = await self._source.run(
-                key, CancelToken(), lambda: _timed(lambda: service.check_text(path, text.text))
-            )
+            report, seconds = await self._source.run(key, CancelToken(), lambda: _timed(look))
         except GaveWayError:
             self._typing.request(key)
             return
@@ -148,11 +156,13 @@ class Analysis:
         except WarplensError as error:
             self._failed(key, file, "typing", error)
             return
-        self._typing.took(key, seconds)
         file.failures.pop("typing", None)
         changes = document.changes_since(state)
+        if report is not None:
+            self._typing.took(key, seconds)
         if self._session.files.get(key) is file and changes is not None:
-            file.heard(report, changes)
+            if report is not None:
+                file.heard(report, changes)
             self._tell(key)
 
     async def _check_file(self, key: str, file: OpenFile, path: Path) -> None:
@@ -186,9 +196,9 @@ class Analysis:
         if checked.report.tiers == ("source",) and job.source is None:
             job.source = checked.report
         source = job.source or FileReport(checked.report.path, (), ())
-        stage = view_of(checked.report, source, checked.unknown, complete=checked.complete)
-        file.checked(stage, [*job.unsaved, *since], complete=checked.complete)
-        file.checked_text = job.text
+        disk, complete = job.disk, checked.complete
+        stage = view_of(checked.report, source, disk, checked.unknown, complete=complete)
+        file.checked(stage, disk.text, [*job.unsaved, *since], complete=complete)
         if checked.complete:
             file.built_from = checked.built_from
             file.failures.pop("check", None)
@@ -222,7 +232,7 @@ class Analysis:
             self._server.guard(listener, key)
 
 
-def _timed(work: Callable[[], FileReport]) -> tuple[FileReport, float]:
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
     """What `work` gives, and the processor's seconds on this thread."""
     started = time.thread_time()
     return work(), time.thread_time() - started
@@ -239,7 +249,8 @@ class _Check:
         self.source: FileReport | None = None
         #: From the text on disk to the editor's at the start; empty when the file was just saved.
         self.unsaved: list[LineChange] = []
-        self.text = ""
+        #: What was read.
+        self.disk = SourceText("")
         self._analysis = analysis
         self._editor_text = file.document.text
         self._service = analysis._session.service(path)
@@ -247,9 +258,8 @@ class _Check:
 
     def run(self) -> None:
         """On a thread of the pool."""
-        disk = SourceText.read(self.path)
-        self.text = disk.text
-        self.unsaved = differences(disk, self._editor_text)
+        self.disk = SourceText.read(self.path)
+        self.unsaved = differences(self.disk, self._editor_text)
         options = CheckOptions()
         for checked in self._service.stages(self.path, options, task=self.task):
             self._loop.call_soon_threadsafe(self._analysis.place, self, checked)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from lsprotocol import types
 
 from warplens.lsp import uris
@@ -18,7 +19,9 @@ from warplens.lsp.shift import LineChange, carry_report
 from warplens.lsp.view import View, view_of
 from warplens.service.report import FileReport
 from warplens.service.service import Service
+from warplens.service.suppression import suppressions, wanted
 from warplens.settings import Loaded, Problem, Settings, load_usable
+from warplens_tools.text import SourceText
 
 #: Above this many code points a text is analysed on opening and saving, not while typing.
 TYPED_LIMIT = 1_000_000
@@ -34,6 +37,9 @@ class OpenFile:
         self.typed: FileReport | None = None
         #: Text the last check of the saved file read, to know a change on disk from one's own save.
         self.checked_text: str | None = None
+        #: What the last whole check said of it: an undo back to that text brings back all of it.
+        self._checked: View | None = None
+        self._shown: tuple[View | None, View | None] = None, None
         #: Files that the last check's unit was compiled from; empty where nothing was compiled.
         self.built_from: frozenset[str] = frozenset()
         #: Set when the first analysis has finished, well or not.
@@ -46,21 +52,44 @@ class OpenFile:
         changes = self.document.apply(change)
         if self.typed is not None:
             self.typed = carry_report(self.typed, changes)
-        if self.view is not None:
-            self.view = self.view.moved(changes)
+        text = self.document.text
+        if self._checked is not None and text.text == self.checked_text:
+            self.view, self.typed = self._checked, self._checked.source
+        elif self.view is not None:
+            self.view = self.view.moved(changes).on(text)
 
     def heard(self, report: FileReport, changes: Sequence[LineChange]) -> None:
         """Take what the source tier says of a text, `changes` ago."""
-        self.typed = carry_report(report, changes)
-        self.view = view_of(self.typed, self.typed) if self.view is None else self.view.heard(self.typed)
+        self.typed, text = carry_report(report, changes), self.document.text
+        if self.view is None:
+            self.view = view_of(self.typed, self.typed, text)
+        else:
+            self.view = self.view.heard(self.typed).on(text)
 
-    def checked(self, stage: View, changes: Sequence[LineChange], *, complete: bool) -> None:
-        """Take what a stage of a check says of the text that it read, `changes` ago."""
+    def checked(self, stage: View, text: str, changes: Sequence[LineChange], *, complete: bool) -> None:
+        """Take what a stage of a check says of the `text` that it read, `changes` ago."""
         if not changes:
             self.typed = stage.source
         fresh = stage.moved(changes)
         view = fresh if self.view is None else self.view.checked(fresh, complete=complete)
-        self.view = view.heard(self.typed or fresh.source)
+        self.view = view.heard(self.typed or fresh.source).on(self.document.text)
+        self.checked_text = text
+        self._checked = stage.heard(stage.source) if complete and not stage.failed else None
+
+    @property
+    def shown(self) -> View | None:
+        """What is known, without the findings that a comment in the text on screen silences."""
+        if self._shown[0] is not self.view:
+            self._shown = self.view, self.view and _wanted(self.view, self.document.text)
+        return self._shown[1]
+
+
+def _wanted(view: View, text: SourceText) -> View:
+    found = view.report.findings
+    kept = wanted(found, suppressions(text), ())
+    if len(kept) == len(found):
+        return view
+    return msgspec.structs.replace(view, report=msgspec.structs.replace(view.report, findings=kept))
 
 
 class Session:
@@ -111,9 +140,9 @@ class Session:
         return key in self.visible if self.visible is not None else key == self._looked_at
 
     def view(self, key: str) -> View | None:
-        """What is known of an open file; None before its first analysis."""
+        """What is known of an open file, as it is shown; None before its first analysis."""
         file = self.files.get(key)
-        return file.view if file is not None else None
+        return file.shown if file is not None else None
 
     def root_of(self, path: Path | None) -> Path:
         """The innermost workspace folder that holds `path`, else the file's own folder."""

@@ -16,8 +16,10 @@ import msgspec
 
 from warplens.lsp.shift import LineChange, carry_finding, carry_kernel, carry_report
 from warplens.service.report import FileReport, KernelReport
+from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.evidence import Unknown
 from warplens_tools.finding import Finding
+from warplens_tools.text import SourceText
 
 #: How well founded what is said of a kernel is: its text; what the compiler reports; its machine code, or more.
 Ground = Literal[0, 1, 2]
@@ -40,6 +42,8 @@ class View(msgspec.Struct, frozen=True):
     #: Findings whose own lines changed since, by `place`.
     touched: frozenset[_Place] = frozenset()
     unknown: tuple[Unknown, ...] = ()
+    #: By qualified name: a kernel's text, without comments, that its evidence was collected from.
+    code: Mapping[str, str] = {}
 
     def kernel_at(self, line: int) -> KernelReport | None:
         """The kernel whose definition holds 1-based `line`, else the one that is launched on it."""
@@ -80,6 +84,18 @@ class View(msgspec.Struct, frozen=True):
             touched=frozenset(place(f) for f, touched in kept if touched),
         )
 
+    def on(self, text: SourceText) -> View:
+        """The same on `text`: a kernel whose code is again what its evidence is of does not count as edited.
+
+        So it is after an undo, and after an edit of comments or of white space.
+        """
+        kernels = {k.qualified_name: k for k in self.report.kernels if k.qualified_name in self.edited}
+        same = {name for name, kernel in kernels.items() if self.code.get(name) == code_of(text, kernel)}
+        if not same:
+            return self
+        touched = frozenset(at for at in self.touched if at[1] not in same)
+        return msgspec.structs.replace(self, edited=self.edited - same, touched=touched)
+
     def checked(self, fresh: View, *, complete: bool) -> View:
         """The same after a stage of a check, which `fresh` holds in lines of the text on screen.
 
@@ -105,7 +121,10 @@ class View(msgspec.Struct, frozen=True):
             findings=tuple(findings),
         )
         ground = {**self.ground, **{name: fresh.ground[name] for name in better}}
-        return msgspec.structs.replace(self, report=report, ground=ground, edited=self.edited - better)
+        code = {**self.code, **{name: fresh.code[name] for name in better if name in fresh.code}}
+        return msgspec.structs.replace(
+            self, report=report, ground=ground, edited=self.edited - better, code=code
+        )
 
     def heard(self, source: FileReport) -> View:
         """The same after the source tier has looked at the text on screen."""
@@ -159,7 +178,7 @@ class View(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(
             finding,
             span=now.span,
-            fixes=now.fixes if finding.kernel in self.edited else finding.fixes,
+            fixes=now.fixes if finding.kernel in self.edited or not finding.fixes else finding.fixes,
         )
 
     def _unconfirmed(self, finding: Finding) -> Finding:
@@ -210,16 +229,29 @@ class View(msgspec.Struct, frozen=True):
             ground={names.get(name, name): ground for name, ground in self.ground.items()},
             edited=frozenset(names.get(name, name) for name in self.edited) | frozenset(names.values()),
             touched=frozenset((code, names.get(name, name), *at) for code, name, *at in self.touched),
+            code={names.get(name, name): text for name, text in self.code.items()},
         )
 
 
 def view_of(
-    report: FileReport, source: FileReport, unknown: Sequence[Unknown] = (), *, complete: bool = True
+    report: FileReport,
+    source: FileReport,
+    text: SourceText,
+    unknown: Sequence[Unknown] = (),
+    *,
+    complete: bool = True,
 ) -> View:
-    """What one stage of a check knows by itself; `source` is the source tier on the same text."""
+    """What one stage of a check of `text` knows by itself; `source` is the source tier on the same text."""
     ground = SOURCE if "binary" not in report.tiers else CODE if complete else RESOURCES
     names = ["", *(k.qualified_name for k in report.kernels)]
-    return View(report, source, dict.fromkeys(names, ground), unknown=tuple(unknown))
+    code = {k.qualified_name: code_of(text, k) for k in report.kernels} if ground > SOURCE else {}
+    return View(report, source, dict.fromkeys(names, ground), unknown=tuple(unknown), code=code)
+
+
+def code_of(text: SourceText, kernel: KernelReport) -> str:
+    """A kernel's lines without comments, and with one blank for all white space."""
+    lines = (text.line_text(line) for line in range(kernel.line, min(kernel.end_line, text.line_count) + 1))
+    return " ".join(without_comments(to_ascii("\n".join(lines)), keep_strings=True).split())
 
 
 def place(finding: Finding) -> _Place:

@@ -23,6 +23,8 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
 from warplens_tools.collect import doctor
 from warplens_tools.collect.cache import BinaryCache
+from warplens_tools.cuda.parse import syntax_errors
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.cuda.units import units_including
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TIERS, Tier, Unknown
@@ -81,12 +83,19 @@ class Service:
     def check_text(self, path: Path, text: str) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""
         loaded = self.settings_for(path)
+        source = self._as_built(path, text, loaded)
+        gpu = gpu_for(None, loaded.settings)
+        return FileCheck(path, source, gpu, loaded.settings, self._memo).source().report
+
+    def syntax_errors(self, path: Path, text: str) -> int:
+        """In how many places the parser cannot read a text: a fraction of what `check_text` costs, before it."""
+        return len(syntax_errors(parse_tree(self._as_built(path, text, self.settings_for(path)))))
+
+    def _as_built(self, path: Path, text: str, loaded: Loaded) -> SourceText:
         defines = self._defines.get(path)
         if defines is None:
             defines = self.build_defines(path, path, loaded)
-        source = SourceText(text, defines=defines)
-        gpu = gpu_for(None, loaded.settings)
-        return FileCheck(path, source, gpu, loaded.settings, self._memo).source().report
+        return SourceText(text, defines=defines)
 
     def build_defines(self, path: Path, unit: Path, loaded: Loaded) -> dict[str, str]:
         """The macros of the command line that `path` is compiled with, in `unit`."""

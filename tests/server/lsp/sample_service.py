@@ -40,6 +40,9 @@ class SampleService(Service):
             raise RuntimeError("a fault in the service")
         return _report(path, SourceText(text), ("source",))
 
+    def syntax_errors(self, path: Path, text: str) -> int:
+        return self.check_text(path, text).syntax_errors
+
     def stages(
         self,
         path: Path,

@@ -37,14 +37,14 @@ def _stages(file: OpenFile, tmp_path: Path) -> list[tuple[View, bool]]:
     path.write_text(file.document.text.text)
     early, *others = SampleService(tmp_path).stages(path, CheckOptions())
     return [
-        (view_of(c.report, early.report, c.unknown, complete=c.complete), c.complete)
+        (view_of(c.report, early.report, file.document.text, c.unknown, complete=c.complete), c.complete)
         for c in (early, *others)
     ]
 
 
 def _save(file: OpenFile, tmp_path: Path) -> None:
     for stage, complete in _stages(file, tmp_path):
-        file.checked(stage, [], complete=complete)
+        file.checked(stage, file.document.text.text, [], complete=complete)
 
 
 def _type(file: OpenFile, span: Span, new: str, *, analyse: bool = True) -> View:
@@ -111,12 +111,13 @@ def test_a_check_that_does_not_compile_keeps_what_the_last_one_found(tmp_path: P
 def test_a_check_of_an_older_text_brings_back_nothing_that_was_fixed_since(tmp_path: Path) -> None:
     file = _checked(tmp_path)
     stages, state = _stages(file, tmp_path), file.document.state
+    text = file.document.text.text
     view = _type(file, Span(2, 11, 2, 27), "")
     assert _lines(view) == [(4, "spill"), (7, "bank")]
     for stage, complete in stages:
         changes = file.document.changes_since(state)
         assert changes
-        file.checked(stage, changes, complete=complete)
+        file.checked(stage, text, changes, complete=complete)
         assert file.view is not None and _lines(file.view) == [(4, "spill"), (7, "bank")]
 
 
@@ -166,10 +167,46 @@ def test_a_new_check_keeps_the_last_ones_findings_until_it_has_its_own(tmp_path:
     file = _checked(tmp_path)
     _type(file, Span(7, 3, 7, 6), "long")
     (early, _), (final, _) = _stages(file, tmp_path)
-    file.checked(early, [], complete=False)
+    text = file.document.text.text
+    file.checked(early, text, [], complete=False)
     assert file.view is not None
     assert _lines(file.view) == [(2, "kept"), (4, "spill"), (7, "bank")]
     assert file.view.edited == {"second"}
-    file.checked(final, [], complete=True)
+    file.checked(final, text, [], complete=True)
     assert not file.view.edited and not file.view.touched
     assert _lines(file.view) == [(2, "kept"), (4, "spill"), (7, "bank")]
+
+
+def test_an_undo_brings_back_all_that_was_known(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    before = file.view
+    view = _type(file, Span(4, 1, 5, 1), "")
+    assert _lines(view) == [(2, "kept"), (6, "bank")] and view.edited == {"first"}
+    view = _type(file, Span(4, 1, 4, 1), "  int c;  // binary: spill\n", analyse=False)
+    assert view == before
+
+
+def test_an_undo_in_one_kernel_leaves_the_other_ones_mark(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    _type(file, Span(7, 3, 7, 6), "long")
+    assert _type(file, Span(4, 3, 4, 6), "float").edited == {"first", "second"}
+    view = _type(file, Span(4, 3, 4, 8), "int")
+    assert view.edited == {"second"}
+    assert [f.message for f in view.report.findings if view.is_touched(f)] == ["bank"]
+
+
+def test_an_edit_of_comments_or_blanks_leaves_a_kernel_unedited(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    _type(file, Span(4, 1, 4, 1), "  // why\n\n")
+    view = _type(file, Span(6, 6, 6, 6), "  /* typed */ ")
+    assert not view.edited and not view.touched
+    assert _lines(view) == [(2, "kept"), (6, "spill"), (9, "bank")]
+    assert _type(file, Span(6, 6, 6, 6), " d,").edited == {"first"}
+
+
+def test_a_comment_silences_what_the_compiler_found_at_once(tmp_path: Path) -> None:
+    file = _checked(tmp_path)
+    _type(file, Span(4, 1, 4, 1), "  // warplens: ignore WL902: cold code\n")
+    assert file.shown is not None and _lines(file.shown) == [(2, "kept"), (8, "bank")]
+    _type(file, Span(4, 1, 5, 1), "")
+    assert file.shown is not None and _lines(file.shown) == [(2, "kept"), (4, "spill"), (7, "bank")]

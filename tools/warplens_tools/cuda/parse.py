@@ -53,7 +53,7 @@ def model_of(tree: SourceTree, path: str) -> SourceModel:
             for i in tree.masked.directives.includes
         ),
         device_functions=_device_functions(tree, functions),
-        errors=_errors(tree),
+        errors=syntax_errors(tree),
         has_main=any(f.name_node.text == b"main" for f in functions),
         needs_arch_specific=_needs_arch_specific(tree.text.text),
     )
@@ -122,7 +122,7 @@ def _device_functions(tree: SourceTree, functions: list[Function]) -> tuple[str,
     return tuple(dict.fromkeys(name.rsplit("::", 1)[-1] for name in names))
 
 
-def _errors(tree: SourceTree) -> tuple[Span, ...]:
+def syntax_errors(tree: SourceTree) -> tuple[Span, ...]:
     """Where the parser could not read, outermost error nodes only, and where brackets were repaired."""
     size = len(tree.text.text)
     found = [tree.text_span(min(at, size), min(at + 1, size)) for at in tree.masked.repairs]
