@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import float_literals, pad_shared_tile, restrict_const
+from warplens_tools.rewrite import float_literals, pad_shared_tile, restrict_const, warp_per_row
 from warplens_tools.rewrite.base import Rewrite
 
 REWRITES: tuple[Rewrite, ...] = (
     pad_shared_tile.REWRITE,
     restrict_const.REWRITE,
     float_literals.REWRITE,
+    warp_per_row.REWRITE,
 )
 
 

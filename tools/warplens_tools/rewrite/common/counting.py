@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops that count: `for (int j = a; j < b; j += s)` in all its spellings, and who takes which iteration."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.values.bindings import changes
+from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.cuda.values.loop_headers import condition_of, initialised
+
+LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_UPWARD, _DOWNWARD = ("<", "<=", "!="), (">", ">=")
+_LOOSE = re.compile(r"[?<>&|^=,]")
+_NARROW = re.compile(r"\b(?:char|short|u?int8_t|u?int16_t)\b")
+
+
+class Counting(msgspec.Struct, frozen=True):
+    """A `for` over one variable with a fixed step, which only its header changes."""
+
+    node: Node
+    variable: str
+    first: Node
+    update: Node
+    body: Node
+    #: How far apart two iterations are, as written: "1" for `++j`.
+    step: str
+    downward: bool = False
+    #: What the variable is compared with.
+    bound: Node | None = None
+    #: The loop's own variable, so that nothing behind the loop sees it.
+    declared: bool = True
+
+
+def counting(expanded: KernelTree, node: Node) -> Counting | None:
+    """The loop as one that counts; None for every other."""
+    tree = expanded.tree
+    name, first = initialised(node)
+    update, body = node.child_by_field_name("update"), node.child_by_field_name("body")
+    condition = condition_of(node)
+    if name is None or first is None or update is None or body is None or condition is None:
+        return None
+    variable = tree.code_of(name)
+    initializer = node.child_by_field_name("initializer")
+    declared = initializer is not None and initializer.type == "declaration"
+    if declared and initializer is not None and _NARROW.search(tree.code_of(initializer)):
+        return None
+    bound = _bound(tree, condition, variable)
+    stepped = _step(tree, update, variable)
+    if bound is None or stepped is None or changes(tree, tree.code_of(body), variable):
+        return None
+    operator, limit = bound
+    if operator not in (_DOWNWARD if stepped[1] else _UPWARD) or _is_changed(tree, node, limit):
+        return None
+    step, downward = stepped
+    if operator == "!=" and step != "1":
+        return None
+    return Counting(node, variable, first, update, body, step, downward, limit, declared)
+
+
+def _is_changed(tree: SourceTree, loop: Node, limit: Node) -> bool:
+    """Whether the loop's body changes a name that its bound is computed from."""
+    body = loop.child_by_field_name("body")
+    code = tree.code_of(body) if body is not None else ""
+    return any(n.type == "identifier" and changes(tree, code, tree.code_of(n)) for n in walk(limit))
+
+
+def _bound(tree: SourceTree, condition: Node, variable: str) -> tuple[str, Node] | None:
+    if condition.type != "binary_expression":
+        return None
+    left, right = condition.child_by_field_name("left"), condition.child_by_field_name("right")
+    operator = condition.child_by_field_name("operator")
+    if left is None or right is None or operator is None:
+        return None
+    if tree.code_of(left) == variable:
+        return operator.type, right
+    flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}.get(operator.type)
+    return (flipped, left) if flipped and tree.code_of(right) == variable else None
+
+
+def _step(tree: SourceTree, update: Node, variable: str) -> tuple[str, bool] | None:
+    """The step as written, and whether it goes down."""
+    code = "".join(tree.code_of(update).split())
+    if code in (f"{variable}++", f"++{variable}"):
+        return "1", False
+    if code in (f"{variable}--", f"--{variable}"):
+        return "1", True
+    left, right = update.child_by_field_name("left"), update.child_by_field_name("right")
+    operator = update.child_by_field_name("operator")
+    if left is None or right is None or operator is None or tree.code_of(left) != variable:
+        return None
+    if operator.type in ("+=", "-="):
+        return tree.code_of(right), operator.type == "-="
+    found = re.fullmatch(
+        rf"{re.escape(variable)}=(?:{re.escape(variable)}\+(\w+)|(\w+)\+{re.escape(variable)})", code
+    )
+    return (found[1] or found[2], False) if found else None
+
+
+def strided(tree: SourceTree, loop: Counting, lane: str, width: str) -> tuple[str, str]:
+    """The loop's first value and its update, where of `width` takers number `lane` takes every `width`-th."""
+    first = tree.text_of(loop.first).strip()
+    if loop.first.type == "initializer_list":
+        first = first.removeprefix("{").removesuffix("}").strip() or "0"
+    step = loop.step if re.fullmatch(r"\w+", loop.step) else f"({loop.step})"
+    shift = lane if step == "1" else f"{lane} * {step}"
+    by = width if step == "1" else f"{width} * {step}"
+    sign = "-" if loop.downward else "+"
+    if first == "0" and not loop.downward:
+        begin = shift
+    else:
+        begin = f"{f'({first})' if _LOOSE.search(_flat(first)) else first} {sign} {shift}"
+    if loop.first.type == "initializer_list":
+        begin = f"{{{begin}}}"
+    return begin, f"{loop.variable} {sign}= {by}"
+
+
+def _flat(text: str) -> str:
+    """The text outside brackets."""
+    depth, kept = 0, []
+    for char in text.replace("->", "."):
+        depth -= char in ")]}"
+        if depth == 0:
+            kept.append(char)
+        depth += char in "([{"
+    return "".join(kept)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes down what `sharing` found: loops dealt out, folds joined, stores by one thread, barriers, helper functions."""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.values.loop_headers import initialised
+from warplens_tools.rewrite.common.counting import strided
+from warplens_tools.rewrite.common.groups import Group, Joined, member_type, neutral
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.sharing import Join, Sharing
+from warplens_tools.rewrite.common.statements import KernelEdits
+
+
+class GroupEdits:
+    """The edits that give a thread's work to a group."""
+
+    def __init__(self, edits: KernelEdits, group: Group) -> None:
+        self.made, self.group, self.tree = edits, group, edits.tree
+        self.helpers: dict[str, None] = {}
+
+    def write(self, sharing: Sharing) -> None:
+        """All edits in the kernel's body, but for how it numbers its threads."""
+        for work in sharing.works:
+            begin, update = strided(self.tree, work.loop, self.group.lane, self.group.width)
+            _, first = initialised(work.loop.node)
+            if first is not None:
+                self.made.replace(first, begin)
+            self.made.replace(work.loop.update, update)
+        for join in sharing.joins:
+            self._join(join)
+        for run in sharing.guarded:
+            if _may_dangle(run[0]):
+                raise Refused("a store stands in a branch without braces that has an else")
+            self.made.guard(run, f"{self.group.lane} == 0")
+        for node in sharing.barriers.before:
+            self.made.before(node, self.group.barrier)
+        for node in sharing.barriers.behind:
+            self.made.after(node, self.group.barrier)
+
+    def _join(self, join: Join) -> None:
+        fold = join.fold
+        kind = member_type(join.kind, fold.place)
+        if not kind:
+            raise Refused(f"the type of {fold.place} is not known")
+        if join.resets:
+            empty = neutral(fold, kind)
+            if not empty:
+                raise Refused(f"{fold.place} begins with a value that counts")
+            self.made.before(join.behind, f"if ({self.group.lane} != 0) {fold.place} = {empty};")
+        try:
+            joined: Joined = self.group.join(fold, kind, join.companion)
+        except ValueError as why:
+            raise Refused(f"{fold.place} cannot be joined: {why}") from why
+        self.made.after(join.behind, *(self._indented(line) for line in joined.lines))
+        self.helpers |= dict.fromkeys(joined.helpers)
+
+    def _indented(self, line: str) -> str:
+        return line.replace("\n", self.made.text.newline) if "\r" in self.made.text.newline else line
+
+    def define_helpers(self, *constants: str) -> None:
+        """Constants and helper functions in front of the kernel and the comment that belongs to it.
+
+        What the file has already, word for word, is not written again; a taken name is a refusal.
+        """
+        text = self.made.text.text
+        missing = [h for h in self.helpers if not 0 <= text.find(h) < self._start()]
+        for helper in missing:
+            if helper.split("{")[0] in text:
+                name = re.search(r"(\w+)\(", helper)
+                raise Refused(f"the file has a {name[1] if name else 'helper'} of its own")
+        found = [*(c for c in constants if c), *missing]
+        if found:
+            self.made.insert_at(self._in_front(), "".join(f"{one.rstrip()}\n\n" for one in found))
+
+    def _in_front(self) -> int:
+        """Where the comment above the kernel begins, or the kernel."""
+        text = self.made.text.text
+        at = text.rfind("\n", 0, self._start()) + 1
+        while at:
+            above = text.rfind("\n", 0, at - 1) + 1
+            line = text[above : at - 1].strip()
+            if not line.startswith(("//", "/*", "*")) and not line.endswith("*/"):
+                break
+            at = above
+        return at
+
+    def _start(self) -> int:
+        span = self.tree.text_span(self.made.expanded.function.start, self.made.expanded.function.start + 1)
+        return self.made.text.offset(span.line, span.column)
+
+
+def _may_dangle(statement: Node) -> bool:
+    """Whether an `if` put before the statement would take the `else` that follows."""
+    parent = statement.parent
+    if parent is None or parent.type != "if_statement":
+        return False
+    return parent.child_by_field_name("alternative") is not None

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one iteration of a loop leaves for the next: whether other threads may take its iterations."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.values.bindings import Binding, changes
+from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.cuda.values.pointers import Pointer, PointerReader
+from warplens_tools.rewrite.common.counting import LOOPS, Counting
+from warplens_tools.rewrite.common.reductions import Fold, folds, name_in, place_of
+
+ATOMIC = re.compile(r"(?:::)?atomic[A-Z]\w*(?:_block|_system)?")
+#: What other threads must not do in this one's stead, or what joins threads already.
+JOINED = re.compile(
+    r"\b(?:__sync\w+|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__activemask|__match\w*|__reduce_\w+|cooperative_groups"
+    r"|this_thread_block|thread_rank|__shared__|asm|goto|clock64?|__nanosleep|curand\w*|va_arg)\b"
+)
+_LEAVES = frozenset({"return_statement", "goto_statement", "co_return_statement", "lambda_expression"})
+
+
+class Store(msgspec.Struct, frozen=True):
+    """One write to memory."""
+
+    target: Node
+    #: The array or parameter it goes to, and in which memory.
+    array: str
+    space: str
+    #: The place is also read: `a[i] += x`.
+    updates: bool
+
+
+class Work(msgspec.Struct, frozen=True):
+    """A loop of which other threads may take iterations; `why_not` says why they may not."""
+
+    loop: Counting
+    folds: tuple[Fold, ...] = ()
+    why_not: str = ""
+
+
+class KernelReader:
+    """One kernel's statements, with what they write."""
+
+    def __init__(self, expanded: KernelTree, file: SourceTree, kernel: Kernel) -> None:
+        self.expanded, self.tree, self.kernel = expanded, expanded.tree, kernel
+        self.body = expanded.function.body
+        self.forms = FormReader(expanded)
+        self.pointers = PointerReader(kernel, self.forms)
+        self._file = file
+        self._spaces = {a.name: a.space for a in kernel.arrays}
+
+    @functools.cached_property
+    def accesses(self) -> tuple[ArrayAccess, ...]:
+        """Every array access of the kernel."""
+        return accesses(self._file, self.kernel)
+
+    @functools.cached_property
+    def names(self) -> dict[str, list[Node]]:
+        """Every identifier of the body, by name, in text order."""
+        found: dict[str, list[Node]] = {}
+        for node in walk(self.body):
+            if node.type == "identifier":
+                found.setdefault(self.tree.code_of(node), []).append(node)
+        return found
+
+    def binding(self, node: Node) -> Binding | None:
+        """What an identifier is bound to."""
+        return self.expanded.constants.binding(self.tree.code_of(node), node.start_byte)
+
+    def occurrences(self, node: Node) -> list[Node]:
+        """Every occurrence of the variable that `node` names, its declaration included."""
+        mine = self.binding(node)
+        return [
+            n
+            for n in self.names.get(self.tree.code_of(node), ())
+            if mine is not None
+            and (
+                ((found := self.binding(n)) is not None and found.declaration == mine.declaration)
+                or mine.declaration[0] <= n.start_byte < mine.declaration[1]
+            )
+        ]
+
+    def is_inside(self, binding: Binding | None, node: Node) -> bool:
+        """Whether a variable is declared inside `node`."""
+        return binding is not None and node.start_byte <= binding.declaration[0] < node.end_byte
+
+    def stores(self, node: Node) -> Iterator[Store]:
+        """Writes to memory below `node`, and to arrays of the thread's own."""
+        for child in walk(node):
+            if child.type == "assignment_expression":
+                target = child.child_by_field_name("left")
+                operator = child.child_by_field_name("operator")
+                updates = operator is not None and operator.type != "="
+            elif child.type == "update_expression":
+                target, updates = child.child_by_field_name("argument"), True
+            else:
+                continue
+            if target is not None and not place_of(self.tree, target):
+                array, space = self.array_of(target)
+                yield Store(target, array, space, updates)
+
+    def array_of(self, target: Node) -> tuple[str, str]:
+        """The array that an element belongs to, and its memory: "global" where the text does not tell."""
+        found = self._pointer(target)
+        if found is not None:
+            return found.name, "global" if found.space == "unknown" else found.space
+        base = next((n for n in walk(target) if n.type == "identifier"), target)
+        name = self.tree.code_of(base)
+        return name, self._spaces.get(name, "global")
+
+    def _pointer(self, target: Node) -> Pointer | None:
+        while target.type in ("field_expression", "parenthesized_expression"):
+            inner = target.child_by_field_name("argument") or target.named_children[0]
+            operator = target.child_by_field_name("operator")
+            target = inner
+            if operator is not None and operator.type == "->":
+                return self.pointers.pointer(inner)
+        if target.type == "subscript_expression":
+            return self.pointers.element(target)
+        if target.type == "pointer_expression":
+            return self.pointers.pointer(target.child_by_field_name("argument"))
+        return None
+
+    def calls(self, node: Node) -> Iterator[tuple[Node, str]]:
+        """Calls below `node` with the name that is called."""
+        for child in walk(node):
+            function = child.child_by_field_name("function") if child.type == "call_expression" else None
+            if function is not None:
+                yield child, self.tree.code_of(function)
+
+    def has_atomic(self, node: Node) -> bool:
+        """Whether an atomic is executed below `node`."""
+        return any(ATOMIC.fullmatch(name.split("<")[0]) for _, name in self.calls(node))
+
+    # loops
+
+    def work(self, loop: Counting) -> Work:
+        """Whether the iterations of a loop may be taken by others, and what they fold into."""
+        why = self._leaves(loop) or self._memory(loop)
+        if why:
+            return Work(loop, why_not=why)
+        found = list(folds(self.tree, loop.body))
+        kept: dict[str, Fold] = {}
+        for name, node in self._changed(loop).items():
+            mine = [f for f in found if name in (f.place.split(".")[0], f.companion.split(".")[0])]
+            why = self._carries(loop, node, mine)
+            if not why:
+                kept |= {f.place: f for f in mine if not self._is_own(loop, f)}
+            elif not self._is_private(loop, node):
+                return Work(loop, why_not=why)
+        return Work(loop, tuple(kept.values()))
+
+    def _is_own(self, loop: Counting, fold: Fold) -> bool:
+        node = next(n for n in self.names[fold.place.split(".")[0]] if n.id in fold.own)
+        return self.is_inside(self.binding(node), loop.node)
+
+    def _leaves(self, loop: Counting) -> str:
+        """Whether an iteration may end the loop."""
+        for node in walk(loop.body):
+            if node.type in _LEAVES:
+                return "an iteration may leave the kernel"
+            if node.type == "break_statement" and not _caught(node, loop.body):
+                return "an iteration may end its loop"
+        return ""
+
+    def _changed(self, loop: Counting) -> dict[str, Node]:
+        """Variables from outside that the loop may change, each with an occurrence."""
+        code = self.tree.code_of(loop.node)
+        found: dict[str, Node] = {}
+        for name, nodes in self.names.items():
+            inside = [n for n in nodes if loop.node.start_byte <= n.start_byte < loop.node.end_byte]
+            outer = [n for n in inside if not self.is_inside(self.binding(n), loop.node)]
+            if outer and name != loop.variable and changes(self.tree, code, name):
+                found[name] = outer[0]
+        return found
+
+    def _carries(self, loop: Counting, node: Node, mine: list[Fold]) -> str:
+        """Why a variable is more than folded into; "" where that is all."""
+        name, binding = self.tree.code_of(node), self.binding(node)
+        if binding is None or binding.kind in ("pointer", "array"):
+            return f"each iteration moves {name} on"
+        explained = {own for fold in mine for own in fold.own}
+        used = [
+            n for n in self.occurrences(node) if loop.node.start_byte <= n.start_byte < loop.node.end_byte
+        ]
+        by_place: dict[str, set[tuple[str, str]]] = {}
+        for fold in mine:
+            by_place.setdefault(fold.place, set()).add((fold.operation, fold.companion))
+        alike = all(len(operations) == 1 for operations in by_place.values())
+        if not mine or not alike or any(n.id not in explained for n in used):
+            return f"each iteration needs {name} as the one before left it"
+        return ""
+
+    def _is_private(self, loop: Counting, node: Node) -> bool:
+        """Whether every iteration sets the variable before it reads it, and nothing behind the loop does."""
+        used = self.occurrences(node)
+        inside = [n for n in used if loop.body.start_byte <= n.start_byte < loop.body.end_byte]
+        behind = [n for n in used if n.start_byte >= loop.node.end_byte]
+        if (
+            not inside
+            or not self.is_set(inside[0])
+            or any(n.start_byte < loop.body.start_byte for n in used if n.start_byte >= loop.node.start_byte)
+        ):
+            return False
+        statement = _statement(inside[0])
+        parent = statement.parent if statement is not None else None
+        top = statement is not None and (
+            statement.id == loop.body.id or (parent is not None and parent.id == loop.body.id)
+        )
+        return top and (not behind or self.is_set(behind[0]))
+
+    def is_set(self, node: Node) -> bool:
+        """Whether an occurrence is the left side of `v = e`, in which v is not."""
+        parent = node.parent
+        left = parent.child_by_field_name("left") if parent is not None else None
+        operator = parent.child_by_field_name("operator") if parent is not None else None
+        right = parent.child_by_field_name("right") if parent is not None else None
+        if parent is None or parent.type != "assignment_expression" or left is None or right is None:
+            return False
+        name = self.tree.code_of(node)
+        again = any(n.type == "identifier" and self.tree.code_of(n) == name for n in walk(right))
+        return left.id == node.id and operator is not None and operator.type == "=" and not again
+
+    def _memory(self, loop: Counting) -> str:
+        """Why what the loop writes to memory does not allow it."""
+        moving = self.moving(loop)
+        for store in self.stores(loop.body):
+            name = store.array
+            base = next((n for n in walk(store.target) if n.type == "identifier"), store.target)
+            if store.space == "local" and not self.is_inside(self.binding(base), loop.node):
+                return f"each thread's own array {name} is written"
+            if store.space == "local":
+                continue
+            words = {self.tree.code_of(n) for n in walk(store.target) if n.type == "identifier"}
+            if not words & moving:
+                return f"every iteration writes the same element of {name}"
+            if store.updates and self._may_meet(store.target):
+                return f"two iterations may update the same element of {name}"
+            if self._reads_elsewhere(loop, store):
+                return f"an iteration reads elements of {name} that another writes"
+        return ""
+
+    def moving(self, loop: Counting) -> set[str]:
+        """Names whose value changes with the loop's variable."""
+        found = {loop.variable}
+        grown = True
+        while grown:
+            grown = False
+            for node in walk(loop.body):
+                name, value = _given(node)
+                if name is None or value is None or self.tree.code_of(name) in found:
+                    continue
+                if any(n.type == "identifier" and self.tree.code_of(n) in found for n in walk(value)):
+                    found.add(self.tree.code_of(name))
+                    grown = True
+        return found
+
+    def _may_meet(self, target: Node) -> bool:
+        """Whether data choose the element, or a division or a remainder does."""
+        pointer = self._pointer(target)
+        form = pointer.traced if pointer is not None else None
+        return form is None or any(s.kind == "derived" for s in form.symbols)
+
+    def _reads_elsewhere(self, loop: Counting, store: Store) -> bool:
+        written = self._element(store.target)
+        for node in walk(loop.body):
+            if node.type not in ("subscript_expression", "pointer_expression") or self._is_part(node):
+                continue
+            array, _ = self.array_of(node)
+            if array == store.array and self._element(node) != written:
+                return True
+        return False
+
+    def _is_part(self, node: Node) -> bool:
+        """A row of `a[i][j]`, or an address that is taken."""
+        parent = node.parent
+        operator = node.child_by_field_name("operator")
+        if node.type == "pointer_expression" and operator is not None and operator.type == "&":
+            return True
+        return (
+            parent is not None and parent.type == "subscript_expression" and parent.children[0].id == node.id
+        )
+
+    def _element(self, node: Node) -> str:
+        while node.type == "field_expression":
+            inner = node.child_by_field_name("argument")
+            if inner is None:
+                break
+            node = inner
+        pointer = self._pointer(node)
+        if pointer is not None and pointer.offset is not None:
+            return f"{pointer.name} {pointer.offset}"
+        return "".join(self.tree.code_of(node).split())
+
+    def neighbours(self, loop: Counting) -> int:
+        """How many accesses to global memory go from element to element with the loop's variable."""
+        count = 0
+        for access in self.accesses:
+            if access.space == "local" or access.traced is None:
+                continue
+            mine = next((one for one in access.loops if one.offset == loop.node.start_byte), None)
+            if mine is not None and mine.counter and access.traced.coefficient(mine.counter) in (1, -1):
+                count += 1
+        return count
+
+    def trips(self, loop: Counting) -> int | None:
+        """How often a loop runs, where that is constant."""
+        return self.forms.loop(loop.node).trips
+
+
+def _given(node: Node) -> tuple[Node | None, Node | None]:
+    """A variable and what it is given."""
+    if node.type == "init_declarator":
+        name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+        while name is not None and name.type != "identifier":
+            name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
+        return name, value
+    if node.type == "assignment_expression":
+        left = node.child_by_field_name("left")
+        return (
+            name_in(left) if left is not None and left.type in ("identifier", "field_expression") else None
+        ), (node.child_by_field_name("right"))
+    return None, None
+
+
+def _caught(node: Node, body: Node) -> bool:
+    """Whether a `break` ends a loop or a switch inside `body`."""
+    parent = node.parent
+    while parent is not None and parent.id != body.id:
+        if parent.type in LOOPS or parent.type == "switch_statement":
+            return True
+        parent = parent.parent
+    return False
+
+
+def _statement(node: Node) -> Node | None:
+    current: Node | None = node
+    while current is not None and not current.type.endswith("_statement"):
+        current = current.parent
+    return current

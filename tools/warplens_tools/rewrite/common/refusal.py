@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the parts of a rewrite say that it does not apply."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.rewrite.base import Apply, RewriteResult, Target
+from warplens_tools.text import SourceText
+
+
+class Refused(Exception):  # noqa: N818 - control flow inside the rewrites, not an error of the user's
+    """The rewrite does not apply; the message says why, for the user."""
+
+
+def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]) -> Apply:
+    """`edit` with what it raises as `Refused` given back as a refusal."""
+
+    @functools.wraps(edit)
+    def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+        try:
+            return edit(text, model, kernel, target)
+        except Refused as why:
+            return RewriteResult(refused=str(why))
+
+    return apply

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thread's work shared by a group of threads: which loops are dealt out, where folds are joined, who writes.
+
+All threads of a group execute the thread's statements; what is computed outside a dealt-out loop they all compute.
+The iterations of such a loop go round the group, what it folds into is joined behind it, and memory is written by
+one thread outside of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
+from warplens_tools.rewrite.common.hazards import Barriers, Hazards
+from warplens_tools.rewrite.common.iterations import ATOMIC, JOINED, KernelReader, Work
+from warplens_tools.rewrite.common.reductions import IDEMPOTENT, Fold
+from warplens_tools.rewrite.common.refusal import Refused
+
+_PRINTS = frozenset({"printf", "assert"})
+_NUMBER = r"0+(?:\.0*)?[fFuUlLhH]*|\.0+[fFhH]*"
+_ZERO = re.compile(
+    rf"\(?(?:[\w:<> ]*[({{]\s*)?(?:\([\w ]+\)\s*)?(?:{_NUMBER})(?:\s*,\s*(?:{_NUMBER}))*\s*[)}}]*"
+)
+_ONE = re.compile(r"(?:[\w:<> ]*[({]\s*)?(?:\([\w ]+\)\s*)?1(?:\.0*)?[fFuUlL]*\s*[)}]*")
+#: Fewer iterations than this are not worth dealing out.
+_FEW = 16
+
+
+class Join(msgspec.Struct, frozen=True):
+    """Where a fold is joined over the group."""
+
+    fold: Fold
+    #: The statement behind which it is joined.
+    behind: Node
+    #: The others of the group begin with what changes nothing.
+    resets: bool
+    #: Types as written: the variable's, and its companion's.
+    kind: str
+    companion: str = ""
+
+
+class Sharing(msgspec.Struct, frozen=True):
+    """What has to change in a kernel whose threads become groups."""
+
+    works: tuple[Work, ...]
+    joins: tuple[Join, ...]
+    #: Runs of consecutive statements that one thread executes.
+    guarded: tuple[tuple[Node, ...], ...]
+    #: Statements behind which, and in front of which, all must see what some wrote.
+    barriers: Barriers
+
+
+class Sharer:
+    """Reads how the statements of one kernel may be shared by a group.
+
+    `row_loops`: offsets of loops that go from one piece of work to the next, which every group does for itself.
+    """
+
+    def __init__(self, reader: KernelReader, row_loops: Iterable[int] = ()) -> None:
+        self.reader, self.tree = reader, reader.tree
+        self._rows = frozenset(row_loops)
+        self._works: list[Work] = []
+        self._guarded: list[tuple[Node, ...]] = []
+        self._reasons: list[str] = []
+
+    def share(self, root: Node | None = None) -> Sharing:
+        """The plan.
+
+        Raises:
+            Refused: no loop can be dealt out, or what is outside of them cannot be executed by all.
+        """
+        root = root or self.reader.body
+        joined = JOINED.search(self.tree.code_of(self.reader.body))
+        if joined:
+            raise Refused(f"threads work together already ({joined[0]})")
+        self._visit(root)
+        if not self._works:
+            raise Refused(next(iter(self._reasons), "the kernel has no loop that could be shared"))
+        joins = tuple(self._joins())
+        spots = tuple(join.behind for join in joins)
+        hazards = Hazards(self.reader, self._works, self._guarded, spots, self._rows)
+        return Sharing(tuple(self._works), joins, tuple(self._guarded), hazards.barriers())
+
+    # statements
+
+    def _visit(self, node: Node) -> None:
+        if node.type == "compound_statement":
+            self._block(node.named_children)
+        elif node.type == "for_statement":
+            self._loop(node)
+        elif node.type in ("if_statement", "switch_statement", "case_statement", "else_clause", *LOOPS):
+            self._branch(node)
+        elif node.type == "expression_statement":
+            if self._is_guarded(node):
+                self._guard([node])
+        elif node.type == "declaration" and self.reader.has_atomic(node):
+            raise Refused("what an atomic returns is used by the whole thread")
+        elif node.type in ("labeled_statement", "goto_statement", "try_statement"):
+            raise Refused("the kernel jumps")
+
+    def _block(self, statements: Sequence[Node]) -> None:
+        run: list[Node] = []
+        for statement in statements:
+            if statement.type == "expression_statement" and self._is_guarded(statement):
+                run.append(statement)
+                continue
+            if statement.type == "comment" and run:
+                continue
+            self._guard(run)
+            run = []
+            self._visit(statement)
+        self._guard(run)
+
+    def _guard(self, run: list[Node]) -> None:
+        if run:
+            self._guarded.append(tuple(run))
+
+    def _branch(self, node: Node) -> None:
+        condition = node.child_by_field_name("condition")
+        if condition is not None and (self.reader.has_atomic(condition) or any(self._writes(condition))):
+            raise Refused("a condition writes memory")
+        for child in node.named_children:
+            if condition is None or child.id != condition.id:
+                self._visit(child)
+
+    def _writes(self, node: Node) -> Iterator[str]:
+        return (s.array for s in self.reader.stores(node) if s.space != "local")
+
+    def _is_guarded(self, statement: Node) -> bool:
+        """Whether one thread alone may execute a statement."""
+        calls = [name.split("<")[0] for _, name in self.reader.calls(statement)]
+        effect = any(ATOMIC.fullmatch(name) or name in _PRINTS for name in calls)
+        if not effect and not any(self._writes(statement)):
+            return False
+        stores = list(self.reader.stores(statement))
+        targets = {s.target.id for s in stores}
+        if any(s.space == "local" for s in stores):
+            raise Refused("a statement writes both memory and the thread's own array")
+        for node in walk(statement):
+            field = {"assignment_expression": "left", "update_expression": "argument"}.get(node.type)
+            target = node.child_by_field_name(field) if field else None
+            if target is not None and target.id not in targets:
+                raise Refused("a statement writes both memory and a variable")
+        return True
+
+    # loops
+
+    def _loop(self, node: Node) -> None:
+        body = node.child_by_field_name("body")
+        loop = counting(self.reader.expanded, node)
+        if loop is None or node.start_byte in self._rows:
+            if body is not None:
+                self._visit(body)
+            return
+        work = self._work(loop)
+        if work is None:
+            self._visit(loop.body)
+            return
+        inner = [w for w in self._inner(loop.body) if self.reader.neighbours(w.loop)]
+        if inner and not self.reader.neighbours(loop):
+            self._visit(loop.body)
+        else:
+            self._works.append(work)
+
+    def _work(self, loop: Counting) -> Work | None:
+        """The loop, if it can be dealt out and is worth it."""
+        trips = self.reader.trips(loop)
+        if trips is not None and trips < _FEW:
+            return None
+        work = self.reader.work(loop)
+        if not work.why_not and not loop.declared and self._is_read_behind(loop):
+            work = Work(loop, why_not=f"{loop.variable} is used behind its loop")
+        if work.why_not:
+            self._reasons.append(work.why_not)
+            return None
+        return work
+
+    def _is_read_behind(self, loop: Counting) -> bool:
+        name = next(
+            n for n in walk(loop.node) if n.type == "identifier" and self.tree.code_of(n) == loop.variable
+        )
+        behind = [n for n in self.reader.occurrences(name) if n.start_byte >= loop.node.end_byte]
+        return bool(behind) and not self.reader.is_set(behind[0])
+
+    def _inner(self, body: Node) -> Iterator[Work]:
+        for node in walk(body):
+            loop = counting(self.reader.expanded, node) if node.type == "for_statement" else None
+            work = self._work(loop) if loop is not None else None
+            if work is not None:
+                yield work
+
+    # folds
+
+    def _joins(self) -> Iterator[Join]:
+        owned = {own for work in self._works for fold in work.folds for own in fold.own}
+        seen: dict[tuple[str, int], Join] = {}
+        for work in self._works:
+            for fold in work.folds:
+                behind = self._behind(work, fold, owned)
+                key = (fold.place, behind.id)
+                if key not in seen:
+                    seen[key] = self._join(fold, behind)
+        return iter(seen.values())
+
+    def _occurrence(self, fold: Fold, place: str) -> Node:
+        return next(n for n in self.reader.names[place.split(".")[0]] if n.id in fold.own)
+
+    def _behind(self, work: Work, fold: Fold, owned: set[int]) -> Node:
+        """The largest loop around, in which the variable is folded into and nothing else."""
+        found = child = work.loop.node
+        name = self._occurrence(fold, fold.place)
+        used = self.reader.occurrences(name)
+        parent = child.parent
+        while parent is not None and parent.id != self.reader.body.id and parent.start_byte not in self._rows:
+            inside = [n for n in used if parent.start_byte <= n.start_byte < parent.end_byte]
+            declared = self.reader.is_inside(self.reader.binding(name), parent)
+            if declared or any(n.id not in owned for n in inside):
+                break
+            if parent.type in LOOPS:
+                found = parent
+            child, parent = parent, parent.parent
+        return found
+
+    def _join(self, fold: Fold, behind: Node) -> Join:
+        name = self._occurrence(fold, fold.place)
+        kind = self._type(name)
+        companion = self._type(self._occurrence(fold, fold.companion)) if fold.companion else ""
+        resets = fold.operation not in IDEMPOTENT and not self._begins_neutral(fold, name, behind)
+        return Join(fold, behind, resets, kind, companion)
+
+    def _type(self, name: Node) -> str:
+        binding = self.reader.binding(name)
+        start, end = binding.declaration if binding is not None else (0, 0)
+        node = self.tree.root.descendant_for_byte_range(start, end)
+        while node is not None and node.type not in ("declaration", "parameter_declaration"):
+            node = node.parent
+        kind = node.child_by_field_name("type") if node is not None else None
+        written = self.tree.code_of(kind) if kind is not None else ""
+        if not written or written == "auto":
+            raise Refused(f"the type of {self.tree.code_of(name)} is not written")
+        return " ".join(written.split())
+
+    def _begins_neutral(self, fold: Fold, name: Node, behind: Node) -> bool:
+        """Whether the variable holds what changes nothing when its loop begins, every time."""
+        before = [n for n in self.reader.occurrences(name) if n.start_byte < behind.start_byte]
+        if not before:
+            return False
+        last = before[-1]
+        statement = _assigning(last)
+        if statement is None or not self._same_loop(statement, behind):
+            return False
+        value = statement.child_by_field_name("value") or statement.child_by_field_name("right")
+        written = self.tree.code_of(value).strip() if value is not None else ""
+        neutral = _ONE if fold.operation == "*" else _ZERO
+        zero = written in ("false", "0") or bool(neutral.fullmatch(written))
+        return zero and fold.operation in ("+", "*", "|", "^")
+
+    def _same_loop(self, node: Node, behind: Node) -> bool:
+        """Whether no loop or branch that holds one of the two leaves out the other."""
+        scope = node.parent
+        while scope is not None and scope.type != "compound_statement":
+            scope = scope.parent
+        current = behind.parent
+        while current is not None and scope is not None and current.id != scope.id:
+            if current.type in LOOPS:
+                return False
+            current = current.parent
+        return current is not None
+
+
+def _assigning(name: Node) -> Node | None:
+    """The declaration with a value, or the plain assignment, that gives a name its value here."""
+    parent = name.parent
+    while parent is not None and parent.type == "field_expression":
+        parent = parent.parent
+    if parent is not None and parent.type == "init_declarator":
+        return parent
+    operator = parent.child_by_field_name("operator") if parent is not None else None
+    if parent is not None and parent.type == "assignment_expression" and operator is not None:
+        return parent if operator.type == "=" else None
+    return None
