@@ -6,7 +6,8 @@
 // sanitizers it is built with), launches beyond the card's limits, barriers that a thread of the block has left
 // out, warp functions whose mask names a lane that has exited. The order of threads and blocks is drawn from
 // HOST_CUDA_ORDER, so that what rests on one order differs between two runs.
-#pragma once
+#ifndef HOST_CUDA_RUNTIME
+#define HOST_CUDA_RUNTIME
 
 #include <algorithm>
 #include <cassert>
@@ -568,3 +569,5 @@ inline std::size_t __cvta_generic_to_shared(const void* p) { return reinterpret_
 #define CUDART_PI_F 3.141592654f
 
 #define HOST_CUDA_DYNAMIC(type) reinterpret_cast<type*>(host_cuda::dynamic_shared)
+
+#endif
