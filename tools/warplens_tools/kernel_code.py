@@ -49,8 +49,8 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @property
     def sites(self) -> tuple[LaunchSite, ...]:
-        """The kernel's launch sites in the file."""
-        return self.launches.sites
+        """The kernel's launch sites in its own file, whose places are the file's."""
+        return tuple(site for site in self.launches.sites if not site.path)
 
     @property
     def block(self) -> Extents | None:
@@ -111,7 +111,7 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
         if self.compiled is not None:
             given = _arguments(self.compiled.demangled, self.kernel.name)
         else:
-            launched = {site.template_arguments for site in self.sites}
+            launched = {site.template_arguments for site in self.launches.sites}
             given = launched.pop() if len(launched) == 1 else ()
         # A class template's parameters come first, and its arguments stand with the class.
         return dict(zip(names[-len(given) :], given, strict=False)) if given else {}

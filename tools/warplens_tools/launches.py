@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from pathlib import PurePath
 
 import msgspec
 
@@ -24,8 +25,10 @@ class Geometry(msgspec.Struct, frozen=True):
     threads: int
     tier: Tier
     origin: str
-    #: None where the launch was measured and the file does not show it.
+    #: None where the launch was measured, or stands in another file.
     site: LaunchSite | None
+    #: The other file and the line that it stands in, e.g. "main.cu:33".
+    place: str = ""
 
     @property
     def warps(self) -> int:
@@ -34,7 +37,7 @@ class Geometry(msgspec.Struct, frozen=True):
 
     def observations(self, gpu: Gpu) -> tuple[Observation, Observation]:
         """Blocks against SMs, and warps against schedulers."""
-        sms = f"SMs of {gpu.name}"
+        sms = f"SMs of {gpu.name}" + (f"; launched at {self.place}" if self.place else "")
         schedulers = float(gpu.schedulers)
         return (
             Observation(
@@ -47,11 +50,11 @@ class Geometry(msgspec.Struct, frozen=True):
 
 
 class Launches:
-    """All launches of one kernel in its file."""
+    """All launches of one kernel, in its file and in others."""
 
     def __init__(self, kernel: Kernel, model: SourceModel) -> None:
         self.kernel = kernel
-        self.sites: tuple[LaunchSite, ...] = tuple(model.launches_of(kernel))
+        self.sites: tuple[LaunchSite, ...] = model.all_launches_of(kernel)
 
     @cached_property
     def block(self) -> Extents | None:
@@ -155,7 +158,7 @@ class Launches:
         seen = evidence.counters or evidence.timing
         if seen is not None:
             tier: Tier = "counters" if evidence.counters is not None else "timing"
-            site = self.sites[0] if self.sites else None
+            site = next((s for s in self.sites if not s.path), None)
             return Geometry(math.prod(seen.grid), math.prod(seen.block), tier, seen.origin, site)
         found = [_of_site(site) for site in self.sites]
         known = [shape for shape in found if shape is not None]
@@ -164,7 +167,10 @@ class Launches:
 
 def _of_site(site: LaunchSite) -> Geometry | None:
     blocks, threads = _product(site.grid_value), _product(site.block_value)
-    return Geometry(blocks, threads, "source", "tree-sitter", site) if blocks and threads else None
+    if not blocks or not threads:
+        return None
+    place = f"{PurePath(site.path).name}:{site.span.line}" if site.path else ""
+    return Geometry(blocks, threads, "source", "tree-sitter", None if site.path else site, place)
 
 
 def _product(extents: tuple[int | None, int | None, int | None]) -> int | None:

@@ -53,8 +53,9 @@ def check(
     Parameters
     ----------
     paths
-        Files, or folders that are searched for .cu and .cuh files (not what .gitignore leaves out); - reads
-        standard input. The current folder if left out.
+        Files, with the headers of theirs that hold kernels, or folders that are searched for .cu and .cuh files and
+        for headers with kernels (not what .gitignore leaves out); - reads standard input. The current folder if left
+        out.
     tier
         Highest tier of evidence to collect; binary where a compiler is found, else source. From timing on
         each file's program is built and run, which takes a GPU.

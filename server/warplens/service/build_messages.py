@@ -18,7 +18,7 @@ from warplens_tools.text import SourceText, Span
 #: Code and slug by what a message is. They are not micro-profiling tools: they say why tools may be silent.
 NOT_COMPILED = ("WL901", "not-compiled")
 BUILD_OPTIONS = ("WL902", "build-options")
-HEADERS = frozenset({".cuh", ".h", ".hpp", ".hh"})
+HEADERS = frozenset({".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".impl"})
 _INCLUDE = re.compile(r"""\s*#\s*include\s*["<]([^">]+)[">]""")
 _NO_HEADER = re.compile(r"No such file or directory|cannot open source file|file not found")
 #: A finding on an `#include`: the compiler's words, and the place that they are of.

@@ -21,6 +21,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
 from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.surroundings import Surroundings
 from warplens_tools.errors import CancelledError, CompileError, WarplensError
 from warplens_tools.evidence import BinaryEvidence, CompiledKernel, CompilerMessage, KernelEvidence, Unknown
 from warplens_tools.finding import Finding
@@ -55,14 +56,25 @@ class FileCheck:
     """The state of one check: the parsed file, and what each stage adds to it."""
 
     def __init__(
-        self, path: Path, text: SourceText, gpu: Gpu, settings: Settings, memo: KernelMemo | None = None
+        self,
+        path: Path,
+        text: SourceText,
+        gpu: Gpu,
+        settings: Settings,
+        memo: KernelMemo | None = None,
+        around: Surroundings | None = None,
     ) -> None:
         self.path = path
         self.memo = memo
         self.text = text
         self.gpu = gpu
         self.settings = settings
-        self.model = parse(text, str(path))
+        self.around = around or Surroundings()
+        self.model = self.around.of(parse(text, str(path)))
+
+    def beside(self, around: Surroundings) -> FileCheck:
+        """The same, with what other files say of the launches."""
+        return FileCheck(self.path, self.text, self.gpu, self.settings, self.memo, around)
 
     def source(self) -> Checked:
         """What the text alone says."""
@@ -117,8 +129,17 @@ class FileCheck:
         unknown = (
             *unknown_kernels(analyses, self.model, compiled=compiled),
             *unknown_in(str(self.path), comments),
+            *([] if self.around.complete else [_not_all_read(self.path)]),
         )
         return Checked(report, unknown, built_from=built_from)
+
+
+def _not_all_read(path: Path) -> Unknown:
+    """That launches in other files may have been missed."""
+    why = "more files may launch its kernels than are read for one file"
+    return Unknown(
+        f"some launches of the kernels of {path.name}", why, "leave folders out with the setting `exclude`"
+    )
 
 
 def _no_sass(path: Path, evidence: BinaryEvidence) -> Unknown:

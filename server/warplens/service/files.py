@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,12 +20,20 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SUFFIXES = frozenset({".cu", ".cuh"})
+#: Headers that a search takes where they hold a kernel.
+HEADER_SUFFIXES = frozenset({".h", ".hh", ".hpp", ".hxx", ".inl", ".inc", ".ipp", ".tpp"})
 #: What a file that is named may be: CUDA is also written in files that C++ compilers and includes take.
 NAMED_SUFFIXES = SUFFIXES | {
     *(".h", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".inc", ".ipp", ".tpp", ".impl"),
     *(".c", ".cc", ".cpp", ".cxx", ".c++", ".C"),
 }
 IGNORE_FILE = ".gitignore"
+_MOST_BYTES = 1_000_000
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+#: Not a declaration, and not a macro's own definition or a test for it.
+_KERNEL = re.compile(
+    rb"^(?![ \t]*#[ \t]*(?:define[ \t]+__|if|elif))[^\n]*\b__global__\b[^;{}]*\{", re.MULTILINE
+)
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -38,8 +48,31 @@ def expand(paths: Sequence[Path], exclude: Sequence[str]) -> list[Path]:
     return list(find(paths, exclude).files)
 
 
+def sources(folder: Path, exclude: Sequence[str], *, most: int) -> list[Path]:
+    """All C++ and CUDA files below a folder, found as `find` finds them; `most` end the search."""
+    return _Search(folder, exclude, every=True, most=most).files()
+
+
+def shown(path: Path) -> Path:
+    """A file by the shorter of its names: from the current folder where it lies below that."""
+    with contextlib.suppress(ValueError, OSError):
+        return path.relative_to(Path.cwd())
+    return path
+
+
+def has_kernel(path: Path) -> bool:
+    """Whether a file holds the definition of a kernel, as far as its first megabyte tells."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES)
+    except OSError:
+        return False
+    return b"__global__" in data and _KERNEL.search(_COMMENT.sub(b"", data)) is not None
+
+
 def find(paths: Sequence[Path], exclude: Sequence[str]) -> Found:
-    """Files named by `paths`: a source file stands for itself, a folder for its `.cu` and `.cuh`.
+    """Files named by `paths`: a source file stands for itself, a folder for its `.cu` and `.cuh` and for headers
+    that hold kernels.
 
     Folders whose name begins with a dot, what a `.gitignore` leaves out, and what `exclude` names are not
     searched. Symbolic links are followed to files; a folder is visited once, so loops end, and a file that
@@ -82,7 +115,12 @@ def require_source(path: Path) -> None:
 class _Search:
     """One walk through a folder."""
 
-    def __init__(self, folder: Path, exclude: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, exclude: Sequence[str], *, every: bool = False, most: int | None = None
+    ) -> None:
+        #: Whether all C++ is sought, not CUDA alone.
+        self._every = every
+        self._left = most
         self.skipped: list[Skipped] = []
         self._folder = folder
         self._exclude = exclude
@@ -110,12 +148,20 @@ class _Search:
         for entry in entries:
             path = folder / entry.name
             kind = self._kind(path, entry)
+            if self._left == 0:
+                break
             if kind == "folder":
                 if not entry.name.startswith(".") and self._wanted(path, rules, folder=True):
                     found += self._below(path, rules)
-            elif kind == "file" and path.suffix in SUFFIXES and self._wanted(path, rules, folder=False):
+            elif kind == "file" and self._is_sought(path) and self._wanted(path, rules, folder=False):
                 found.append(path)
+                self._left = None if self._left is None else self._left - 1
         return found
+
+    def _is_sought(self, path: Path) -> bool:
+        if self._every:
+            return path.suffix in NAMED_SUFFIXES
+        return path.suffix in SUFFIXES or (path.suffix in HEADER_SUFFIXES and has_kernel(path))
 
     def _kind(self, path: Path, entry: os.DirEntry[str]) -> Literal["folder", "file", "neither"]:
         """What a name leads to; a link that leads round in a circle, or where nobody may look, is skipped."""

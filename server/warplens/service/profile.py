@@ -30,7 +30,6 @@ from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import CancelledError, CompileError, InputError, WarplensError
 from warplens_tools.evidence import TIERS, BinaryEvidence, KernelEvidence, Tier, Unknown
 from warplens_tools.process.task import UNATTENDED, Task
@@ -64,10 +63,9 @@ def profile_file(service: Service, path: Path, options: ProfileOptions, *, task:
     """
     loaded = service.settings_for(path.absolute())
     unit = service.unit(path.absolute(), loaded)
-    defines = service.build_defines(path.absolute(), unit or path.absolute(), loaded)
-    text = SourceText.read(path).compiled_with(defines)
-    file = FileCheck(path, text, gpu_for(options.arch, loaded.settings), loaded.settings)
-    kernels = _chosen(file, unit, options.kernel)
+    gpu = gpu_for(options.arch, loaded.settings)
+    file = service.opened(path, SourceText.read(path), unit, loaded, gpu)
+    kernels = _chosen(file, options.kernel)
     binary, unknown = _binary(service, file, unit, loaded, options, task)
     arch = binary.arch if binary is not None else file.gpu.arch
     subject = Subject(path, unit, file.text, file.model, loaded, binary, arch)
@@ -128,18 +126,15 @@ def check_measured(
     return Report(FORMAT_VERSION, f"warplens {__version__}", reports, unknown, there.skipped)
 
 
-def _chosen(file: FileCheck, unit: Path | None, name: str) -> list[Kernel]:
-    """The kernel of that name, else all that the file or the unit that includes it launches."""
+def _chosen(file: FileCheck, name: str) -> list[Kernel]:
+    """The kernel of that name, else all that are launched."""
     if name:
         kernel = file.model.kernel(name)
         if kernel is None:
             known = ", ".join(k.qualified_name for k in file.model.kernels) or "none"
             raise InputError(f"{file.path} defines no kernel {name}", remedy=f"it defines: {known}")
         return [kernel]
-    models = [file.model]
-    if unit is not None and unit != file.path.absolute():
-        models.append(parse(SourceText.read(unit), str(unit)))
-    return [k for k in file.model.kernels if any(model.launches_of(k) for model in models)]
+    return [k for k in file.model.kernels if file.model.all_launches_of(k)]
 
 
 def _binary(
@@ -194,7 +189,7 @@ def _judged(file: FileCheck, gpu: Gpu, binary: BinaryEvidence | None, gathered: 
     tiers += ["timing"] if gathered.timings else []
     tiers += ["counters"] if gathered.counters else []
     tiers += ["timeline"] if gathered.timeline is not None else []
-    under = FileCheck(file.path, file.text, gpu, file.settings)
+    under = FileCheck(file.path, file.text, gpu, file.settings, around=file.around)
     return under.measured(binary, joined, tuple(tiers))
 
 

@@ -63,6 +63,8 @@ class KernelReport(msgspec.Struct, frozen=True):
     resources: ResourceReport | None
     #: Launch sites in the file that name it, 1-based lines.
     launch_lines: tuple[int, ...] = ()
+    #: Launches in other files: "PATH:LINE".
+    launched_in: tuple[str, ...] = ()
     #: How long it takes in its own program; null where it was not timed.
     timing: LaunchTiming | None = None
     #: What was counted of it; null where nothing was.

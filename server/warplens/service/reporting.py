@@ -42,6 +42,7 @@ def file_report(
 def kernel_report(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> KernelReport:
     """One kernel."""
     kernel = analysis.kernel
+    sites = model.all_launches_of(kernel)
     return KernelReport(
         name=kernel.name,
         qualified_name=kernel.qualified_name,
@@ -52,6 +53,7 @@ def kernel_report(analysis: KernelAnalysis, model: SourceModel, gpu: Gpu) -> Ker
         bottleneck=analysis.bottleneck,
         resources=_resources(analysis, model, gpu),
         launch_lines=tuple(site.span.line for site in model.launches_of(kernel)),
+        launched_in=tuple(f"{site.path}:{site.span.line}" for site in model.elsewhere if site in sites),
     )
 
 
@@ -69,8 +71,8 @@ def unknown_kernels(
             unknowns.append(
                 Unknown(f"resources and SASS of {name}", why, "launch or instantiate it in the unit")
             )
-        if compiled and analysis.evidence.compiled and not model.launches_of(analysis.kernel):
-            why = "no launch in this file names it"
+        if compiled and analysis.evidence.compiled and not model.all_launches_of(analysis.kernel):
+            why = "no launch in this file or in others of its folder names it"
             remedy = "" if analysis.kernel.launch_bounds else "its __launch_bounds__ would do instead"
             unknowns.append(Unknown(f"grid and block of {name}", why, remedy))
         if analysis.bottleneck.bound == "unknown":

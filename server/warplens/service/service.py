@@ -15,7 +15,8 @@ from warplens import __version__
 from warplens.service.build_messages import HEADERS, one_each
 from warplens.service.check import BinaryTier, Checked, FileCheck, stages
 from warplens.service.cutlass_flags import cutlass_flags
-from warplens.service.files import Found, expand, find
+from warplens.service.files import Found, excluded, find, has_kernel, shown
+from warplens.service.projects import Projects
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
 from warplens.service.usable import with_usable_values
 from warplens.settings import Loaded, Settings, load_usable
@@ -23,9 +24,11 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
 from warplens_tools.collect import doctor
 from warplens_tools.collect.cache import BinaryCache
+from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import syntax_errors
+from warplens_tools.cuda.project import real_path
+from warplens_tools.cuda.surroundings import Surroundings, defines_around, surroundings
 from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.units import units_including
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import TIERS, Tier, Unknown
 from warplens_tools.memo import KernelMemo
@@ -55,6 +58,8 @@ class Service:
         self._memo = KernelMemo()
         #: Of the files looked at, as their last check found them.
         self._defines: dict[Path, dict[str, str]] = {}
+        self._around: dict[Path, Surroundings] = {}
+        self._projects = Projects(root)
 
     def configure(self, editor: Mapping[str, Any]) -> None:
         """Take the editor's settings (camelCase, as `settings.load` reads them); they override the file's.
@@ -67,6 +72,7 @@ class Service:
     def forget_builds(self) -> None:
         """Read anew how files are built: settings or a compile_commands.json changed."""
         self._defines.clear()
+        self._projects.forget()
 
     def settings_for(self, path: Path) -> Loaded:
         """The settings that count for a file.
@@ -85,7 +91,8 @@ class Service:
         loaded = self.settings_for(path)
         source = self._as_built(path, text, loaded)
         gpu = gpu_for(None, loaded.settings)
-        return FileCheck(path, source, gpu, loaded.settings, self._memo).source().report
+        around = self._around.get(path)
+        return FileCheck(path, source, gpu, loaded.settings, self._memo, around).source().report
 
     def syntax_errors(self, path: Path, text: str) -> int:
         """In how many places the parser cannot read a text: a fraction of what `check_text` costs, before it."""
@@ -94,22 +101,34 @@ class Service:
     def _as_built(self, path: Path, text: str, loaded: Loaded) -> SourceText:
         defines = self._defines.get(path)
         if defines is None:
-            defines = self.build_defines(path, path, loaded)
+            # the project's headers count from the first check of the saved file on: reading them takes its time
+            defines = self._defines[path] = self._flags(path, loaded).defines
         return SourceText(text, defines=defines)
 
     def build_defines(self, path: Path, unit: Path, loaded: Loaded) -> dict[str, str]:
-        """The macros of the command line that `path` is compiled with, in `unit`."""
+        """The macros that `path` is compiled with in `unit`: of the command line, and of the project's headers."""
+        flags = self._flags(unit, loaded)
+        project = self._projects.of(path, loaded, flags.include_dirs)
+        defines = self._defines[path] = {**defines_around(path, unit, project), **flags.defines}
+        return defines
+
+    def _flags(self, unit: Path, loaded: Loaded) -> CompileFlags:
         try:
-            flags = unit_flags(
+            return unit_flags(
                 unit,
                 configured=loaded.settings.flags,
                 root=Path(loaded.root),
                 database=loaded.settings.database,
             )
         except InputError:  # the check of the saved file says so
-            flags = CompileFlags((), "")
-        defines = self._defines[path] = flags.defines
-        return defines
+            return CompileFlags((), "")
+
+    def surroundings(self, path: Path, model: SourceModel, unit: Path, loaded: Loaded) -> Surroundings:
+        """What other files of the project say of the launches of a file's kernels."""
+        flags = self._flags(unit, loaded)
+        project = self._projects.of(path, loaded, flags.include_dirs)
+        found = self._around[path] = surroundings(model, project, flags.defines)
+        return found
 
     def check_file(self, path: Path, options: CheckOptions, *, task: Task = UNATTENDED) -> Report:
         """One saved file through the tiers asked for.
@@ -158,12 +177,35 @@ class Service:
         settings = self.settings_for(self.root).settings
         gpu_for(arch, settings)
         found = find(paths, settings.exclude)
+        found = msgspec.structs.replace(found, files=self._with_headers(found.files))
         if not found.files:
             named = ", ".join(map(str, paths))
             why = dict.fromkeys(skipped.why for skipped in found.skipped)
             remedy = f"{len(found.skipped)} were skipped by {' and '.join(why)}" if why else ""
-            raise InputError(f"no .cu or .cuh file in {named}", remedy=remedy)
+            raise InputError(f"no CUDA file in {named}", remedy=remedy)
         return found
+
+    def _with_headers(self, files: Sequence[Path]) -> tuple[Path, ...]:
+        """The files, each unit followed by those of its project's headers that hold kernels; each file once."""
+        listed = {real_path(path): path for path in files}
+        found: dict[Path | None, Path] = {}
+        for path in files:
+            found.setdefault(real_path(path), path)
+            loaded = self.settings_for(path.absolute())
+            if path.suffix in HEADERS:
+                continue
+            project = self._projects.of(
+                path.absolute(), loaded, self._flags(path.absolute(), loaded).include_dirs
+            )
+            for header in project.headers_of(path.absolute()):
+                real = real_path(header)
+                if (
+                    real not in listed
+                    and not excluded(header, loaded.settings.exclude)
+                    and has_kernel(header)
+                ):
+                    found.setdefault(real, shown(header))
+        return tuple(found.values())
 
     def unreadable(self, path: Path, error: InputError) -> Report:
         """The answer for a file that cannot be read, beside others that can."""
@@ -211,9 +253,8 @@ class Service:
         task.say(f"reading {path.name}", None)
         overlay, text = (None, SourceText.read(path)) if text is None else (text.text, text)
         binary = wants_binary(options, settings, self.toolchain(settings))
-        unit = self.unit(path.absolute(), loaded) if binary else path.absolute()
-        text = text.compiled_with(self.build_defines(path.absolute(), unit or path.absolute(), loaded))
-        file = FileCheck(path, text, gpu_for(options.arch, settings), settings, self._memo)
+        unit = self.unit(path.absolute(), loaded)
+        file = self.opened(path, text, unit, loaded, gpu_for(options.arch, settings))
         if not binary:
             yield _with_reason(file.source(), path, options, settings)
             return
@@ -227,6 +268,14 @@ class Service:
         unrun = () if asked in ("auto", "source", "binary") else (_not_run(path, asked),)
         for checked in stages(file, tier, early=early, task=task):
             yield checked.lacking(*unrun) if checked.complete else checked
+
+    def opened(self, path: Path, text: SourceText, unit: Path | None, loaded: Loaded, gpu: Gpu) -> FileCheck:
+        """The check of a file as it is compiled in `unit`, with what other files say of it."""
+        whole, compiled = path.absolute(), unit or path.absolute()
+        text = text.compiled_with(self.build_defines(whole, compiled, loaded))
+        file = FileCheck(path, text, gpu, loaded.settings, self._memo)
+        model = msgspec.structs.replace(file.model, path=str(whole))
+        return file.beside(self.surroundings(whole, model, compiled, loaded))
 
     def binary_tier(self, file: FileCheck, unit: Path, loaded: Loaded, arch: str | None) -> BinaryTier:
         """What the binary tier of a file is collected with; `arch` as asked for, None for the settings' own."""
@@ -251,8 +300,8 @@ class Service:
         """The translation unit a file is compiled in: itself, or for a header one that includes it."""
         if path.suffix not in HEADERS:
             return path
-        candidates = [p.absolute() for p in expand([self.root], loaded.settings.exclude)]
-        return next((u for u in units_including(path, candidates) if u.suffix == ".cu"), None)
+        project = self._projects.of(path, loaded)
+        return next(iter(project.units_including(path)), None)
 
     def _binary_cache(self) -> BinaryCache:
         with self._lock:

@@ -58,7 +58,7 @@ def _read_only(folder: Path) -> None:
 CASES = (
     # paths
     Case("A path that is not there", "warplens check nowhere.cu", 2, "nowhere.cu does not exist"),
-    Case("A folder without CUDA files", "warplens check empty", 2, "no .cu or .cuh file in empty", lambda f: (f / "empty").mkdir()),
+    Case("A folder without CUDA files", "warplens check empty", 2, "no CUDA file in empty", lambda f: (f / "empty").mkdir()),
     Case("A folder of which `.gitignore` leaves nothing", "warplens check sub", 2, "1 were skipped by .gitignore", _ignored),
     Case("A path that is neither file nor folder", "warplens check pipe.cu", 2, "neither a file nor a folder", lambda f: os.mkfifo(f / "pipe.cu")),
     Case("A binary file", "warplens check b.cu", 2, "b.cu is a binary file, not CUDA source", _binary),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warplens.service.files import excluded, expand
+from warplens.service.files import excluded, expand, find
+from warplens.service.service import CheckOptions, Service
 from warplens_tools.errors import InputError
 
 
@@ -43,3 +44,26 @@ def test_what_does_not_exist_is_said(tmp_path: Path) -> None:
 )
 def test_globs(path: str, glob: str, out: bool) -> None:
     assert excluded(Path(path), [glob]) is out
+
+
+def test_headers_with_kernels_belong_to_a_folder_and_to_the_units_that_include_them(tmp_path: Path) -> None:
+    kernel = "__global__ void k(float* x, int n) { x[threadIdx.x] = n; }\n"
+    files = {
+        ".gitignore": "made.h\n",
+        "k.h": f"#pragma once\n{kernel}",
+        "made.h": kernel,
+        "declared.hpp": "#define RUN __global__\n// __global__ void c() {}\n__global__ void d(float* x);\n",
+        "src/main.cu": '#include "../k.h"\nint main() { k<<<132, 256>>>(nullptr, 1); }\n',
+    }
+    (tmp_path / "src").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert find([tmp_path], ()).files == (tmp_path / "k.h", tmp_path / "src/main.cu")
+    assert [skipped.path for skipped in find([tmp_path], ()).skipped] == [str(tmp_path / "made.h")]
+
+    service, source = Service(tmp_path), CheckOptions(tier="source")
+    unit, header = service.check([tmp_path / "src/main.cu"], source).files
+    assert unit.kernels == ()
+    (found,) = header.kernels
+    assert (found.name, found.launched_in) == ("k", (f"{tmp_path / 'src/main.cu'}:2",))
+    assert service.check_text(tmp_path / "k.h", files["k.h"]).kernels == header.kernels

@@ -78,8 +78,8 @@ CASES: dict[str, dict[str, Any]] = {
         "kernel_name": "k",
         "template_arguments": ("double", "8"),
     },
-    "auto fn = m ? k<float> : k<double>; fn<<<1, 32>>>(a, m);": {"kernel_name": ""},
-    "void (*fn)(float*, int) = plain; fn<<<1, 32>>>(a, m);": {"kernel_name": ""},
+    "auto fn = m ? k<float> : table[m]; fn<<<1, 32>>>(a, m);": {"kernel_name": ""},
+    "void (*fn)(float*, int) = plain; fn<<<1, 32>>>(a, m);": {"kernel_name": "plain"},
     "table[m]<<<1, 32>>>(a, m);": {"kernel_name": ""},
     "other::scale<<<1, 32>>>(a, m);": {"kernel_name": "other::scale"},
     "void* args[] = {&a, &m}; cudaLaunchKernel((const void*)plain, dim3(4), dim3(64), args, 16, s);": {

@@ -129,7 +129,8 @@ class Dependencies:
     def _launched(self, kernel: Kernel) -> Iterable[str]:
         """The launches, and what is read of host code by other means than names."""
         sites = self.model.launches_of(kernel)
-        yield msgspec.json.encode([_placeless(site) for site in sites]).decode()
+        every = self.model.all_launches_of(kernel)
+        yield msgspec.json.encode([_placeless(site) for site in every]).decode()
         passed = {argument.strip() for site in sites for argument in site.arguments}
         yield str(sorted(passed & {s.grid.strip() for s in self.model.launches}))
         yield str(sorted(same_buffer(self.tree, self.model, kernel)) if sites else "")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 
@@ -12,17 +11,16 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.functions import plain_name, scope_names
-from warplens_tools.cuda.syntax.lexical import matching, split_arguments
+from warplens_tools.cuda.syntax.lexical import split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_expansion
-from warplens_tools.cuda.values.bindings import is_set_once
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Constants
+from warplens_tools.cuda.values.kernel_names import KernelNames, Named
 from warplens_tools.text import Span
 
 _LAUNCH_CALLS = frozenset(
     {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC"}
 )
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
-_NAME = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*<.*>)?(?:::[A-Za-z_]\w*(?:\s*<.*>)?)*", re.DOTALL)
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -47,7 +45,7 @@ def find_launches(tree: SourceTree, constants: Constants, kernels: frozenset[str
     found: list[LaunchSite] = []
     for node in _chevrons(tree):
         if node.parent is not None:
-            found.append(_chevron(context, node, node.parent))
+            found += _chevron(context, node, node.parent)
     pattern = "(call_expression function: [(identifier) (template_function) (qualified_identifier)] @callee)"
     wanted = _LAUNCH_CALLS | launch_macros
     for leaf in tree.leaves:
@@ -74,8 +72,7 @@ def _called(context: _Context, callee: Node, wanted: frozenset[str], macros: set
         return []
     if name in macros:
         return _through_macro(context, name, call)
-    site = _runtime_call(context, name, call)
-    return [site] if site else []
+    return _runtime_call(context, name, call)
 
 
 def _part(tree: SourceTree, node: Node | None, fallback: Node) -> _Part:
@@ -84,13 +81,13 @@ def _part(tree: SourceTree, node: Node | None, fallback: Node) -> _Part:
     return _Part(tree.text_of(node).strip(), tree.code_of(node), tree.span(node), node.start_byte)
 
 
-def _chevron(context: _Context, node: Node, call: Node) -> LaunchSite:
+def _chevron(context: _Context, node: Node, call: Node) -> list[LaunchSite]:
     tree = context.tree
     parts = [_part(tree, n, node) for n in node.named_children[:4]]
     parts += [_part(tree, None, node)] * (4 - len(parts))
     function = call.child_by_field_name("function")
     name = tree.code_of(function).strip() if function is not None else ""
-    return _site(context, call, name, parts, _argument_texts(tree, call))
+    return _sites(context, call, name, parts, _argument_texts(tree, call))
 
 
 def _argument_texts(tree: SourceTree, call: Node) -> tuple[str, ...]:
@@ -98,15 +95,27 @@ def _argument_texts(tree: SourceTree, call: Node) -> tuple[str, ...]:
     return tuple(tree.text_of(a) for a in arguments.named_children) if arguments is not None else ()
 
 
-def _site(
+def _sites(
     context: _Context, call: Node, name: str, parts: list[_Part], arguments: tuple[str, ...]
+) -> list[LaunchSite]:
+    """The launch, once for each kernel that the name may stand for; of kernel "" where that is not known."""
+    named = list(
+        dict.fromkeys(KernelNames(context.tree, context.kernels).of(name, context.constants, call.start_byte))
+    )
+    return [
+        _site(context.tree, call, kernel, parts, arguments)
+        for kernel in named or [Named("", (), context.constants)]
+    ]
+
+
+def _site(
+    tree: SourceTree, call: Node, kernel: Named, parts: list[_Part], arguments: tuple[str, ...]
 ) -> LaunchSite:
-    tree, constants = context.tree, context.constants
+    constants = kernel.constants
     grid, block, shared, stream = parts
-    kernel, template_arguments = _kernel_named(context, name, call.start_byte)
     return LaunchSite(
-        kernel_name=kernel,
-        template_arguments=template_arguments,
+        kernel_name=kernel.name,
+        template_arguments=kernel.template_arguments,
         grid=grid.text,
         block=block.text,
         shared=shared.text,
@@ -121,52 +130,6 @@ def _site(
         host_function=_host_function(tree, call),
         loop_depth=_loop_depth(call),
     )
-
-
-def _kernel_named(context: _Context, text: str, at: int, depth: int = 0) -> tuple[str, tuple[str, ...]]:
-    """The kernel that an expression launches, and its template arguments; "" where that is not known."""
-    text = _without_casts((context.tree.macros.expand(text) or "").strip())
-    if depth > 4 or not _NAME.fullmatch(text):
-        return "", ()
-    name = plain_name(text)
-    if name.rsplit("::", 1)[-1] not in context.kernels and context.constants.is_bound(name, at):
-        bound = context.constants.binding(name, at)
-        known = bound is not None and bound.kind == "plain" and is_set_once(context.tree, bound)
-        value = bound.value if bound is not None and known else None
-        return _kernel_named(context, value, at, depth + 1) if value else ("", ())
-    return name.removeprefix("::"), _template_arguments(text)
-
-
-def _without_casts(text: str) -> str:
-    """`text` without a cast, an address-of or parentheses around a function's name."""
-    previous = ""
-    while previous != text:
-        previous = text
-        text = re.sub(r"^(?:reinterpret_cast|static_cast)\s*<[^()]*>\s*(?=\()", "", text)
-        text = re.sub(r"^\(\s*(?:const\s+)?void\s*(?:const\s*)?\*\s*\)|^&", "", text).strip()
-        if text.startswith("(") and matching(text, 0) == len(text):
-            text = text[1:-1].strip()
-    return text
-
-
-def _template_arguments(text: str) -> tuple[str, ...]:
-    """The arguments of the last template list: inside it, a bare `<` or `>` is always a bracket."""
-    if not text.endswith(">"):
-        return ()
-    cuts, depth, round_depth = [len(text) - 1], 0, 0
-    for index in range(len(text) - 1, -1, -1):
-        char = text[index]
-        round_depth += (char in ")]}") - (char in "([{")
-        if round_depth:
-            continue
-        depth += (char == ">") - (char == "<")
-        if depth == 1 and char == ",":
-            cuts.append(index)
-        elif depth == 0:
-            cuts.append(index)
-            break
-    arguments = [text[low + 1 : high].strip() for high, low in itertools.pairwise(cuts)]
-    return tuple(a for a in reversed(arguments) if a)
 
 
 def _host_function(tree: SourceTree, call: Node) -> str:
@@ -203,23 +166,23 @@ def _loop_depth(call: Node) -> int:
     return depth
 
 
-def _runtime_call(context: _Context, name: str, call: Node) -> LaunchSite | None:
+def _runtime_call(context: _Context, name: str, call: Node) -> list[LaunchSite]:
     """A launch through the runtime's functions; the kernel is their function argument."""
     listed = call.child_by_field_name("arguments")
     arguments = listed.named_children if listed is not None else []
     tree = context.tree
     if name in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel"):
         if len(arguments) < 4:
-            return None
+            return []
         parts = [_part(tree, arguments[i] if i < len(arguments) else None, call) for i in (1, 2, 4, 5)]
-        return _site(context, call, tree.code_of(arguments[0]), parts, _packed(context, arguments[3]))
+        return _sites(context, call, tree.code_of(arguments[0]), parts, _packed(context, arguments[3]))
     if len(arguments) < 2:
-        return None
+        return []
     config = tree.code_of(arguments[0]).strip(" &()")
     fields = ("gridDim", "blockDim", "dynamicSmemBytes", "stream")
     parts = [_config_field(tree, call, config, field) for field in fields]
     last = tuple(tree.text_of(a) for a in arguments[2:]) if name == "cudaLaunchKernelEx" else ()
-    return _site(context, call, tree.code_of(arguments[1]), parts, last)
+    return _sites(context, call, tree.code_of(arguments[1]), parts, last)
 
 
 def _packed(context: _Context, argument: Node) -> tuple[str, ...]:
@@ -260,7 +223,7 @@ def _through_macro(context: _Context, name: str, call: Node) -> list[LaunchSite]
     inner = parse_expansion(f"void f() {{ {expansion}; }}", tree, lambda _start, _end: span)
     constants = Constants(inner, outer=(context.constants, call.start_byte))
     below = _Context(inner, constants, context.kernels)
-    sites = [_chevron(below, n, n.parent) for n in _chevrons(inner) if n.parent is not None]
+    sites = [s for n in _chevrons(inner) if n.parent is not None for s in _chevron(below, n, n.parent)]
     host, depth = _host_function(tree, call), _loop_depth(call)
     return [_moved(tree, call, s, host, depth) for s in sites]
 

@@ -105,6 +105,10 @@ class LaunchSite(msgspec.Struct, frozen=True):
     host_function: str = ""
     #: Nesting depth of loops around it in that function.
     loop_depth: int = 0
+    #: The file it stands in; "" for that of the model. Spans are of that file.
+    path: str = ""
+    #: What the arguments come to, None each where that is not known; empty where the model's own text tells.
+    argument_values: tuple[int | None, ...] = ()
 
 
 class Constant(msgspec.Struct, frozen=True):
@@ -141,6 +145,8 @@ class SourceModel(msgspec.Struct, frozen=True):
     has_main: bool = False
     #: The text uses CuTe/CUTLASS, wgmma, TMA or setmaxnreg, so sm_90 means sm_90a.
     needs_arch_specific: bool = False
+    #: Launches of this file's kernels in other files, see `surroundings`.
+    elsewhere: tuple[LaunchSite, ...] = ()
 
     def kernel(self, name: str) -> Kernel | None:
         """The kernel of that qualified or plain name; the first when a plain name is shared."""
@@ -149,5 +155,12 @@ class SourceModel(msgspec.Struct, frozen=True):
         )
 
     def launches_of(self, kernel: Kernel) -> tuple[LaunchSite, ...]:
-        """Launch sites that name this kernel."""
+        """Launch sites of this file that name the kernel."""
         return tuple(s for s in self.launches if s.kernel_name.rsplit("::", 1)[-1] == kernel.name)
+
+    def all_launches_of(self, kernel: Kernel) -> tuple[LaunchSite, ...]:
+        """Launch sites that name the kernel: this file's, then those of others."""
+        return (
+            *self.launches_of(kernel),
+            *(s for s in self.elsewhere if s.kernel_name.rsplit("::", 1)[-1] == kernel.name),
+        )

@@ -48,6 +48,19 @@ def find_command(unit: Path, *, root: Path | None = None, database: Path | None 
     return next((command for command in found if command is not None), None)
 
 
+def listed_units(path: Path, *, root: Path | None = None, database: Path | None = None) -> list[Path]:
+    """The units of the database that counts for `path`, see `find_command`; none where there is no database.
+
+    Raises:
+        InputError: the database cannot be read.
+    """
+    if database is not None:
+        found = [database / NAME if database.is_dir() else database]
+    else:
+        found = list(_databases(path.parent, root))[:1]
+    return [one.parent / e.directory / e.file for one in found for e in _entries(one, _stamp(one))]
+
+
 def _command_in(database: Path, unit: Path) -> Command | None:
     for entry in _entries(database, _stamp(database)):
         directory = database.parent / entry.directory

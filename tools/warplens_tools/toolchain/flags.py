@@ -87,6 +87,17 @@ class CompileFlags(msgspec.Struct, frozen=True):
                 found.pop(undefine[1], None)
         return found
 
+    @property
+    def include_dirs(self) -> tuple[Path, ...]:
+        """The folders that headers are looked for in, as far as they are the user's."""
+        words = iter(self.arguments)
+        found: list[str] = []
+        for word in words:
+            option = next((o for o in ("-isystem", "--include-path", "-I") if word.startswith(o)), None)
+            if option is not None:
+                found.append(word.removeprefix(option).lstrip("=") or next(words, ""))
+        return tuple(Path(self.directory, folder) for folder in found if folder)
+
 
 def unit_flags(
     unit: Path,

@@ -67,13 +67,14 @@ class File:
 
     @functools.cached_property
     def sites(self) -> tuple[Site, ...]:
-        """Every launch of the file."""
+        """Every launch of the file; one that may be of several kernels once for each of these."""
         return tuple(site for launch in self.model.launches if (site := self._site(launch)) is not None)
 
     def launches_of(self, kernel: Kernel) -> tuple[Site, ...]:
-        """Launch sites of a kernel."""
+        """Launch sites of a kernel, each place once."""
         launches = self.model.launches_of(kernel)
-        return tuple(site for site in self.sites if site.launch in launches)
+        found = {site.launch.span: site for site in self.sites if site.launch in launches}
+        return tuple(found.values())
 
     def range(self, span: Span) -> tuple[int, int]:
         """Offsets of a span."""

@@ -101,7 +101,7 @@ def _parts(tree: SourceTree, model: SourceModel) -> _Parts:
     device = _device_spans(tree)
     cut: list[tuple[int, int, str]] = [(start, end, " @device ") for start, end in device]
     sizes: list[str] = []
-    for launch in model.launches:
+    for launch in {site.span: site for site in model.launches}.values():
         for span in (launch.grid_span, launch.block_span):
             start, end = text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
             cut.append((start, end, " @size "))
@@ -132,7 +132,7 @@ def _host_sizes(text: SourceText, model: SourceModel) -> list[tuple[int, int]]:
     code = without_comments(to_ascii(text.text))
     spans: list[tuple[int, int]] = []
     names: set[str] = set()
-    for launch in model.launches:
+    for launch in {site.span: site for site in model.launches}.values():
         after = text.offset(launch.block_span.end_line, launch.block_span.end_column)
         end = text.offset(launch.span.end_line, launch.span.end_column)
         at = (

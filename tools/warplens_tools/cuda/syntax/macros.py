@@ -109,7 +109,9 @@ class MacroTable:
                 self.ambiguous.add(macro.name)
             self.by_name[macro.name] = macro
         for name, body in defines.items():
-            self.by_name[name] = Macro(name, None, body, -1, -1, -1, -1)
+            plain, bracket, listed = name.partition("(")
+            parameters = tuple(p.strip() for p in listed.removesuffix(")").split(",")) if bracket else None
+            self.by_name[plain] = Macro(plain, parameters, body, -1, -1, -1, -1)
 
     def get(self, name: str) -> Macro | None:
         """The macro of that name; None if there is none, or several."""

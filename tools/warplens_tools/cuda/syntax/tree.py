@@ -266,6 +266,11 @@ def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> So
     return tree
 
 
+def parse_apart(text: SourceText) -> SourceTree:
+    """Parse a text that nobody will ask for again: nothing is kept, nothing that is kept goes for it."""
+    return _parsed(text, mask(text.text, text.defines), None)
+
+
 def _is_similar(old: str, new: str) -> bool:
     """Whether one text may well be an edit of the other: cheap, and only a guess."""
     quarter = min(len(old), len(new)) // 4

@@ -173,8 +173,10 @@ def _declarator(
             return None
         if _is_pointer(name):
             return _binding(tree, plain, scope, node, value, "pointer")
+        # A pointer to a function keeps what it is set to: it may be launched.
+        held = value if name.type == "function_declarator" else None
         return _binding(
-            tree, plain, scope, node, None, "array" if name.type == "array_declarator" else "other"
+            tree, plain, scope, node, held, "array" if name.type == "array_declarator" else "other"
         )
     if kind == "dim3":
         return _dim3_binding(tree, name, value, scope, node)

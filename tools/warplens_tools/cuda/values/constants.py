@@ -8,6 +8,7 @@ has none.
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 from typing import NamedTuple
@@ -62,7 +63,8 @@ class Constants:
         self.tree = tree
         self.outer = outer
         self._scopes: Scopes | None = None
-        self._arguments: dict[tuple[tuple[int, int], str], tuple[Node, ...]] = {}
+        #: Of functions by where their parameters begin: the only one of their calls that is looked at.
+        self._calls: dict[int, int] = {}
 
     def value(self, text: str, at: int, depth: int = 0) -> int | None:
         """The integer value of an expression that stands at offset `at`, or None."""
@@ -145,14 +147,29 @@ class Constants:
 
     def arguments(self, parameter: Binding) -> tuple[Node, ...]:
         """What every call in the file passes for a parameter that its function does not change; else none."""
+        node = self._declared_in_list(parameter)
+        if node is None or not is_set_once(self.tree, parameter):
+            return ()
+        passed, call = arguments_for(self.tree, node), self._calls.get(_function_start(node))
+        return passed if call is None else passed[call : call + 1]
+
+    def of_call(self, parameter: Binding, index: int) -> Constants:
+        """The same, in the function of `parameter` with what one of its calls passes."""
+        node = self._declared_in_list(parameter)
+        if node is None:
+            return self
+        made = copy.copy(self)
+        made._calls = {**self._calls, _function_start(node): index}
+        return made
+
+    def _declared_in_list(self, parameter: Binding) -> Node | None:
+        """The declaration of a parameter, a child of its list."""
         node = self.tree.root.descendant_for_byte_range(*parameter.declaration)
         while (
             node is not None and node.parent is not None and not node.parent.type.endswith("parameter_list")
         ):
             node = node.parent
-        if node is None or node.parent is None or not is_set_once(self.tree, parameter):
-            return ()
-        return arguments_for(self.tree, node)
+        return node if node is not None and node.parent is not None else None
 
     def _used(self, name: str, at: int, depth: int) -> int | None:
         """A member of a namespace that a `using namespace` before it brings in; known as a qualified name is."""
@@ -235,6 +252,15 @@ class Constants:
             span=text.span(macro.start, macro.body_end),
             value_span=text.span(macro.body_start, macro.body_end),
         )
+
+
+def _function_start(parameter: Node) -> int:
+    """Where the function begins that a parameter is of, its template's too."""
+    node: Node | None = parameter
+    while node is not None and node.type != "function_definition":
+        found = [c for c in node.named_children if c.type == "function_definition"]
+        node = found[0] if found and node.type == "template_declaration" else node.parent
+    return node.start_byte if node is not None else -1
 
 
 def constants_of(tree: SourceTree) -> Constants:

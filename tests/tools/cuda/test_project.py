@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warplens_tools.cuda.units import units_including
+from warplens_tools.cuda.project import Project
 
 
 def write(root: Path, files: dict[str, str]) -> list[Path]:
@@ -17,7 +17,7 @@ def write(root: Path, files: dict[str, str]) -> list[Path]:
 
 
 def names(root: Path, header: str, files: list[Path], folders: tuple[str, ...] = ()) -> list[str]:
-    found = units_including(root / header, files, [root / folder for folder in folders])
+    found = Project(files, [root / folder for folder in folders]).units_including(root / header)
     return [path.relative_to(root).as_posix() for path in found]
 
 

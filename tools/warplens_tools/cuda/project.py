@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that belong together: who includes whom, who names what, and a unit with its own headers as one text.
+
+The include graph is textual (conditions are not evaluated) and has only the candidates as nodes. A target is
+looked for beside the including file, then in the include folders; where neither has it, by its path's end, if
+only one candidate ends so. Unreadable files and symlink loops are passed over.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
+from warplens_tools.errors import InputError
+from warplens_tools.text import SourceText
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*', re.MULTILINE)
+_GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\r?\n\s*#[ \t]*define[ \t]+(\w+)[ \t]*(?=\r?\n)")
+_ONCE = re.compile(r"\s*#[ \t]*pragma[ \t]+once[^\n]*")
+_LAST_ENDIF = re.compile(r"#[ \t]*endif[^\n]*\s*\Z")
+#: Suffixes of files that nvcc compiles as CUDA on their own, and of those that a host compiler takes.
+UNIT_SUFFIXES = frozenset({".cu"})
+HOST_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".C", ".c"})
+#: Files looked at, and bytes of each, at most.
+MAX_FILES = 5_000
+MAX_BYTES = 1_000_000
+#: Code points of one unit with its headers, at most: beyond it headers are left out.
+MAX_JOINED = 1_500_000
+
+
+class Joined:
+    """One text made of several files, and where each part of it comes from."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.whole = True
+        self._parts: list[str] = []
+        self._starts: list[int] = []
+        self._places: list[tuple[Path, int]] = []
+
+    def add(self, path: Path, start: int, text: str) -> None:
+        """Append `text`, which stands in `path` from offset `start` on."""
+        self._starts.append(self.size)
+        self._places.append((path, start))
+        self._parts.append(text)
+        self.size += len(text)
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join(self._parts)
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """The files it is made of."""
+        return frozenset(path for path, _ in self._places)
+
+    def place(self, offset: int) -> tuple[Path, int]:
+        """The file that an offset stands in, and the offset there."""
+        index = bisect.bisect_right(self._starts, offset) - 1
+        path, start = self._places[index]
+        return path, start + offset - self._starts[index]
+
+
+class Project:
+    """Files that may include one another and launch one another's kernels; each is read once, when first needed.
+
+    Beyond `MAX_FILES` candidates the rest is ignored; `complete` is then false.
+    """
+
+    def __init__(self, candidates: Iterable[Path], include_dirs: Sequence[Path] = ()) -> None:
+        self._files: dict[Path, Path] = {}
+        self.complete = True
+        self._include_dirs = include_dirs
+        self._texts: dict[Path, SourceText] = {}
+        self._includes: dict[Path, list[tuple[int, int, Path]]] = {}
+        for path in candidates:
+            if len(self._files) >= MAX_FILES:
+                self.complete = False
+                break
+            real = real_path(path)
+            if real is not None and not real.is_dir():
+                self._files.setdefault(real, path)
+
+    def with_file(self, path: Path) -> Path | None:
+        """The real path of a file, which from now on belongs to the project; None where it is not there."""
+        real = real_path(path)
+        if real is not None and real not in self._files:
+            self._files[real] = path
+            for name in ("_by_name", "_included_by"):
+                self.__dict__.pop(name, None)
+        return real
+
+    def name_of(self, real: Path) -> Path:
+        """The name that a file of the project goes by."""
+        return self._files.get(real, real)
+
+    def text(self, real: Path) -> SourceText:
+        """A file's text; empty where it cannot be read."""
+        if real not in self._texts:
+            self._texts[real] = _read(real)
+        return self._texts[real]
+
+    def includes(self, real: Path) -> list[tuple[int, int, Path]]:
+        """The include lines that lead to files of the project: offsets of the line, and the file."""
+        if real not in self._includes:
+            text = self.text(real).text
+            found = ((m, self._find(m[1] or m[2], real)) for m in _INCLUDE.finditer(text))
+            self._includes[real] = [(*m.span(), target) for m, target in found if target is not None]
+        return self._includes[real]
+
+    def units_including(self, header: Path) -> tuple[Path, ...]:
+        """The units of the project that include `header`, directly or not; fewest steps first."""
+        wanted = self.with_file(header)
+        if wanted is None:
+            return ()
+        steps = {wanted: 0}
+        queue = deque([wanted])
+        while queue:
+            current = queue.popleft()
+            for includer in sorted(self._included_by.get(current, ())):
+                if includer not in steps:
+                    steps[includer] = steps[current] + 1
+                    queue.append(includer)
+        units = [real for real in steps if real.suffix in UNIT_SUFFIXES and real != wanted]
+        return tuple(self.name_of(real) for real in sorted(units, key=lambda real: (steps[real], real)))
+
+    def headers_of(self, unit: Path) -> tuple[Path, ...]:
+        """The files of the project that `unit` includes, directly or not, in the order that they are read."""
+        start = self.with_file(unit)
+        found: dict[Path, None] = {}
+        waiting = [] if start is None else [start]
+        while waiting:
+            current = waiting.pop()
+            if current not in found:
+                found[current] = None
+                waiting += [target for _, _, target in reversed(self.includes(current))]
+        return tuple(self.name_of(real) for real in found if real != start)
+
+    def naming(self, names: Iterable[str]) -> Iterator[Path]:
+        """The project's units, CUDA's and the host's, whose text holds one of the names; real paths, sorted."""
+        wanted = "|".join(re.escape(name) for name in sorted(set(names)))
+        if not wanted:
+            return
+        pattern = re.compile(rf"\b(?:{wanted})\b")
+        for real in sorted(self._files):
+            if real.suffix in UNIT_SUFFIXES | HOST_SUFFIXES and pattern.search(self.text(real).text):
+                yield real
+
+    def joined(
+        self, unit: Path, *, without: frozenset[Path] = frozenset(), after: Joined | None = None
+    ) -> Joined:
+        """`unit` with the project's headers in place of the lines that include them, each once.
+
+        `without` are left out; with `after` the text is added to what is there, which is not read again.
+        """
+        made = after or Joined()
+        real = self.with_file(unit)
+        if real is not None:
+            self._join(real, made, set(without | made.files))
+        return made
+
+    def _join(self, real: Path, made: Joined, seen: set[Path]) -> None:
+        seen.add(real)
+        text, at = without_guard(self.text(real).text), 0
+        if made.size + len(text) > MAX_JOINED:
+            made.whole = False
+            return
+        for start, end, target in self.includes(real):
+            if target in seen:
+                continue
+            made.add(real, at, text[at:start])
+            self._join(target, made, seen)
+            at = end
+        made.add(real, at, text[at:] + "\n")
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        found: dict[str, list[Path]] = {}
+        for real in self._files:
+            found.setdefault(real.name, []).append(real)
+        return found
+
+    @cached_property
+    def _included_by(self) -> dict[Path, set[Path]]:
+        graph: dict[Path, set[Path]] = {}
+        for real in self._files:
+            for _, _, target in self.includes(real):
+                graph.setdefault(target, set()).add(real)
+        return graph
+
+    def _find(self, target: str, includer: Path) -> Path | None:
+        name = target.replace("\\", "/").rsplit("/", 1)[-1]
+        if name not in self._by_name:
+            return None
+        for folder in (includer.parent, *self._include_dirs):
+            real = real_path(folder / target)
+            if real in self._files:
+                return real
+        ends = [p for p in self._by_name[name] if p.as_posix().endswith("/" + target.lstrip("./"))]
+        return ends[0] if len(ends) == 1 else None
+
+
+def _read(path: Path) -> SourceText:
+    try:
+        with path.open("rb") as file:
+            return SourceText.decode(file.read(MAX_BYTES))
+    except (OSError, InputError):
+        return SourceText("")
+
+
+def real_path(path: Path) -> Path | None:
+    """Where a name leads; None where there is nothing, or no end to the links."""
+    try:
+        return path.resolve(strict=True)
+    except (OSError, RuntimeError):  # RuntimeError: a symlink loop, before Python 3.13.
+        return None
+
+
+def without_guard(text: str) -> str:
+    """A header's text, as long as before, without the directives that keep it from being read twice.
+
+    Beside them every line of a header would stand under a condition.
+    """
+    code = without_comments(to_ascii(text), keep_strings=True)
+    once = _ONCE.match(code)
+    start = once.end() if once else 0
+    opened, closed = _GUARD.match(code, start), _LAST_ENDIF.search(code)
+    cuts = [once.span()] if once else []
+    if opened and closed and opened[1] == opened[2] and opened.end() <= closed.start():
+        cuts += [opened.span(), closed.span()]
+    for low, high in cuts:
+        low += len(code[low:high]) - len(code[low:high].lstrip())
+        text = text[:low] + re.sub(r"[^\n]", " ", text[low:high]) + text[high:]
+    return text
