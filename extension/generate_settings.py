@@ -25,8 +25,11 @@ MANIFEST = ROOT / "extension" / "package.json"
 SCHEMA = ROOT / "docs" / "schema" / "settings.json"
 PAGE = ROOT / "docs" / "settings.md"
 
-#: They name programs or options that are run, so only a trusted workspace may set them.
-RESTRICTED = ("interpreter", "cuda-path", "flags", "compile-commands", "program")
+#: They name programs or options that are run, or whom code is sent to, so only a trusted workspace may set them.
+RESTRICTED = (
+    *("interpreter", "cuda-path", "flags", "compile-commands", "program"),
+    *("model.provider", "model.base-url", "model.key-variable"),
+)
 
 Schema = dict[str, Any]
 

@@ -56,6 +56,67 @@ class Optimize(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
     ] = False
 
 
+class Model(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """A language model that takes part in *Optimize this kernel*."""
+
+    provider: Annotated[
+        str,
+        Meta(
+            pattern=r"^(none|openai|editor|files:.+)$",
+            description="Who answers: none; openai for an OpenAI-compatible endpoint of any vendor or of your own; "
+            "editor for the models of VS Code; files:FOLDER to write prompts to a folder and read answers from it. "
+            "Nothing is sent before you agreed to it once for that address.",
+        ),
+    ] = "none"
+    name: Annotated[
+        str, Meta(description="The model, as its vendor names it; the editor's first if empty.")
+    ] = ""
+    base_url: Annotated[
+        str, Meta(description="Address of an OpenAI-compatible endpoint; https://api.openai.com/v1 if empty.")
+    ] = ""
+    key_variable: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z_]\w*$",
+            description="Environment variable that holds the endpoint's key. It is taken out of the environment, "
+            "so that no program started later sees it.",
+        ),
+    ] = "OPENAI_API_KEY"
+    max_tokens: Annotated[
+        int, Meta(ge=0, description="Tokens that one search may spend on the model, prompts and replies.")
+    ] = 1_500_000
+    max_dollars: Annotated[
+        float,
+        Meta(ge=0, description="US dollars that one search may spend on the model, at the prices below."),
+    ] = 5.0
+    input_price: Annotated[
+        float,
+        Meta(ge=0, description="US dollars for a million tokens of prompts; 0 if not known or not charged."),
+    ] = 0.0
+    output_price: Annotated[
+        float,
+        Meta(ge=0, description="US dollars for a million tokens of replies; 0 if not known or not charged."),
+    ] = 0.0
+    prompt_tokens: Annotated[int, Meta(ge=2000, description="Tokens that one prompt may have.")] = 12_000
+    reply_tokens: Annotated[int, Meta(ge=200, description="Tokens that one reply may have.")] = 4_000
+    reply_seconds: Annotated[
+        float, Meta(gt=0, description="Seconds one reply may take, retries included.")
+    ] = 180.0
+    retries: Annotated[
+        int,
+        Meta(
+            ge=0, le=10, description="Repetitions of a request that failed for now (429, 500, no connection)."
+        ),
+    ] = 3
+    feedback: Annotated[
+        Literal["guidance", "metrics", "nothing"],
+        Meta(
+            description="What the model is told of the tools' findings: guidance in words, raw counters, or nothing; "
+            "the last two are for comparison."
+        ),
+    ] = "guidance"
+
+
 class Program(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     """How to build and run the program that launches a file's kernels."""
 
@@ -143,6 +204,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
     code_lens: Annotated[bool, Meta(description="Show a lens over every kernel.")] = True
     hints: Hints = Hints()
     optimize: Optimize = Optimize()
+    model: Model = Model()
     program: Annotated[
         tuple[Program, ...], Meta(description="How programs are built and run, first match wins.")
     ] = ()
@@ -210,6 +272,17 @@ def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, A
     return Loaded(settings, str(base), str(file or ""), tuple(problems))
 
 
+_TAKEN: dict[str, str] = {}
+
+
+def take_variable(name: str) -> str:
+    """The value of an environment variable that holds a secret, "" for none; from then on nothing inherits it."""
+    value = os.environ.pop(name, None)
+    if value is not None:
+        _TAKEN[name] = value
+    return _TAKEN.get(name, "")
+
+
 def _usable(key: str, value: Any) -> tuple[Any, str]:
     """The part of a setting that can be used, None for nothing, and what is wrong with the rest."""
     wrong = _error(key, value)
@@ -261,7 +334,7 @@ def _plainly(error: str) -> str:
 
 def _keys() -> list[str]:
     """The keys of a settings file and of its tables."""
-    kinds = (Settings, Hints, Optimize, Program)
+    kinds = (Settings, Hints, Optimize, Model, Program)
     return [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)]
 
 

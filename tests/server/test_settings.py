@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from warplens.service.service import Service
-from warplens.settings import Settings, load, load_usable
+from warplens.settings import Settings, load, load_usable, take_variable
 from warplens_tools.errors import InputError
 
 KERNEL = "__global__ void half_of(float* x) { x[threadIdx.x] = x[threadIdx.x] * 0.5 + 0.25; }\n"
@@ -154,3 +156,31 @@ def test_a_text_in_the_midst_of_typing_is_known_by_its_errors(tmp_path: Path) ->
     service, path = Service(tmp_path), tmp_path / "k.cu"
     assert service.syntax_errors(path, KERNEL) == 0
     assert service.syntax_errors(path, KERNEL.replace("{", "{ if (", 1)) > 0
+
+
+def test_a_secret_is_taken_out_of_the_environment_once_and_stays_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WARPLENS_TEST_KEY", "sk-1")
+    assert take_variable("WARPLENS_TEST_KEY") == "sk-1"
+    assert "WARPLENS_TEST_KEY" not in os.environ
+    child = subprocess.run(["env"], capture_output=True, text=True, check=True)
+    assert "sk-1" not in child.stdout
+    assert take_variable("WARPLENS_TEST_KEY") == "sk-1"
+    assert take_variable("WARPLENS_NO_SUCH_KEY") == ""
+
+
+@pytest.mark.parametrize("provider", ["none", "openai", "editor", "files:answers", "files:/tmp/a b"])
+def test_a_provider_is_one_of_four(tmp_path: Path, provider: str) -> None:
+    (tmp_path / "warplens.toml").write_text(f'[model]\nprovider = "{provider}"\nname = "m"\n')
+    assert load(tmp_path / "k.cu", root=tmp_path).settings.model.provider == provider
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['provider = "other"', 'provider = "files:"', 'key-variable = "A B"', "max-tokens = -1", "api-key = 1"],
+)
+def test_what_no_model_setting_is_stops_it(tmp_path: Path, line: str) -> None:
+    (tmp_path / "warplens.toml").write_text(f"[model]\n{line}\n")
+    with pytest.raises(InputError):
+        load(tmp_path / "k.cu", root=tmp_path)

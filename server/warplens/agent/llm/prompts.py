@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The prompts: files in `prompts/`, with `{{name}}` where a run puts something in."""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib import resources
+
+from warplens.agent.llm.provider import Role
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+#: What may be edited, in the prompts' words.
+DEVICE_ONLY = (
+    "kernels and other device code, shared and constant memory, named constants, includes, the sizes in launch "
+    "configurations (grid, block, dynamic shared memory). Other host code stays exactly as it is, and so do the "
+    "kernels' names and parameters. No file is read and no assembler is added to host code."
+)
+HOST_TOO = (
+    "device code, launch configurations and the host code around them. What the program prints, writes and exits "
+    "with stays as it is."
+)
+
+
+@functools.cache
+def prompt_file(name: str) -> str:
+    """The text of one prompt file."""
+    return resources.files(__package__).joinpath("prompts", f"{name}.md").read_text("utf-8")
+
+
+def filled(name: str, **values: str) -> str:
+    """A prompt with its places filled.
+
+    Raises:
+        KeyError: a place has no value; a test of each prompt keeps that from a user.
+    """
+    return _PLACE.sub(lambda place: values[place[1]], prompt_file(name))
+
+
+def places(name: str) -> set[str]:
+    """The names that a prompt wants values for."""
+    return set(_PLACE.findall(prompt_file(name)))
+
+
+def system_prompt(
+    role: Role, *, host_edits: bool, lower_precision: bool, most_anchors: int, looks: int = 0, arch: str = ""
+) -> str:
+    """What a role is told before its case. `looks` is how often it may look into CUTLASS, 0 for never."""
+    library = ""
+    if looks:
+        form = prompt_file("look_planner" if role == "planner" else "look_coder").strip()
+        library = filled("library", looks=str(looks), form=form, arch=arch or "sm_90a").rstrip("\n")
+    values = {
+        "allowed": HOST_TOO if host_edits else DEVICE_ONLY,
+        "library": library,
+        "most_anchors": str(most_anchors),
+        "precision": " unless it clearly pays: half, bfloat16 and TF32 are allowed here"
+        if lower_precision
+        else "",
+    }
+    return filled(role, **{name: values[name] for name in places(role)}).strip() + "\n"

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the tree each role is shown: the version, its children and siblings, the leaders, the user's own text.
+
+After STARK (arXiv 2510.16996): a planner sees the version, its children and the leaders; a coder the version, its
+children and those of its siblings; a debugger the version and its siblings. The root is always there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from warplens.agent.versions import Node, best_first, moves_of
+from warplens_tools.text import SourceText, unified_diff
+
+#: Leaders that are shown, best first.
+MOST_LEADERS = 3
+#: Characters of a verdict's reason and of one diff that a prompt repeats.
+MOST_REASON, MOST_DIFF = 600, 2400
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """One version as a prompt speaks of it."""
+
+    title: str
+    #: Over the user's version; None where it failed or is not judged yet.
+    speedup: float | None
+    #: The verdict's state in words; "not judged yet".
+    state: str
+    reason: str
+    diff: str
+
+    def line(self) -> str:
+        """What was tried and what it did, on one line."""
+        if self.speedup is not None:
+            return f"- {self.title}: {self.speedup:.2f}x of the original's speed"
+        why = f": {' '.join(self.reason.split())[:200]}" if self.reason else ""
+        return f"- {self.title}: {self.state}{why}"
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """A version and what surrounds it."""
+
+    node: Node
+    root: Node
+    children: tuple[Outcome, ...]
+    siblings: tuple[Outcome, ...]
+    #: Children of its siblings.
+    cousins: tuple[Outcome, ...]
+    leaders: tuple[Outcome, ...]
+
+    @property
+    def own(self) -> Outcome:
+        """The version itself."""
+        return outcome_of(self.node)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The titles of the steps that lead from the user's text to it."""
+        return tuple(move.title for move in moves_of(self.node))
+
+
+def situation_of(node: Node, known: Sequence[Node]) -> Situation:
+    """A version among all that have a verdict."""
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    siblings = [n for n in (node.parent.children if node.parent is not None else ()) if n is not node]
+    return Situation(
+        node=node,
+        root=root,
+        children=_outcomes(node.children),
+        siblings=_outcomes(siblings),
+        cousins=_outcomes(child for sibling in siblings for child in sibling.children),
+        leaders=_outcomes(n for n in best_first(known)[:MOST_LEADERS] if n is not node),
+    )
+
+
+def outcome_of(node: Node) -> Outcome:
+    """A version and its verdict; its diff is against the version that it was made from."""
+    verdict = node.verdict
+    diff = diff_of(node.parent.text, node.text) if node.parent is not None else ""
+    return Outcome(
+        title=node.ask.move.title or "the original",
+        speedup=node.speedup,
+        state=verdict.state.replace("_", " ") if verdict is not None else "not judged yet",
+        reason=verdict.reason[:MOST_REASON] if verdict is not None else "",
+        diff=diff,
+    )
+
+
+def diff_of(before: SourceText, after: SourceText) -> str:
+    """What changed, without the header, cut where it is long."""
+    lines = unified_diff(before, after, path="k").splitlines()[2:]
+    diff = "\n".join(lines)
+    return diff if len(diff) <= MOST_DIFF else diff[:MOST_DIFF].rsplit("\n", 1)[0] + "\n(cut)"
+
+
+def _outcomes(nodes: Iterable[Node]) -> tuple[Outcome, ...]:
+    """The last of them first: what was tried latest is nearest to what comes next."""
+    return tuple(outcome_of(node) for node in reversed(list(nodes)))
