@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
-from warplens_tools.rewrite import float_literals, pad_shared_tile, restrict_const, warp_per_row
+from warplens_tools.rewrite import (
+    block_per_row,
+    float_literals,
+    pad_shared_tile,
+    restrict_const,
+    warp_per_row,
+)
 from warplens_tools.rewrite.base import Rewrite
 
 REWRITES: tuple[Rewrite, ...] = (
@@ -11,6 +17,7 @@ REWRITES: tuple[Rewrite, ...] = (
     restrict_const.REWRITE,
     float_literals.REWRITE,
     warp_per_row.REWRITE,
+    block_per_row.REWRITE,
 )
 
 

@@ -65,6 +65,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tree_sitter import Node
+
 from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
@@ -91,7 +93,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     numbering = Numbering(found.reader, "x", found.launches.block_value(0))
     numbering.check_whole()
     sharing = Sharer(found.reader, found.rows()).share()
-    if lanes != _WARP and any(loops_around(join.behind) for join in sharing.joins):
+    if lanes != _WARP and any(_is_inner(found, join.behind) for join in sharing.joins):
         raise Refused("parts of a warp would wait for each other in loops of different length")
     width, definition = found.constant(lanes, "lanes", "per", "row")
     if _launch(found, width):
@@ -106,6 +108,11 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     title = "Give each row to a warp" if lanes == _WARP else f"Give each row to {lanes} lanes"
     edits = (*found.edits.edits(), *found.launches.edits())
     return RewriteResult(edits, title=title, caveat=CAVEAT if sharing.joins else "")
+
+
+def _is_inner(found: Opened, node: Node) -> bool:
+    """Whether loops are around that not every row goes through as often."""
+    return any(loop.start_byte not in found.rows() for loop in loops_around(node))
 
 
 def _parts(kernel: Kernel) -> Sequence[Target]:

@@ -55,11 +55,8 @@ class GroupEdits:
             joined: Joined = self.group.join(fold, kind, join.companion)
         except ValueError as why:
             raise Refused(f"{fold.place} cannot be joined: {why}") from why
-        self.made.after(join.behind, *(self._indented(line) for line in joined.lines))
+        self.made.after(join.behind, *joined.lines)
         self.helpers |= dict.fromkeys(joined.helpers)
-
-    def _indented(self, line: str) -> str:
-        return line.replace("\n", self.made.text.newline) if "\r" in self.made.text.newline else line
 
     def define_helpers(self, *constants: str) -> None:
         """Constants and helper functions in front of the kernel and the comment that belongs to it.
@@ -74,7 +71,10 @@ class GroupEdits:
                 raise Refused(f"the file has a {name[1] if name else 'helper'} of its own")
         found = [*(c for c in constants if c), *missing]
         if found:
-            self.made.insert_at(self._in_front(), "".join(f"{one.rstrip()}\n\n" for one in found))
+            at = self._in_front()
+            apart = "" if at == 0 or text[:at].endswith("\n\n") else "\n"
+            written = apart + "".join(f"{one.rstrip()}\n\n" for one in found)
+            self.made.insert_at(at, written.replace("\n", self.made.text.newline))
 
     def _in_front(self) -> int:
         """Where the comment above the kernel begins, or the kernel."""

@@ -143,9 +143,10 @@ def warp_helper(style: Style, fold: Fold, kind: str, name: str, width: str) -> s
         step = f"const {kind} other = {exchanged};\n{unit * 2}if (other {sign} value) value = other;"
     else:
         step = f"value = {joined_value(fold, kind, 'value', exchanged)};"
+    first = "16" if width == "32" else f"{width} / 2"
     return (
         f"__device__ {kind} {name}({kind} value) {{\n"
-        f"{unit}for (int offset = {width} / 2; offset > 0; offset /= 2) {{\n{unit * 2}{step}\n{unit}}}\n"
+        f"{unit}for (int offset = {first}; offset > 0; offset /= 2) {{\n{unit * 2}{step}\n{unit}}}\n"
         f"{unit}return value;\n}}\n"
     )
 

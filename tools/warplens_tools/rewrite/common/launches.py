@@ -90,6 +90,14 @@ class Launches:
         every = [values.get(axis, extents.axis(axis)) for axis in range(count)]
         self._put(extents.span, f"dim3({', '.join(every)})")
 
+    def set_whole(self, extents: Extents, value: str) -> None:
+        """Give a block one extent instead of all it has."""
+        if not extents.places or extents.span.contains(extents.places[0]):
+            self._put(extents.span, value)
+            return
+        for place, new in zip(extents.places, (value, "1", "1"), strict=False):
+            self._put(place, new)
+
     def edits(self) -> tuple[TextEdit, ...]:
         """All changes, each once."""
         return tuple(TextEdit(span, new) for span, new in self._edits.items() if self.text.slice(span) != new)

@@ -52,6 +52,16 @@ class Numbering:
             return [node]
         return [n for n in self.reader.occurrences(name) if n.id != name.id]
 
+    def alias(self, node: Node) -> str:
+        """The variable at the body's top that a builtin is given to; "" for none."""
+        holder = node.parent
+        name = holder.child_by_field_name("declarator") if holder is not None else None
+        declaration = holder.parent if holder is not None else None
+        if name is None or name.type != "identifier" or declaration is None or declaration.parent is None:
+            return ""
+        is_top = declaration.parent.id == self.reader.body.id
+        return self.tree.code_of(name) if is_top and self.followed(node) != [node] else ""
+
     def check_whole(self) -> None:
         """Raises `Refused` where threads of a block are told apart otherwise than by their number."""
         for node in self.threads:
@@ -102,6 +112,19 @@ class Numbering:
             for use in self.followed(node):
                 if not any(f.start_byte <= use.start_byte and use.end_byte <= f.end_byte for f in found):
                     raise Refused("the kernel uses the numbers of threads and blocks apart")
+        return found
+
+    def strides(self) -> list[Node]:
+        """Expressions that are the number of all threads: `gridDim.x * blockDim.x`."""
+        wanted = {f"gridDim.{self.axis}", f"blockDim.{self.axis}"}
+        found = []
+        for node in walk(self.reader.body):
+            form = self.reader.forms.form(node) if node.type == "binary_expression" else None
+            if form is None or len(form.terms) != 1 or form.terms[0][1] not in (1, self.block):
+                continue
+            names = {s.name for s in form.terms[0][0]}
+            if names == wanted or (names == {f"gridDim.{self.axis}"} and form.terms[0][1] == self.block):
+                found.append(node)
         return found
 
     def numbered(self) -> list[Node]:
