@@ -6,16 +6,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from warplens.agent.edits import text_hash
-from warplens.agent.priors import NEEDS_ROOM, Cause, expect, masked
-from warplens.agent.versions import Move, Proposal
+from warplens.agent.moves import Move, Proposal
+from warplens.agent.priors import Cause, Expectation, Known, Rule, of_kernel
+from warplens.agent.text_source import TextSource
+from warplens.agent.versions import ProposalSource
+from warplens.measure.verdict import State
 from warplens.store.rates import HitRate
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite.base import EVERYWHERE, Rewrite
+from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, Target
 from warplens_tools.text import SourceText
-from warplens_tools.tunable.extract import extract, illegal, launch_geometry
+from warplens_tools.tunable.extract import KINDS, extract, illegal, launch_geometry
 from warplens_tools.tunable.parameter import Geometry, TunableParameter, edits_for
 from warplens_tools.tunable.source import File
 
@@ -23,12 +28,15 @@ from warplens_tools.tunable.source import File
 _PER_OCTAVE = 0.8
 #: Versions whose model is kept; a search comes back to the same few parents.
 _KEPT = 64
+#: Other numbers mend what did not fit the card, and nothing else that fails.
+_FITS: tuple[State, ...] = ("illegal",)
 
 
 class KernelSpace:
     """The steps for one kernel of one file; see `warplens.agent.versions.Space`.
 
-    `busy` is the share of its peak, 0 to 1, at which the baseline ran each resource ("dram", "l2", "sm").
+    `busy` is the share of its peak, 0 to 1, at which the baseline ran each resource ("dram", "l2", "sm"). `further`
+    are sources beside rewrites and parameters.
     """
 
     def __init__(
@@ -42,74 +50,76 @@ class KernelSpace:
         causes: Sequence[Cause] = (),
         rates: Sequence[HitRate] = (),
         busy: Mapping[str, float] | None = None,
+        further: Sequence[ProposalSource] = (),
     ) -> None:
         self.path, self.kernel, self.limits = path, kernel, limits
-        self._rewrites = tuple(rewrites)
-        self._causes = tuple(cause for cause in causes if cause.kernel == kernel)
-        self._rates = tuple(rates)
-        self._busy = dict(busy or {})
+        self.known = Known(of_kernel(causes, kernel), tuple(rates), dict(busy or {}))
+        self._rewrites = [(rewrite, Rule.of_rewrite(rewrite)) for rewrite in rewrites]
         self._files: dict[str, File] = {}
         self._baseline = self._file(baseline)
+        self._of_text = (
+            TextSource("rewrites", self.by_rewrite),
+            TextSource("parameters", self.by_parameter),
+        )
+        self.sources: tuple[ProposalSource, ...] = (*self._of_text, *further)
 
     def learn(self, causes: Sequence[Cause], busy: Mapping[str, float]) -> None:
         """Expect from here on what these findings and resources say; nothing of them leaves it as it is."""
-        mine = tuple(cause for cause in causes if cause.kernel == self.kernel)
-        self._causes, self._busy = mine or self._causes, dict(busy) or self._busy
+        mine = of_kernel(causes, self.kernel) or self.known.causes
+        self.known = msgspec.structs.replace(self.known, causes=mine, busy=dict(busy) or self.known.busy)
+        for source in self._of_text:
+            source.forget()
 
     def propose(self, text: SourceText) -> list[Proposal]:
-        """All steps that lead to a file which still parses and fits the card."""
-        file = self._file(text)
-        kernel = file.model.kernel(self.kernel)
-        if kernel is None or kernel.broken:
-            return []
-        candidates = [*self._by_rewrite(file, kernel), *self._by_parameter(file, kernel)]
-        return [p for p in candidates if self._possible(file, p)]
+        """All steps that the text alone decides, and that lead to a file which still parses and fits the card."""
+        found = (*self.by_rewrite(text), *self.by_parameter(text))
+        return [p for p in found if not self.illegal(text.apply(list(p.edits)))]
 
     def geometry(self, text: SourceText) -> Geometry:
         """The launch geometry of a version where it differs from the baseline's."""
         return launch_geometry(self._baseline, self._file(text), self.kernel)
 
-    def _by_rewrite(self, file: File, kernel: Kernel) -> Iterator[Proposal]:
-        for rewrite in self._rewrites:
-            if masked(rewrite.useless_at, self._busy):
+    def illegal(self, text: SourceText) -> str:
+        """Why a version could not run on the card; "" if nothing speaks for that."""
+        return illegal(self._baseline, self._file(text), self.kernel, self.limits)
+
+    def by_rewrite(self, text: SourceText) -> Iterator[Proposal]:
+        """Steps of the rewrites, each for the whole kernel and at each of its places."""
+        file, kernel = self._kernel(text)
+        for rewrite, rule in self._rewrites if kernel is not None else ():
+            expected = self.known.expect(rule)
+            if expected is None:
                 continue
+            assert kernel is not None
             for target in (EVERYWHERE, *rewrite.sites(kernel)):
                 result = rewrite.apply(file.text, file.model, kernel, target)
-                if not result.edits:
-                    continue
-                expected = expect(rewrite.slug, self._causes, self._rates)
-                move = Move(
-                    changes=("/".join((rewrite.slug, *target.names)),),
-                    rule=rewrite.slug,
-                    title=result.title or rewrite.title,
-                    gain=expected.gain,
-                    probability=expected.probability,
-                    answers=expected.answers,
-                    caveat=result.caveat,
-                )
-                yield Proposal(move, result.edits)
+                if result.edits:
+                    change = "/".join((rewrite.slug, *_place(file.text, target)))
+                    title = result.title or rewrite.title
+                    yield Proposal(_move(change, rule, title, expected, result.caveat), result.edits)
 
-    def _by_parameter(self, file: File, kernel: Kernel) -> Iterator[Proposal]:
-        for parameter in extract(file, kernel, self.limits).parameters:
-            rule = f"parameter:{parameter.kind}"
-            if masked(NEEDS_ROOM.get(rule, ""), self._busy):
-                continue
-            expected = expect(rule, self._causes, self._rates)
+    def by_parameter(self, text: SourceText) -> Iterator[Proposal]:
+        """Other values of one parameter each."""
+        file, kernel = self._kernel(text)
+        template = extract(file, kernel, self.limits) if kernel is not None else None
+        for parameter in template.parameters if template is not None else ():
             for value in parameter.domain:
+                rule = Rule.of_parameter(KINDS[parameter.kind], 1 if value > parameter.value else -1)
+                expected = self.known.expect(rule)
+                if expected is None:
+                    continue
                 shown = (_shown(parameter, parameter.value), _shown(parameter, value))
-                move = Move(
-                    changes=(f"{parameter.name}={value}",),
-                    rule=rule,
-                    title=f"{parameter.name}: {shown[0]} to {shown[1]}",
-                    gain=expected.gain,
-                    probability=expected.probability * _nearness(parameter, value),
-                    answers=expected.answers,
-                )
+                chance = expected.probability * _nearness(parameter, value)
+                expected = msgspec.structs.replace(expected, probability=chance)
+                title = f"{parameter.name}: {shown[0]} to {shown[1]}"
+                move = _move(f"{parameter.name}={value}", rule, title, expected)
+                move = msgspec.structs.replace(move, repairs=_FITS)
                 yield Proposal(move, edits_for(parameter, value))
 
-    def _possible(self, file: File, proposal: Proposal) -> bool:
-        after = self._file(file.text.apply(list(proposal.edits)))
-        return not illegal(self._baseline, after, self.kernel, self.limits)
+    def _kernel(self, text: SourceText) -> tuple[File, Kernel | None]:
+        file = self._file(text)
+        kernel = file.model.kernel(self.kernel)
+        return file, None if kernel is None or kernel.broken else kernel
 
     def _file(self, text: SourceText) -> File:
         key = text_hash(text)
@@ -122,11 +132,32 @@ class KernelSpace:
         return file
 
 
+def _move(change: str, rule: Rule, title: str, expected: Expectation, caveat: str = "") -> Move:
+    return Move(
+        changes=(change,),
+        rule=rule.name,
+        title=title,
+        gain=expected.gain,
+        probability=expected.probability,
+        answers=expected.answers,
+        caveat=caveat,
+        why=expected.why,
+    )
+
+
+def _place(text: SourceText, target: Target) -> Iterator[str]:
+    """A place in words that mean the same on another version: names, and lines by what stands on them."""
+    yield from target.names
+    for line in target.lines:
+        yield "".join(text.line_text(line).split())
+
+
 def _nearness(parameter: TunableParameter, value: int) -> float:
     octaves = abs(math.log2(max(value, 1) / max(parameter.value, 1)))
     return math.pow(_PER_OCTAVE, max(octaves - 1.0, 0.0))
 
 
 def _shown(parameter: TunableParameter, value: int) -> str:
-    none = "full" if parameter.kind == "unroll" else "none"
-    return str(value) if value else none
+    if parameter.words or value:
+        return parameter.written(value)
+    return "full" if parameter.kind == "unroll" else "none"

@@ -5,32 +5,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import msgspec
 
-from warplens.agent.versions import Ask, Node, Versions, speedup_of
+from warplens.agent.searcher import Searcher
+from warplens.agent.versions import Ask, Node, speedup_of
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Verdict
 from warplens.store.database import transaction
 from warplens.store.rates import SubjectKind, Trial, record_within
 from warplens.store.runs import append_step, append_within, read_steps
-
-
-class Searcher(Protocol):
-    """A search driven by ask and tell: the tree, or the control."""
-
-    versions: Versions
-    exhausted: bool
-
-    def ask(self, count: int = 1) -> list[Ask]:
-        """Up to `count` new candidates."""
-
-    def tell(self, candidate: str, verdict: Verdict) -> None:
-        """Take the verdict of a candidate."""
-
-    def restore(self, ask: Ask) -> None:
-        """Enter a candidate that an earlier process handed out."""
 
 
 class Journal:

@@ -5,73 +5,46 @@ from __future__ import annotations
 
 import random
 
-from warplens.agent.edits import compose
-from warplens.agent.search_settings import SearchSettings
-from warplens.agent.versions import Ask, Node, Proposal, Space, Versions, joined, speedup_of
-from warplens.measure.verdict import Verdict
-from warplens_tools.text import SourceText, TextEdit
+from warplens.agent.moves import Proposal, joined
+from warplens.agent.searcher import Policy
+from warplens.agent.versions import Node
+from warplens_tools.errors import InputError
+from warplens_tools.process.task import Task
 
 #: Draws that lead to known versions, in a row, before the space counts as exhausted.
 DRAWS = 50
 
 
-class RandomSearch:
+class RandomSearch(Policy):
     """Chains of one to `max_depth` steps, each drawn evenly from what the version so far allows.
 
-    A chain changes nothing twice, and only its end is judged. Verdicts do not steer the draws.
+    A chain changes nothing twice, and only its end is judged. Verdicts do not steer the draws, and only steps are
+    drawn whose making costs nothing.
     """
 
-    def __init__(
-        self,
-        baseline: SourceText,
-        *,
-        path: str,
-        kernel: str,
-        space: Space,
-        settings: SearchSettings | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.versions = Versions(baseline, path=path, kernel=kernel, space=space)
-        self.settings = settings or SearchSettings()
-        self.seed = seed
-        #: Nothing is left to ask or to wait for.
-        self.exhausted = False
-
-    def ask(self, count: int = 1) -> list[Ask]:
-        """Up to `count` new candidates; fewer when draws keep ending in known versions."""
-        nodes = [self._draw() for _ in range(count)]
-        return [node.ask for node in nodes if node is not None]
-
-    def tell(self, candidate: str, verdict: Verdict) -> None:
-        """Take the verdict of a candidate that was handed out."""
-        node = self.versions.by_id[candidate]
-        node.verdict, node.speedup = verdict, speedup_of(verdict)
-
-    def restore(self, ask: Ask) -> None:
-        """Enter a candidate that an earlier process handed out."""
-        self.versions.add(ask)
-
-    def _draw(self) -> Node | None:
+    def next(self, task: Task) -> Node | None:
+        """The end of a chain that leads to a new version."""
         draw = random.Random(f"{self.seed}/{len(self.versions.by_id)}")
         for _ in range(DRAWS):
-            chain = self._chain(draw, draw.randint(1, self.settings.max_depth))
-            node = self.versions.grow(self.versions.root, chain) if chain else None
+            node = self._drawn(draw, draw.randint(1, self.settings.max_depth), task)
             if node is not None:
                 return node
-        self.exhausted = not self.versions.waiting()
         return None
 
-    def _chain(self, draw: random.Random, length: int) -> Proposal | None:
-        baseline = self.versions.root.text
-        text, edits, steps = baseline, tuple[TextEdit, ...](), list[Proposal]()
-        changed: set[str] = set()
+    def _drawn(self, draw: random.Random, length: int, task: Task) -> Node | None:
+        root = self.versions.root
+        at, steps, changed = root, list[Proposal](), set[str]()
         for _ in range(length):
-            proposals = [p for p in self.versions.space.propose(text) if changed.isdisjoint(p.move.subjects)]
-            if not proposals:
+            ideas = [i for i in self.versions.ideas(at) if i.made and changed.isdisjoint(i.move.subjects)]
+            step = draw.choice(ideas).make(task) if ideas else None
+            if step is None:
                 break
-            step = draw.choice(proposals)
-            edits = compose(baseline, edits, step.edits)
-            text = text.apply(list(step.edits))
+            try:
+                at = self.versions.sketch(at, step)
+            except InputError:  # its edits touch the same place
+                break
+            if self.versions.space.illegal(at.text):
+                return None
             steps.append(step)
             changed |= step.move.subjects
-        return joined(steps, edits) if edits else None
+        return self.versions.grow(root, joined(steps, at.ask.candidate.edits)) if steps else None

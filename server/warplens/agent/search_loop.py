@@ -15,13 +15,14 @@ import msgspec
 from warplens import __version__
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
-from warplens.agent.journal import Journal, Searcher
+from warplens.agent.journal import Journal
 from warplens.agent.limits import confirmed
 from warplens.agent.priors import Cause
 from warplens.agent.random_search import RandomSearch
 from warplens.agent.report import control_of, nothing_found, offers, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
 from warplens.agent.search_settings import Budget, SearchSettings
+from warplens.agent.searcher import Searcher
 from warplens.agent.tree import SearchTree
 from warplens.agent.versions import Node, best_first
 from warplens.measure.judge import Baseline, Confirmation
@@ -297,7 +298,7 @@ class _Loop:
             if self._at_the_roof(searcher):
                 return "roof"
             if not asks:
-                asks = searcher.ask(min(budget.batch, budget.candidates - told))
+                asks = searcher.ask(min(budget.batch, budget.candidates - told), limit)
                 journal.asked(asks)
             if not asks:
                 return "exhausted"

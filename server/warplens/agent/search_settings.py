@@ -22,6 +22,25 @@ class SearchSettings(msgspec.Struct, frozen=True):
     #: Share of the best reward below a node in its value, the rest is the mean. Verdicts carry their own
     #: noise test, so one good version says more about a subtree than its average does.
     best_share: float = 0.5
+    #: What a pending candidate counts for in visits without reward (virtual loss): it is worth a visit at once.
+    virtual_visits: int = 1
+    #: Versions in which a change must have failed, and never have worked, before it is not tried again: two, as one
+    #: failure may be the company's.
+    strikes: int = 2
+    #: How much the effect of one number's other value says of a value one octave away, against the prior (1); a
+    #: power of it at more octaves. Times one octave apart are alike more often than not.
+    next_value: float = 0.6
+    #: How much a rule's effect at one place says of the same rule at another.
+    same_rule: float = 0.3
+    #: The parts, so that what each is worth can be measured: expectations from findings, hit rates and like kernels;
+    #: conclusions shared by all branches; all steps at once that were found to help; children by the square root of
+    #: visits; one repair under what failed; a text that two ways lead to as one version.
+    priors: bool = True
+    memory: bool = True
+    leaps: bool = True
+    progressive: bool = True
+    asymmetric: bool = True
+    transpositions: bool = True
     #: Longest chain of steps from the user's text: longer diffs are not read.
     max_depth: int = 6
     #: Rewards of versions without a usable time, in the order of how far they came.

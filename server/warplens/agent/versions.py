@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 
 from warplens.agent.edits import compose, text_hash
+from warplens.agent.moves import Idea, Move, Proposal, subject
 from warplens.measure.verdict import Candidate, Verdict
-from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.errors import InputError
+from warplens_tools.text import SourceText
 from warplens_tools.tunable.parameter import Geometry
 
 ROOT = "baseline"
@@ -19,56 +20,41 @@ ROOT = "baseline"
 WORKING = frozenset({"slower", "same", "faster"})
 
 
-class Move(msgspec.Struct, frozen=True):
-    """A step a version may take, and what is expected of it."""
+class ProposalSource(Protocol):
+    """One origin of steps: rewrites, parameters, a model. All sources of a search grow one tree.
 
-    #: What it changes, equal for the same idea on another version: "pad-shared-tile", "block.x=128".
-    changes: tuple[str, ...]
-    #: What hit rates are kept under: a rewrite's slug, or "parameter:<kind>".
-    rule: str
-    title: str
-    #: Expected speedup factor if it works.
-    gain: float = 1.0
-    #: Expected chance that it is right and faster, 0 to 1.
-    probability: float = 0.5
-    #: Codes of the findings it answers.
-    answers: tuple[str, ...] = ()
-    #: How results may change; "" if they cannot.
-    caveat: str = ""
-    #: The rules of the steps it joins; `rule` alone where it is one step.
-    parts: tuple[str, ...] = ()
+    The search alone decides which idea of which source is tried on which version; a source says what it could do
+    and what it expects of that. What is asked is written to the journal with its edits, so a source need not
+    repeat itself when a run is resumed: it is told the earlier verdicts instead.
+    """
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        """All rules it applies."""
-        return (self.rule,) if self.rule else self.parts
+    def name(self) -> str:
+        """For people: "rewrites", "parameters", "model"."""
 
-    @property
-    def subjects(self) -> frozenset[str]:
-        """What it changes, without the values."""
-        return frozenset(map(subject, self.changes))
+    def ideas(self, version: Node) -> Sequence[Idea]:
+        """Steps this version may take, in no particular order; none where it has nothing to offer.
 
+        Asked often, so it must answer at once (see `tests/server/agent/test_space.py`): work belongs into `Idea.make`.
+        A version that failed is asked too, for `Move.repairs`.
+        """
 
-def subject(change: str) -> str:
-    """What is changed: "block.x" of "block.x=128"."""
-    return change.split("=")[0]
-
-
-class Proposal(msgspec.Struct, frozen=True):
-    """A move with its edits, against the text of the version it is proposed for."""
-
-    move: Move
-    edits: tuple[TextEdit, ...]
+    def told(self, version: Node) -> None:
+        """A verdict is known, of a step of this source or of another, now or in an earlier process."""
 
 
 class Space(Protocol):
-    """What may be tried: a pure function of a version's text."""
+    """What may be tried, and what of it cannot run."""
 
-    def propose(self, text: SourceText) -> Sequence[Proposal]:
-        """Steps that this version may take, in no particular order."""
+    @property
+    def sources(self) -> Sequence[ProposalSource]:
+        """Where steps come from."""
 
     def geometry(self, text: SourceText) -> Geometry:
         """The launch geometry of this version where it differs from the baseline's."""
+
+    def illegal(self, text: SourceText) -> str:
+        """Why this version could not run on the card, as far as its text tells; "" if nothing speaks for that."""
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -78,23 +64,27 @@ class Ask(msgspec.Struct, frozen=True):
     move: Move
 
 
-class Node(msgspec.Struct):
+class Node(msgspec.Struct, eq=False):
     """One version and its place in the tree. Counts include the versions below it."""
 
     ask: Ask
     text: SourceText
     parent: Node | None = None
+    #: Versions from which another step leads to the same text.
+    others: list[Node] = []
     depth: int = 0
     verdict: Verdict | None = None
     #: Over the user's version; None until told, and where it failed.
     speedup: float | None = None
     children: list[Node] = []
-    #: Its steps by the hash of the text each makes; None until they were asked for.
-    steps: dict[str, Proposal] | None = None
+    #: Versions that one of its steps leads to, and that grew elsewhere.
+    links: list[Node] = []
     visits: int = 0
     pending: int = 0
     reward_sum: float = 0.0
     reward_best: float = 0.0
+    #: None of its steps leads to anything new, for now; and nothing is left below it either.
+    spent: bool = False
     closed: bool = False
 
     @property
@@ -107,6 +97,17 @@ class Node(msgspec.Struct):
         """Whether it ran, was right, and was timed."""
         return self.speedup is not None
 
+    @property
+    def ancestors(self) -> Iterator[Node]:
+        """All versions above it, by any way, each once."""
+        seen, waiting = {self.ask.candidate.id}, [self.parent, *self.others]
+        while waiting:
+            at = waiting.pop()
+            if at is not None and at.ask.candidate.id not in seen:
+                seen.add(at.ask.candidate.id)
+                yield at
+                waiting += [at.parent, *at.others]
+
 
 class Versions:
     """All versions of one file in a search, by id, without duplicates."""
@@ -117,13 +118,20 @@ class Versions:
         self.root.verdict = Verdict(ROOT, "same", "the user's version")
         self.by_id: dict[str, Node] = {ROOT: self.root}
         self.space = space
-        self._hashes = {candidate.text_hash}
+        #: By the hash of its text; None for a text that nobody need ask about.
+        self._known: dict[str, Node | None] = {candidate.text_hash: self.root}
 
     def grow(self, parent: Node, proposal: Proposal) -> Node | None:
-        """The version that a step makes, or None where another step already made the same text."""
-        text = parent.text.apply(list(proposal.edits))
+        """The version that a step makes; None where that text is known already, or cannot run on the card."""
+        try:
+            text = parent.text.apply(list(proposal.edits))
+        except InputError:  # its edits touch the same place
+            return None
         key = text_hash(text)
-        if key in self._hashes:
+        if key in self._known:
+            return None
+        if self.space.illegal(text):
+            self._known[key] = None
             return None
         base = self.root.ask.candidate
         geometry = self.space.geometry(text)
@@ -134,7 +142,7 @@ class Versions:
             kernel=base.kernel,
             edits=compose(self.root.text, parent.ask.candidate.edits, proposal.edits),
             parent=parent.ask.candidate.id,
-            origin=_origin(proposal.move),
+            origin=proposal.move.origin,
             title=proposal.move.title,
             text_hash=key,
             answers=tuple(dict.fromkeys(answers)),
@@ -152,24 +160,48 @@ class Versions:
         node = Node(ask, text, parent=parent, depth=parent.depth + 1)
         parent.children.append(node)
         self.by_id[ask.candidate.id] = node
-        self._hashes.add(ask.candidate.text_hash)
+        self._known[ask.candidate.text_hash] = node
         return node
 
-    def steps(self, node: Node) -> dict[str, Proposal]:
-        """All steps a version may take, by the hash of the text they make."""
-        if node.steps is None:
-            proposals = self.space.propose(node.text)
-            node.steps = {text_hash(node.text.apply(list(p.edits))): p for p in proposals}
-        return node.steps
+    def sketch(self, parent: Node, proposal: Proposal) -> Node:
+        """What a step makes, for asking what could be done next; it is not entered."""
+        text = parent.text.apply(list(proposal.edits))
+        edits = compose(self.root.text, parent.ask.candidate.edits, proposal.edits)
+        candidate = msgspec.structs.replace(
+            parent.ask.candidate, id="", edits=edits, text_hash=text_hash(text)
+        )
+        return Node(Ask(candidate, proposal.move), text, parent=parent, depth=parent.depth + 1)
+
+    def tell(self, candidate: str, verdict: Verdict) -> Node | None:
+        """Take the verdict of a candidate and pass it on to the sources; None for a second one, which is ignored."""
+        node = self.by_id[candidate]
+        if node.told:
+            return None
+        node.verdict, node.speedup = verdict, speedup_of(verdict)
+        for source in self.space.sources:
+            source.told(node)
+        return node
+
+    def ideas(self, node: Node) -> list[Idea]:
+        """All steps that a version may take, those included that lead to known texts."""
+        found = [idea for source in self.space.sources for idea in source.ideas(node)]
+        verdict = node.verdict
+        if verdict is None or node.works:
+            return found
+        return [idea for idea in found if verdict.state in idea.move.repairs]
+
+    def untried(self, node: Node) -> list[Idea]:
+        """Steps that lead to a text nobody asked about yet, as far as that is known before they are made."""
+        return [idea for idea in self.ideas(node) if idea.text_hash not in self._known]
 
     def reconsider(self) -> None:
-        """Ask the space anew for every version's steps."""
+        """What sources offer, or expect, has changed: versions without steps may have some now."""
         for node in self.by_id.values():
-            node.steps = None
+            node.spent = False
 
-    def untried(self, node: Node) -> list[Proposal]:
-        """Steps that lead to a text nobody asked about yet."""
-        return [p for key, p in self.steps(node).items() if key not in self._hashes]
+    def known(self, idea: Idea) -> Node | None:
+        """The version that a step leads to, where another step has made it."""
+        return self._known.get(idea.text_hash)
 
     def told(self) -> list[Node]:
         """Versions with a verdict, without the user's own, in the order they were handed out."""
@@ -188,24 +220,6 @@ def moves_of(node: Node) -> tuple[Move, ...]:
 def state_of(node: Node) -> dict[str, str]:
     """The changes that make up a version, by subject: of two to the same subject, the later."""
     return {subject(change): change for move in moves_of(node) for change in move.changes}
-
-
-def joined(proposals: Sequence[Proposal], edits: tuple[TextEdit, ...]) -> Proposal:
-    """Several steps as one. It belongs to no rule, so that no hit rate is credited with company."""
-    if len(proposals) == 1:
-        return Proposal(proposals[0].move, edits)
-    moves = [proposal.move for proposal in proposals]
-    move = Move(
-        changes=tuple(change for move in moves for change in move.changes),
-        rule="",
-        title="; ".join(move.title for move in moves),
-        gain=math.prod(move.gain for move in moves),
-        probability=min(move.probability for move in moves),
-        answers=tuple(dict.fromkeys(code for move in moves for code in move.answers)),
-        caveat="; ".join(dict.fromkeys(move.caveat for move in moves if move.caveat)),
-        parts=tuple(dict.fromkeys(move.rule for move in moves)),
-    )
-    return Proposal(move, edits)
 
 
 def speedup_of(verdict: Verdict) -> float | None:
@@ -234,9 +248,3 @@ def best_first(nodes: Sequence[Node]) -> list[Node]:
 def _low(node: Node) -> float:
     timings = node.verdict.timings if node.verdict is not None else ()
     return min((t.speedup.low for t in timings), default=0.0)
-
-
-def _origin(move: Move) -> str:
-    if not move.rule:
-        return "chain"
-    return "parameters" if move.rule.startswith("parameter:") else f"rewrite:{move.rule}"

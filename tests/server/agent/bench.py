@@ -12,10 +12,12 @@ import math
 import random
 import re
 
+from warplens.agent.moves import Move, Proposal
 from warplens.agent.random_search import RandomSearch
 from warplens.agent.search_settings import SearchSettings
+from warplens.agent.text_source import TextSource
 from warplens.agent.tree import SearchTree
-from warplens.agent.versions import Move, Node, Proposal, best_first
+from warplens.agent.versions import Node, best_first
 from warplens.measure.verdict import Candidate, Interval, State, Timing, Verdict
 from warplens_tools.text import SourceText, TextEdit
 from warplens_tools.tunable.parameter import Geometry
@@ -45,6 +47,7 @@ class Landscape:
         self.limit = draw.choice([4096, 8192, 16384])
         self.wrong = ("tile", draw.choice([4, 8]))
         self.baseline = SourceText("".join(f"{name} = {c[0]}\n" for name, c in self.values.items()))
+        self.sources = (TextSource("numbers", self.propose),)
 
     def seconds(self, at: dict[str, int]) -> float:
         total = 0.0
@@ -89,6 +92,9 @@ class Landscape:
 
     def geometry(self, text: SourceText) -> Geometry:  # noqa: ARG002 - the interface's
         return Geometry()
+
+    def illegal(self, text: SourceText) -> str:  # noqa: ARG002 - the interface's
+        return ""
 
 
 def timed(candidate: str, speedup: float, noise: float = NOISE) -> Verdict:

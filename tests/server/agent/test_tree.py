@@ -8,10 +8,12 @@ import math
 import pytest
 from tests.server.agent.bench import Landscape, compare, search, timed
 
+from warplens.agent.moves import Move, Proposal
 from warplens.agent.random_search import RandomSearch
 from warplens.agent.search_settings import SearchSettings
+from warplens.agent.text_source import TextSource
 from warplens.agent.tree import SearchTree
-from warplens.agent.versions import Ask, Move, Proposal, best_first, state_of
+from warplens.agent.versions import Ask, best_first, state_of
 from warplens.measure.verdict import State, Verdict
 from warplens_tools.text import SourceText, TextEdit
 from warplens_tools.tunable.parameter import Geometry
@@ -25,6 +27,7 @@ class Counters:
     def __init__(self, names: str = "ab", top: int = 3) -> None:
         self.baseline = SourceText("".join(f"{name}0\n" for name in names))
         self.top = top
+        self.sources = (TextSource("counters", self.propose),)
 
     def propose(self, text: SourceText) -> list[Proposal]:
         found = []
@@ -38,6 +41,9 @@ class Counters:
 
     def geometry(self, text: SourceText) -> Geometry:
         return Geometry(block=(len(text.text), 1, 1))
+
+    def illegal(self, text: SourceText) -> str:  # noqa: ARG002 - the interface's
+        return ""
 
 
 def tree(space: Counters | None = None, **options: float) -> SearchTree:

@@ -62,6 +62,10 @@ class Rewrite(msgspec.Struct, frozen=True):
     sites: Callable[[Kernel], Sequence[Target]] = nowhere_apart
     #: The resource ("dram", "l2", "sm") at whose peak nothing is left to win; "" for none.
     useless_at: str = ""
+    #: What is expected of it where no finding asks for it: the chance that it is right and faster, and by how much
+    #: it then is. The defaults say: seldom right, and little to gain.
+    chance: float = 0.1
+    gain: float = 1.05
 
     def fixes(
         self, text: SourceText, model: SourceModel, kernel: Kernel, target: Target = EVERYWHERE

@@ -16,9 +16,32 @@ from typing import NamedTuple
 from tree_sitter import Node
 
 from warplens_tools.tunable.constant_uses import Uses
-from warplens_tools.tunable.parameter import Place, Refusal, TunableParameter, neighbourhood, others, place
+from warplens_tools.tunable.parameter import (
+    Answer,
+    Kind,
+    Place,
+    Refusal,
+    TunableParameter,
+    neighbourhood,
+    others,
+    place,
+)
 from warplens_tools.tunable.source import AXES, NAME, Site, TunedKernel, Value, number
 
+#: Chance and gain are KernelPro's of occupancy (arXiv 2606.26453, table 9: 13.3 % at 1.48x).
+KIND = Kind(
+    "block",
+    chance=0.133,
+    gain=1.48,
+    answers=(
+        Answer("occupancy-block-size"),
+        Answer("occupancy-registers", 0, 0.7),
+        Answer("occupancy-shared-memory", 0, 0.7),
+        Answer("wave-quantization", -1, 0.8),
+        Answer("grid-too-small", -1, 0.8),
+    ),
+    useless_at="dram",
+)
 LITERAL = re.compile(r"\d+[uUlL]*\Z")
 #: Whole warps, in steps that change how many blocks fit a multiprocessor.
 _SIZES = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)

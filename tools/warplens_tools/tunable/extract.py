@@ -13,11 +13,15 @@ import math
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel, LaunchSite
 from warplens_tools.cuda.syntax.types import type_bytes
+from warplens_tools.tunable.block_sizes import KIND as BLOCK
 from warplens_tools.tunable.block_sizes import BlockSizes
-from warplens_tools.tunable.parameter import Geometry, Refusal, Template, TunableParameter
-from warplens_tools.tunable.pragmas import bounds_parameters, unroll_parameters
+from warplens_tools.tunable.parameter import Geometry, Kind, Refusal, Template, TunableParameter
+from warplens_tools.tunable.pragmas import LAUNCH_BOUNDS, UNROLL, bounds_parameters, unroll_parameters
 from warplens_tools.tunable.source import AXES, File, Site, TunedKernel
-from warplens_tools.tunable.tiles import Tiles
+from warplens_tools.tunable.tiles import TEMPLATE_ARGUMENT, TILE, Tiles
+
+#: Every kind of parameter there is; a test compares it with `ParameterKind`.
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (BLOCK, TILE, TEMPLATE_ARGUMENT, UNROLL, LAUNCH_BOUNDS)}
 
 
 def extract(file: File, kernel: Kernel, limits: Limits) -> Template:

@@ -13,14 +13,43 @@ from warplens_tools.text import SourceText, Span, TextEdit
 ParameterKind = Literal["block", "tile", "unroll", "launch_bounds", "template_argument"]
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """A finding that a change of a parameter may answer."""
+
+    #: The finding's.
+    slug: str
+    #: Which way: 1 up, -1 down, 0 either.
+    direction: int = 0
+    #: How likely this parameter is the one to change, against the best answer to that finding (1).
+    weight: float = 1.0
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What is known of all parameters of a kind before one was tried. Told by the module that finds them."""
+
+    name: ParameterKind
+    #: The chance that one change is right and faster where no finding asks for it, and by how much it then is.
+    chance: float
+    gain: float
+    answers: tuple[Answer, ...] = ()
+    #: The resource ("dram", "l2", "sm") that it cannot relieve: at its peak nothing is left to win; "" for none.
+    useless_at: str = ""
+
+    @property
+    def rule(self) -> str:
+        """What its hit rate is kept under."""
+        return f"parameter:{self.name}"
+
+
 class Place(msgspec.Struct, frozen=True, order=True):
     """Where a parameter's value stands: `prefix` and the value plus `offset` replace the span."""
 
     span: Span
     #: -1 for the 255 of `(n + 255) / 256`.
     offset: int = 0
-    #: Put before the number, where there was none: ", " in `__launch_bounds__(256, 2)`.
+    #: Put around the number, where there was none: ", " in `__launch_bounds__(256, 2)`.
     prefix: str = ""
+    suffix: str = ""
 
 
 class TunableParameter(msgspec.Struct, frozen=True):
@@ -35,6 +64,12 @@ class TunableParameter(msgspec.Struct, frozen=True):
     domain: tuple[int, ...]
     #: All of them change together.
     places: tuple[Place, ...]
+    #: What stands in the text for each value, in ascending order from 0; () where it is the number itself.
+    words: tuple[str, ...] = ()
+
+    def written(self, value: int) -> str:
+        """A value as the text has it."""
+        return self.words[value] if self.words else str(value)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -59,7 +94,10 @@ class Template(msgspec.Struct, frozen=True):
 
 def edits_for(parameter: TunableParameter, value: int) -> tuple[TextEdit, ...]:
     """Edits that give a parameter another value."""
-    return tuple(TextEdit(p.span, f"{p.prefix}{value + p.offset}") for p in sorted(set(parameter.places)))
+    return tuple(
+        TextEdit(p.span, f"{p.prefix}{parameter.written(value + p.offset)}{p.suffix}")
+        for p in sorted(set(parameter.places))
+    )
 
 
 def place(text: SourceText, start: int, end: int, *, offset: int = 0, prefix: str = "") -> Place:

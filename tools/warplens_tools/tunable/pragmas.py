@@ -6,9 +6,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warplens_tools.tunable.parameter import Place, TunableParameter, others, place
+from warplens_tools.tunable.parameter import Answer, Kind, Place, TunableParameter, others, place
 from warplens_tools.tunable.source import TunedKernel, number
 
+#: KernelPro's figures do not list unrolling; it is put below tiling. A spill seldom comes of unrolling alone.
+UNROLL = Kind(
+    "unroll",
+    chance=0.08,
+    gain=1.2,
+    answers=(Answer("register-spills", -1, 0.4), Answer("low-ilp", 1, 0.6)),
+    useless_at="dram",
+)
+#: As occupancy (see `block_sizes.KIND`). Less is asked of the compiler going down: more registers a thread.
+LAUNCH_BOUNDS = Kind(
+    "launch_bounds",
+    chance=0.133,
+    gain=1.48,
+    answers=(Answer("register-spills", -1), Answer("occupancy-registers", 1)),
+    useless_at="dram",
+)
 _UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll\b[ \t]*\(?[ \t]*(\w*)", re.MULTILINE)
 #: Powers of two up to the point where instruction fetch, not loop overhead, is what a loop waits for.
 _UNROLL_FACTORS = (1, 2, 4, 8, 16)

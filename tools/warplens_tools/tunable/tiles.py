@@ -9,9 +9,29 @@ from collections.abc import Iterator
 from warplens_tools.cuda.model import Constant
 from warplens_tools.tunable.block_sizes import LITERAL, BlockSizes, Refused, names_in
 from warplens_tools.tunable.constant_uses import Uses
-from warplens_tools.tunable.parameter import Refusal, TunableParameter, neighbourhood, others, place
+from warplens_tools.tunable.parameter import (
+    Answer,
+    Kind,
+    Refusal,
+    TunableParameter,
+    neighbourhood,
+    others,
+    place,
+)
 from warplens_tools.tunable.source import AXES, TunedKernel, number
 
+#: Chance and gain are KernelPro's of tiling (arXiv 2606.26453, table 9: 9.3 % at 1.42x).
+TILE = Kind(
+    "tile",
+    chance=0.093,
+    gain=1.42,
+    answers=(
+        Answer("occupancy-shared-memory", -1, 0.8),
+        Answer("missing-cache-reuse", 1, 0.5),
+        Answer("low-ilp", 1, 0.5),
+    ),
+)
+TEMPLATE_ARGUMENT = Kind("template_argument", chance=0.093, gain=1.42, answers=TILE.answers)
 #: A loop step, an index made of `blockIdx`, an unroll factor: what a tile is, unlike a plain factor.
 _SHAPES = r"\+=\s*(?:\w+::)*{0}\b|blockIdx\.[xyz]\s*\*\s*\(?\s*(?:\w+::)*{0}\b|#pragma unroll\s*\(?\s*{0}\b"
 _DIGITS = re.compile(r"\d+")

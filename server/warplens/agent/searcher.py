@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every policy of the search shares: versions, sources of steps, memory, and what is expected of a step.
+
+A policy is driven by ask and tell. `ask` hands out candidates, several at a time if wished; `tell` takes the verdict
+of each, in any order. The same seed and the same sequence of asks and tells give the same candidates, also when the
+beginning of the sequence was read back from a journal (`restore`), as long as the sources do as they did.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Protocol
+
+from warplens.agent.memory import Memory, summed
+from warplens.agent.moves import Idea, Move, subject
+from warplens.agent.search_settings import SearchSettings
+from warplens.agent.versions import Ask, Node, Space, Versions, state_of
+from warplens.measure.verdict import Verdict
+from warplens_tools.process.task import UNATTENDED, Task
+from warplens_tools.text import SourceText
+
+
+class Searcher(Protocol):
+    """A search driven by ask and tell, whatever its policy."""
+
+    versions: Versions
+    memory: Memory | None
+    #: Nothing is left to ask or to wait for.
+    exhausted: bool
+    #: The baseline's time over the roof's; None where that is not known.
+    headroom: float | None
+
+    def ask(self, count: int = 1, task: Task = UNATTENDED) -> list[Ask]:
+        """Up to `count` new candidates."""
+
+    def tell(self, candidate: str, verdict: Verdict) -> None:
+        """Take the verdict of a candidate; a second one for the same is ignored."""
+
+    def restore(self, ask: Ask) -> None:
+        """Enter a candidate that an earlier process handed out."""
+
+
+class Policy:
+    """The shared half of a searcher; a policy says which step comes next (`next`)."""
+
+    def __init__(
+        self,
+        baseline: SourceText,
+        *,
+        path: str,
+        kernel: str,
+        space: Space,
+        settings: SearchSettings | None = None,
+        seed: int = 0,
+        headroom: float | None = None,
+    ) -> None:
+        self.versions = Versions(baseline, path=path, kernel=kernel, space=space)
+        self.settings = settings or SearchSettings()
+        self.seed = seed
+        self.headroom = headroom
+        self.exhausted = False
+        self.memory = Memory(self.settings) if self.settings.memory else None
+
+    def next(self, task: Task) -> Node | None:
+        """A new version; None where nothing more can be asked before a verdict comes."""
+        raise NotImplementedError
+
+    def ask(self, count: int = 1, task: Task = UNATTENDED) -> list[Ask]:
+        """Up to `count` new candidates; fewer where nothing more can be asked before a verdict comes."""
+        asks: list[Ask] = []
+        while len(asks) < count:
+            node = self.next(task)
+            if node is None:
+                self.exhausted = not self.versions.waiting()
+                break
+            self.asked(node)
+            asks.append(node.ask)
+        return asks
+
+    def tell(self, candidate: str, verdict: Verdict) -> None:
+        """Take the verdict of a candidate that was handed out; a second one for the same is ignored."""
+        node = self.versions.tell(candidate, verdict)
+        if node is None:
+            return
+        if self.memory is not None:
+            self.memory.told(node)
+        self.learned(node)
+
+    def restore(self, ask: Ask) -> None:
+        """Enter a candidate that an earlier process handed out; its `tell` follows, if it got that far."""
+        self.asked(self.versions.add(ask))
+
+    def asked(self, node: Node) -> None:
+        """A version was handed out."""
+
+    def learned(self, node: Node) -> None:
+        """A version's verdict is known, and remembered."""
+
+    def promising(self, node: Node) -> list[Idea]:
+        """Steps to try on a version, the best expectation first; none that failed wherever it was tried."""
+        memory = self.memory
+        untried = [i for i in self.versions.untried(node) if memory is None or not memory.fails(i.move)]
+        return sorted(untried, key=lambda i: -self.expectation(node, i.move, noisy=True))
+
+    def expectation(self, node: Node, move: Move, *, noisy: bool = False) -> float:
+        """Expected log2 gain of a step on this version, from its prior and all verdicts so far."""
+        state = state_of(node)
+        replaced = [state[subject(change)] for change in move.changes if subject(change) in state]
+        expected = summed(self.memory, move.changes, replaced, self._prior(move))
+        if noisy:
+            # Less is known of what was seldom tried, so it gets the wider draw.
+            seen = sum(map(self.memory.seen, move.changes)) if self.memory is not None else 0
+            name = f"{self.seed}/{node.ask.candidate.text_hash}/{move.changes}"
+            expected += random.Random(name).gauss(0.0, self.settings.draw_noise / math.sqrt(1 + seen))
+        return expected
+
+    def grow(self, node: Node, idea: Idea, task: Task) -> Node | None:
+        """The version that an idea makes; None where it comes to nothing new."""
+        proposal = idea.make(task)
+        return self.versions.grow(node, proposal) if proposal is not None else None
+
+    def _prior(self, move: Move) -> Move:
+        return move if self.settings.priors else Move(move.changes, move.rule, move.title)
