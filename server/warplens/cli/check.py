@@ -16,6 +16,7 @@ from warplens.cli.streams import write
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
 from warplens_tools.finding import SEVERITIES
+from warplens_tools.plural import count
 
 if TYPE_CHECKING:
     from warplens.cli.checking import CheckRun
@@ -144,6 +145,8 @@ def _fixed(
     elif not quiet:
         with _told_of(fixed):
             print_answer(answer.with_report(fixed.report), format)
+    if fixed.waiting and not quiet:
+        _note(overlapping(fixed.waiting))
     if not fixed.patch and not quiet and not any(unknown.failed for unknown in fixed.report.unknown):
         _note(nothing_to_fix(fixed.beyond))
     return status_of(fixed.report, fail_on, quiet=quiet)
@@ -163,6 +166,12 @@ def _told_of(fixed: Fixed) -> Iterator[None]:
 def nothing_to_fix(beyond: int) -> str:
     """Why no edit was taken; `beyond` are those that only `--fix-all` takes."""
     return f"no edits without a caveat; {beyond} with --fix-all" if beyond else "no finding has an edit"
+
+
+def overlapping(edits: int) -> str:
+    """What becomes of edits that overlap one that was taken."""
+    verb = "s" if edits == 1 else ""
+    return f"{count(edits, 'edit')} more overlap{verb} one of these: run it again once they are in the file"
 
 
 def _note(sentence: str) -> None:

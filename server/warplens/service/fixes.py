@@ -37,6 +37,8 @@ class Fixed(msgspec.Struct, frozen=True):
     written: tuple[str, ...] = ()
     #: Where nothing was within reach: how many edits `--fix-all` would take.
     beyond: int = 0
+    #: Edits within reach that overlap one that was taken: the next run sees whether they still apply.
+    waiting: int = 0
 
 
 def needs_consent(finding: Finding, fix: Fix) -> str:
@@ -57,10 +59,12 @@ def apply_fixes(report: Report, reach: Reach, *, write: bool, stdin: bytes | Non
     unknown = list(report.unknown)
     changes: list[tuple[Path, bytes, bytes]] = []
     groups: dict[str, list[int]] = {}
+    waiting = 0
     for index, file in enumerate(files):
         groups.setdefault(os.path.realpath(file.path), []).append(index)
     for places in groups.values():
-        chosen = first_fixes([files[place] for place in places], reach)
+        chosen, overlapping = first_fixes([files[place] for place in places], reach)
+        waiting += overlapping
         if not chosen:
             continue
         first = files[places[0]]
@@ -81,17 +85,21 @@ def apply_fixes(report: Report, reach: Reach, *, write: bool, stdin: bytes | Non
     root = patch_root([path for path, _, _ in changes], Path.cwd())
     patch = b"".join(patch_of(*change, root) for change in changes)
     written = tuple(str(path) for path, _, _ in changes) if write else ()
-    return Fixed(changed, patch, str(root), written, changes_of(report, "all") if not changes else 0)
+    return Fixed(changed, patch, str(root), written, changes_of(report, "all") if not changes else 0, waiting)
 
 
 def changes_of(report: Report, reach: Reach) -> int:
     """How many edits are within reach."""
-    return len({(f.path, fix.edits) for f in report.files for fix in first_fixes([f], reach).values()})
+    return len({(f.path, fix.edits) for f in report.files for fix in first_fixes([f], reach)[0].values()})
 
 
-def first_fixes(entries: Sequence[FileReport], reach: Reach) -> dict[Place, Fix]:
-    """By place: each finding's first fix within reach, where it is one already taken or overlaps none."""
+def first_fixes(entries: Sequence[FileReport], reach: Reach) -> tuple[dict[Place, Fix], int]:
+    """By place: each finding's first fix within reach, where it is one already taken or overlaps none.
+
+    And how many other edits overlap one that is taken.
+    """
     taken: list[tuple[TextEdit, ...]] = []
+    waiting: set[tuple[TextEdit, ...]] = set()
     chosen: dict[Place, Fix] = {}
     for number, file in enumerate(entries):
         for index, finding in enumerate(file.findings):
@@ -100,10 +108,11 @@ def first_fixes(entries: Sequence[FileReport], reach: Reach) -> dict[Place, Fix]
                 continue
             if fix.edits not in taken:
                 if any(_overlap(a, b) for a in fix.edits for edits in taken for b in edits):
+                    waiting.add(fix.edits)
                     continue
                 taken.append(fix.edits)
             chosen[number, index] = fix
-    return chosen
+    return chosen, len(waiting)
 
 
 def _edited(
