@@ -28,6 +28,14 @@ from warplens_tools.text import SourceText
         ("p->width", False),
         ("width(n)", False),
         ("taken", False),
+        ("alias", False),
+        ("other", False),
+        ("reference", False),
+        ("clock", False),
+        ("tile", False),
+        ("second", False),
+        ("total", False),
+        ("fixed", True),
     ],
 )
 def test_the_divisor_of_a_loop(divisor: str, expected: bool) -> None:
@@ -35,8 +43,12 @@ def test_the_divisor_of_a_loop(divisor: str, expected: bool) -> None:
         SourceText(f"""#define WIDTH 7
 struct Shape {{ int width; }};
 __device__ void take(int& value);
-__global__ void k(int* a, int n, Shape shape, Shape* p) {{
-  int step = 1, taken = 1;
+__device__ int total;
+__constant__ int fixed;
+__global__ void k(int* a, int n, Shape shape, Shape* p, const int& reference, volatile int clock) {{
+  __shared__ int tile, second;
+  int step = 1, taken = 1, &other = a[2];
+  const int& alias = a[1];
   for (int k = 0; k < n; k += 2) {{
     int inner = k + 1;
     a[k] = inner / ({divisor});

@@ -8,8 +8,10 @@ from typing import Literal
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import integer_type, vector_element
 from warplens_tools.cuda.values.bindings import Binding, value_node
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import PointerReader
 
@@ -26,12 +28,19 @@ _LITERAL = re.compile(r"[-+]?(?:\d[\d']*\.?[\d']*|\.\d[\d']*)(?:[eE][-+]?\d+)?(?
 _OTHER_WORD = re.compile(r"\b(?!const|volatile|constexpr|static|register|restrict|__\w+)[A-Za-z_]\w*")
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!=", "&&", "||"})
 _BUILTIN = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
+_PARAMETERS = frozenset({"parameter_declaration", "optional_parameter_declaration"})
+_DECLARATIONS = _PARAMETERS | {"declaration", "init_declarator", "compound_statement", "translation_unit"}
 _MAX_DEPTH = 40
+
+
+def _plain(written: str) -> str:
+    """A declared type without qualifiers, reference and keywords: "Point" of "const Point&"."""
+    return " ".join(_OTHER_WORD.findall(written.replace("std::", "")))
 
 
 def written_type(text: str) -> Arithmetic | None:
     """The arithmetic type of a declared type: "float" also for `float4`, None for what is none."""
-    name = " ".join(_OTHER_WORD.findall(text.replace("std::", "")))
+    name = _plain(text)
     vector = vector_element(name)
     element = vector[0] if vector is not None else name
     if element in ("float", "double"):
@@ -44,6 +53,17 @@ def is_double_literal(text: str) -> bool:
     found = _LITERAL.fullmatch(text)
     has_fraction = "." in text or (not text.lower().startswith("0x") and "e" in text.lower())
     return found is not None and has_fraction and not found["suffix"]
+
+
+def written_before(tree: SourceTree, binding: Binding) -> str:
+    """What stands before a name in its declaration, without other names' declarators: specifiers, type, `*`, `&`."""
+    start = min(binding.declaration[0], binding.start)
+    node = tree.root.descendant_for_byte_range(binding.start, binding.start)
+    while node is not None and node.type not in _DECLARATIONS:
+        node = node.parent
+    if node is not None and node.type in _PARAMETERS:
+        start = node.start_byte
+    return _before_declarators(tree.masked.code[start : binding.start].decode("ascii"))
 
 
 def _before_declarators(code: str) -> str:
@@ -112,34 +132,64 @@ class TypeReader:
 
     def member(self, node: Node) -> Arithmetic | None:
         """threadIdx.x, and .x of a vector type"""
-        base, field = node.child_by_field_name("argument"), node.child_by_field_name("field")
-        if base is None or field is None:
-            return None
-        if self.tree.code_of(base) in _BUILTIN:
+        base = node.child_by_field_name("argument")
+        if base is not None and self.tree.code_of(base) in _BUILTIN:
             return "int"
-        return self.type(base) if self.tree.code_of(field) in "xyzw" else None
+        written = self._member(node)
+        return written_type(written) if written is not None else None
+
+    def _member(self, node: Node) -> str | None:
+        """The type as written of a member of a vector type or a struct of the file; None for pointers and arrays."""
+        base, field = node.child_by_field_name("argument"), node.child_by_field_name("field")
+        whole = self._written(base) if base is not None else None
+        if whole is None or field is None:
+            return None
+        layouts = layouts_of(self.tree)
+        found = layouts.member(layouts.plain(whole), self.tree.code_of(field))
+        if found is None or found.pointer or layouts.bytes(found.type) != found.size:
+            return None
+        return layouts.plain(found.type)
+
+    def _written(self, node: Node) -> str | None:
+        """The type as written, without qualifiers, of an object: a name, an element, a member, `*p`, `p` in `p->x`."""
+        if node.type == "field_expression":
+            return self._member(node)
+        if node.type in ("subscript_expression", "pointer_expression"):
+            inner = node if node.type == "subscript_expression" else node.child_by_field_name("argument")
+            element = self.pointers.element if inner is node else self.pointers.pointer
+            return _plain(pointer.element_type) if (pointer := element(inner)) is not None else None
+        if node.type == "parenthesized_expression" and node.named_child_count == 1:
+            return self._written(node.named_children[0])
+        binding = self._binding(node)
+        if binding is None:
+            return None
+        if binding.kind in ("pointer", "array") or "*" in written_before(self.tree, binding):
+            pointer = self.pointers.pointer(node)
+            return _plain(pointer.element_type) if pointer is not None else None
+        declared = written_before(self.tree, binding)
+        if re.search(r"\bauto\b", declared):
+            value = value_node(self.tree, binding) if binding.value else None
+            return self._written(value) if value is not None else None
+        return _plain(declared)
+
+    def _binding(self, node: Node) -> Binding | None:
+        return self.reader.kernel.constants.binding(self.tree.code_of(node), node.start_byte)
 
     def name(self, node: Node) -> Arithmetic | None:
         """A variable or parameter by its declared type, `auto` by its value."""
-        name = self.tree.code_of(node)
-        if name == "warpSize":
+        if self.tree.code_of(node) == "warpSize":
             return "int"
-        binding = self.reader.kernel.constants.binding(name, node.start_byte)
+        binding = self._binding(node)
         return self.declared(binding) if binding is not None else None
 
     def declared(self, binding: Binding) -> Arithmetic | None:
         """The type that a declaration gives its name; None for pointers and arrays."""
         if binding.kind in ("pointer", "array"):
             return None
-        start = binding.declaration[0]
-        code = _before_declarators(self.tree.masked.code[start : binding.start].decode("ascii"))
-        if binding.kind in ("parameter", "object"):
-            node = self.tree.root.descendant_for_byte_range(binding.start, binding.start)
-            parent = node.parent if node is not None else None
-            code = self.tree.code_of(parent).rsplit(binding.name, 1)[0] if parent is not None else ""
+        code = written_before(self.tree, binding)
         if re.search(r"\bauto\b", code):
             return self.type(value_node(self.tree, binding)) if binding.value else None
-        return written_type(code.split("=")[0].split(",")[0]) if "*" not in code.split(",")[0] else None
+        return written_type(code) if "*" not in code else None
 
     def call(self, node: Node) -> Arithmetic | None:
         """Casts, math functions, intrinsics, functions of the file."""
