@@ -47,10 +47,10 @@ KNOWN_SPECIFIERS: dict[str, str] = {
     "_CCCL_HOST_DEVICE": "__host__ __device__",
     "__pipeline_static__": "",
 }
-#: Function-like specifiers of CUDA, C++ and PyTorch that the grammar does not know.
+#: What CUDA, C++ and PyTorch write like a function call beside a declaration or a loop, and the grammar does not know.
 _CALLED_SPECIFIERS = (
     "__cluster_dims__", "__maxnreg__", "__block_size__", "__align__", "alignas", "__builtin_align__",
-    "__attribute__", "__declspec", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2",
+    "__attribute__", "__declspec", "_Pragma", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2",
 )  # fmt: skip
 _PLAIN_SPECIFIERS = ("__restrict", "__grid_constant__", "__nv_pure__", "__extension__", "__device_builtin__")
 
@@ -60,7 +60,7 @@ _SPECIFIER_BODY = re.compile(
     r"|__align__|void)\b|\"C\"|\[\[[^\]]*\]\])*"
 )
 _CALLED = re.compile(
-    r"\b(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__align__|alignas|__attribute__)\s*"
+    r"\b(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__align__|alignas|__attribute__|_Pragma)\s*"
     r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
