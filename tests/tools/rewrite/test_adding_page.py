@@ -92,12 +92,11 @@ def test_a_tool_has_the_call_of_the_page() -> None:
 def test_every_helper_of_the_page_exists() -> None:
     rows = re.findall(r"^\| [^|]+ \| (`.*`[^|]*) \|$", PAGE, re.MULTILINE)
     named = {
-        name for row in rows for name in re.findall(r"`(?:warplens_tools\.)?((?:cuda|facts)\.[\w.]+)", row)
+        name for row in rows for name in re.findall(r"`(?:warplens_tools\.)?((?:cuda|rewrite)\.[\w.]+)", row)
     }
-    assert len(named) >= 8
+    assert len(named) >= 16
     for name in named:
-        path = name if name.startswith("cuda.") else f"cuda.{name}"
-        module, _, attribute = f"warplens_tools.{path}".rpartition(".")
+        module, _, attribute = f"warplens_tools.{name}".rpartition(".")
         try:
             importlib.import_module(f"{module}.{attribute}")
         except ModuleNotFoundError:
