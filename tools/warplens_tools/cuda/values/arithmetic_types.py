@@ -155,9 +155,10 @@ class TypeReader:
         if node.type == "field_expression":
             return self._member(node)
         if node.type in ("subscript_expression", "pointer_expression"):
-            inner = node if node.type == "subscript_expression" else node.child_by_field_name("argument")
-            element = self.pointers.element if inner is node else self.pointers.pointer
-            return _plain(pointer.element_type) if (pointer := element(inner)) is not None else None
+            is_element = node.type == "subscript_expression"
+            inner = node.child_by_field_name("argument")
+            pointer = self.pointers.element(node) if is_element else self.pointers.pointer(inner)
+            return _plain(pointer.element_type) if pointer is not None else None
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self._written(node.named_children[0])
         binding = self._binding(node)
