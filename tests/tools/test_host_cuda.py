@@ -104,15 +104,24 @@ def test_lanes_of_a_partial_warp_and_of_tiles() -> None:
             "out of bounds",
         ),
         (
-            "__global__ void k(float* out) { if (threadIdx.x) out[0] = __shfl_sync(~0u, 1.0f, 0); }",
+            "__global__ void k(float* out) { if (threadIdx.x) out[0] = __shfl_sync(1u, 1.0f, 0); }",
             "k<<<1, 32>>>(out)",
-            "has exited",
+            "leaves out its own lane",
         ),
     ],
 )
 def test_what_a_card_forbids_fails(kernel: str, launch: str, said: str) -> None:
     with pytest.raises(HostRunError, match=said):
         HostProgram(program(kernel, launch)).run()
+
+
+def test_a_lane_that_has_exited_is_not_waited_for_and_gives_nothing() -> None:
+    kernel = """__global__ void k(float* out) {
+      if (threadIdx.x == 3) return;
+      out[threadIdx.x] = __shfl_xor_sync(~0u, 1.0f * threadIdx.x, 1);
+    }"""
+    got = lines(HostProgram(program(kernel, "k<<<1, 8>>>(out)")).run())
+    assert [value.lstrip("-") for value in got[:8]] == ["1", "0", "nan", "0", "5", "4", "7", "6"]
 
 
 def test_a_launch_beyond_the_limits_is_an_error_of_the_runtime() -> None:

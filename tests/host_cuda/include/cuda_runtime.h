@@ -133,10 +133,11 @@ struct Fiber {
   unsigned barriers = 0;
 };
 
-// One warp function that lanes of one mask meet in.
+// One warp function that lanes of one mask meet in; lanes that have exited are not waited for.
 struct Meeting {
-  unsigned mask = 0, arrived = 0;
+  unsigned arrived = 0;
   unsigned generation = 0;
+  unsigned there[2] = {0, 0};
   unsigned char values[2][32][16];
 };
 
@@ -217,31 +218,39 @@ inline int barrier(int predicate) {
 inline unsigned lane() { return unsigned(block.current->linear % 32); }
 inline Warp& warp() { return block.warps[block.current->linear / 32]; }
 
+// The values of lanes that met, and which lanes those are.
+template <class T>
+struct Met {
+  T value[32];
+  unsigned lanes;
+};
+
 // The lanes of `mask` give a value each; all of them get all values.
 template <class T>
-const T* meet(unsigned mask, const T& value) {
+const Met<T>& meet(unsigned mask, const T& value) {
   static_assert(sizeof(T) <= 16, "a value of a lane has at most 16 bytes");
   Warp& here = warp();
   unsigned left = unsigned(block.threads) - unsigned(block.current->linear / 32) * 32;
-  unsigned there = left >= 32 ? ~0u : (1u << left) - 1;
-  unsigned counted = mask & there;
+  unsigned counted = mask & (left >= 32 ? ~0u : (1u << left) - 1);
   if (!(mask >> lane() & 1)) fail("a warp function's mask %08x leaves out its own lane %u", mask, lane());
   Meeting& meeting = here.meetings[counted];
   unsigned mine = meeting.generation;
+  if (!meeting.arrived) std::memset(meeting.values[mine & 1], 0xff, sizeof meeting.values[0]);
   std::memcpy(meeting.values[mine & 1][lane()], &value, sizeof(T));
   meeting.arrived |= 1u << lane();
   while (meeting.generation == mine) {
-    if (counted & here.exited) fail("a warp function's mask %08x names a lane that has exited", mask);
-    if (meeting.arrived == counted) {
+    if (meeting.arrived == (counted & ~here.exited)) {
+      meeting.there[mine & 1] = meeting.arrived;
       meeting.arrived = 0;
       meeting.generation++;
       break;
     }
     yield();
   }
-  static T read[32];
-  for (int i = 0; i < 32; i++) std::memcpy(static_cast<void*>(&read[i]), meeting.values[mine & 1][i], sizeof(T));
-  return read;
+  static Met<T> met;
+  for (int i = 0; i < 32; i++) std::memcpy(static_cast<void*>(&met.value[i]), meeting.values[mine & 1][i], sizeof(T));
+  met.lanes = meeting.there[mine & 1];
+  return met;
 }
 
 inline void run_block(dim3 shape, const std::function<void()>& body) {
@@ -428,30 +437,30 @@ inline unsigned __activemask() { return 1u << host_cuda::lane(); }
 
 template <class T> T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
   unsigned me = host_cuda::lane(), base = me & ~unsigned(width - 1);
-  return host_cuda::meet(mask, value)[base + (unsigned(from) & unsigned(width - 1))];
+  return host_cuda::meet(mask, value).value[base + (unsigned(from) & unsigned(width - 1))];
 }
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
   unsigned me = host_cuda::lane(), from = me ^ unsigned(bits), end = (me & ~unsigned(width - 1)) + unsigned(width);
-  const T* all = host_cuda::meet(mask, value);
+  const T* all = host_cuda::meet(mask, value).value;
   return all[from < end ? from : me];
 }
 template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
   unsigned me = host_cuda::lane(), from = me + by, end = (me & ~unsigned(width - 1)) + unsigned(width);
-  const T* all = host_cuda::meet(mask, value);
+  const T* all = host_cuda::meet(mask, value).value;
   return all[from < end ? from : me];
 }
 template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
   unsigned me = host_cuda::lane(), base = me & ~unsigned(width - 1);
-  const T* all = host_cuda::meet(mask, value);
+  const T* all = host_cuda::meet(mask, value).value;
   return all[me >= base + by ? me - by : me];
 }
 namespace host_cuda {
 template <class T, class F> T reduce(unsigned mask, T value, F both) {
-  const T* all = meet(mask, value);
+  const Met<T>& all = meet(mask, value);
   T sum = value;
   bool first = true;
   for (int i = 0; i < 32; i++)
-    if (mask >> i & 1 && int(block.current->linear / 32 * 32 + i) < block.threads) { sum = first ? all[i] : both(sum, all[i]); first = false; }
+    if (all.lanes >> i & 1) { sum = first ? all.value[i] : both(sum, all.value[i]); first = false; }
   return sum;
 }
 }  // namespace host_cuda
@@ -464,9 +473,9 @@ template <class T> T __reduce_min_sync(unsigned mask, T v) { return host_cuda::r
 template <class T> T __reduce_or_sync(unsigned mask, T v) { return host_cuda::reduce(mask, v, [](T a, T b) { return T(a | b); }); }
 template <class T> T __reduce_and_sync(unsigned mask, T v) { return host_cuda::reduce(mask, v, [](T a, T b) { return T(a & b); }); }
 template <class T> unsigned __match_any_sync(unsigned mask, T v) {
-  const T* all = host_cuda::meet(mask, v);
+  const host_cuda::Met<T>& all = host_cuda::meet(mask, v);
   unsigned same = 0;
-  for (int i = 0; i < 32; i++) if (mask >> i & 1 && !std::memcmp(&all[i], &v, sizeof v)) same |= 1u << i;
+  for (int i = 0; i < 32; i++) if (all.lanes >> i & 1 && !std::memcmp(&all.value[i], &v, sizeof v)) same |= 1u << i;
   return same;
 }
 
