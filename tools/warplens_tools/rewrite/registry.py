@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from warplens_tools.rewrite import (
     block_per_row,
+    deal_out_chunks,
     float_literals,
     pad_shared_tile,
     restrict_const,
+    swap_thread_axes,
     warp_per_row,
 )
 from warplens_tools.rewrite.base import Rewrite
@@ -18,6 +20,8 @@ REWRITES: tuple[Rewrite, ...] = (
     float_literals.REWRITE,
     warp_per_row.REWRITE,
     block_per_row.REWRITE,
+    swap_thread_axes.REWRITE,
+    deal_out_chunks.REWRITE,
 )
 
 

@@ -30,8 +30,8 @@ class Counting(msgspec.Struct, frozen=True):
     #: How far apart two iterations are, as written: "1" for `++j`.
     step: str
     downward: bool = False
-    #: What the variable is compared with.
-    bound: Node | None = None
+    #: What the variable is compared with; of `i < a && i < b` both, in order.
+    bounds: tuple[Node, ...] = ()
     #: The loop's own variable, so that nothing behind the loop sees it.
     declared: bool = True
 
@@ -49,17 +49,29 @@ def counting(expanded: KernelTree, node: Node) -> Counting | None:
     declared = initializer is not None and initializer.type == "declaration"
     if declared and initializer is not None and _NARROW.search(tree.code_of(initializer)):
         return None
-    bound = _bound(tree, condition, variable)
+    limits = [_bound(tree, part, variable) for part in _parts(condition)]
     stepped = _step(tree, update, variable)
-    if bound is None or stepped is None or changes(tree, tree.code_of(body), variable):
-        return None
-    operator, limit = bound
-    if operator not in (_DOWNWARD if stepped[1] else _UPWARD) or _is_changed(tree, node, limit):
+    if stepped is None or changes(tree, tree.code_of(body), variable):
         return None
     step, downward = stepped
-    if operator == "!=" and step != "1":
-        return None
-    return Counting(node, variable, first, update, body, step, downward, limit, declared)
+    allowed = _DOWNWARD if downward else _UPWARD
+    bounds = []
+    for found in limits:
+        if found is None or found[0] not in allowed or _is_changed(tree, node, found[1]):
+            return None
+        if found[0] == "!=" and step != "1":
+            return None
+        bounds.append(found[1])
+    return Counting(node, variable, first, update, body, step, downward, tuple(bounds), declared)
+
+
+def _parts(condition: Node) -> list[Node]:
+    """What `a && b` holds of."""
+    operator = condition.child_by_field_name("operator")
+    if condition.type != "binary_expression" or operator is None or operator.type != "&&":
+        return [condition]
+    left, right = condition.child_by_field_name("left"), condition.child_by_field_name("right")
+    return [part for side in (left, right) if side is not None for part in _parts(side)]
 
 
 def _is_changed(tree: SourceTree, loop: Node, limit: Node) -> bool:
