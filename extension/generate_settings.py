@@ -30,6 +30,8 @@ RESTRICTED = (
     *("interpreter", "cuda-path", "flags", "compile-commands", "program"),
     *("model.provider", "model.base-url", "model.key-variable"),
 )
+#: Tables with names of the user's code as keys: they have their place beside the code, not in an editor's settings.
+FILE_ONLY = ("launch",)
 
 Schema = dict[str, Any]
 
@@ -69,9 +71,13 @@ def resolve(schema: Schema, components: Mapping[str, Schema]) -> Schema:
         own["items"] = resolve(own["items"], components)
     if "properties" in own:
         own["properties"] = {k: resolve(v, components) for k, v in own["properties"].items()}
+    if isinstance(own.get("additionalProperties"), dict):
+        own["additionalProperties"] = resolve(own["additionalProperties"], components)
     if "anyOf" in own and all("enum" in resolve(part, components) for part in own["anyOf"]):
         parts = [resolve(part, components) for part in own.pop("anyOf")]
         own |= {"type": "string", "enum": [value for part in parts for value in part["enum"]]}
+    elif "anyOf" in own:
+        own["anyOf"] = [resolve(part, components) for part in own["anyOf"]]
     if "enum" in own:
         own.setdefault("type", "string")
         own["enum"] = sorted(own["enum"], key=lambda value: TIERS.get(value, len(TIERS)))
@@ -114,6 +120,8 @@ def configuration() -> Schema:
     """`contributes.configuration` of the extension."""
     properties: Schema = {}
     for key, item in [*flat(schema_of(EditorSettings)), *flat(schema_of(Settings))]:
+        if key in FILE_ONLY:
+            continue
         scope = "machine-overridable" if key in ("interpreter", "cuda-path") else "resource"
         properties[f"warplens.{camel(key)}"] = {**camel_items(item), "scope": scope}
     return {"title": "Warplens", "properties": {**properties, "warplens.trace.server": TRACE}}
@@ -157,7 +165,8 @@ def page() -> str:
     for key, item in flat(schema_of(Settings)):
         default = json.dumps(item.get("default"), ensure_ascii=False)
         text = item["description"].replace("|", "\\|")
-        lines.append(f"| `{key}` | `{camel(key)}` | `{default}` | {text}{values(item)} |")
+        editor = "–" if key in FILE_ONLY else f"`{camel(key)}`"
+        lines.append(f"| `{key}` | {editor} | `{default}` | {text}{values(item)} |")
     lines += [
         "",
         "Only the VS Code extension reads these:",
@@ -167,18 +176,23 @@ def page() -> str:
     ]
     for key, item in [*flat(schema_of(EditorSettings)), ("trace.server", TRACE)]:
         lines.append(f"| `{key}` | `{json.dumps(item['default'])}` | {item['description']}{values(item)} |")
-    program = schema_of(Settings)["properties"]["program"]["items"]
-    lines += [
-        "",
-        "Keys of a `[[program]]` table:",
-        "",
-        "| `warplens.toml` | default | |",
-        "| --- | --- | --- |",
-    ]
-    for key, item in program["properties"].items():
-        default = f"`{json.dumps(item['default'])}`" if "default" in item else "required"
-        lines.append(f"| `{key}` | {default} | {item['description']} |")
+    tables = schema_of(Settings)["properties"]
+    launch = tables["launch"]["items"]
+    data = next(
+        p for p in launch["properties"]["arguments"]["additionalProperties"]["anyOf"] if "properties" in p
+    )
+    lines += _keys("Keys of a `[[program]]` table:", tables["program"]["items"])
+    lines += _keys("Keys of a `[[launch]]` table, see [launch-specs.md](launch-specs.md):", launch)
+    lines += _keys("Keys of an array in `arguments`, `buffers` and `symbols` there:", data)
     return "\n".join(lines) + "\n"
+
+
+def _keys(title: str, table: Schema) -> list[str]:
+    lines = ["", title, "", "| `warplens.toml` | default | |", "| --- | --- | --- |"]
+    for key, item in table["properties"].items():
+        default = f"`{json.dumps(item['default'])}`" if "default" in item else "required"
+        lines.append(f"| `{key}` | {default} | {item['description']}{values(item)} |")
+    return lines
 
 
 def values(item: Schema) -> str:

@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
+from warplens_tools.run.spec.model import Data, LaunchSpec
 
 FILE_NAME = "warplens.toml"
 
@@ -208,6 +209,10 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
     program: Annotated[
         tuple[Program, ...], Meta(description="How programs are built and run, first match wins.")
     ] = ()
+    launch: Annotated[
+        tuple[LaunchSpec, ...],
+        Meta(description="How kernels without a program are launched; see docs/launch-specs.md."),
+    ] = ()
 
     @property
     def database(self) -> Path | None:
@@ -334,7 +339,7 @@ def _plainly(error: str) -> str:
 
 def _keys() -> list[str]:
     """The keys of a settings file and of its tables."""
-    kinds = (Settings, Hints, Optimize, Model, Program)
+    kinds = (Settings, Hints, Optimize, Model, Program, LaunchSpec, Data)
     return [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)]
 
 

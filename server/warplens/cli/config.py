@@ -71,7 +71,7 @@ def template() -> str:
     for field in msgspec.structs.fields(Settings):
         if field.type in (Hints, Optimize):
             tables.append((field.encode_name, field.type))
-        elif field.encode_name != "program":
+        elif field.encode_name not in ("program", "launch"):
             lines += ["", *_setting(field)]
     for name, kind in tables:
         lines += ["", f"# [{name}]"]

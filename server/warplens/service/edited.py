@@ -34,7 +34,7 @@ def prove_edited(
         As `prove_fix` otherwise.
     """
     inputs = inputs_of(service, path, options.arch, task=task)
-    require_main(inputs.path, inputs.unit, inputs.loaded)
+    require_main(inputs.path, inputs.unit, inputs.loaded, options.kernel)
     text, after = inputs.text(), SourceText.read(edited)
     edits = edits_between(text, after)
     if not edits:

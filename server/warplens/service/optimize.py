@@ -117,7 +117,7 @@ def optimize_file(
     model = parse(text, str(inputs.path))
     kernels = _kernels(model, options.kernel, inputs.path)
     task.say(f"reading {inputs.path.name}", None)
-    workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
+    workload = workload_of(inputs.path, inputs.unit, inputs.loaded, options.kernel)
     allowed = allowed_by(options, inputs.loaded)
     report = inputs.report()
     causes = causes_of(report)
@@ -157,7 +157,7 @@ def optimize_file(
             started=started,
         )
         try:
-            require_main(inputs.path, inputs.unit, inputs.loaded)
+            require_main(inputs.path, inputs.unit, inputs.loaded, options.kernel)
             named = kernels[0] if options.kernel else ""
             with judge(workload, named, options.arch, allowed) as session:
                 return optimize(problem, session, store, task=task)
@@ -235,7 +235,7 @@ def prove_fix(
     text = inputs.text()
     model = parse(text, str(inputs.path))
     (name,) = _kernels(model, kernel, inputs.path)[:1]
-    require_main(inputs.path, inputs.unit, inputs.loaded)
+    require_main(inputs.path, inputs.unit, inputs.loaded, kernel)
     after = text.apply(list(fix.edits))
     codes = [f.code for f in inputs.report().findings if f.kernel == name and fix in f.fixes]
     candidate = Candidate(
@@ -271,7 +271,7 @@ def prove_one(
     judge: OpenJudge = open_judge,
 ) -> OptimizeResult:
     """Judge one candidate, an edit of `text`, and confirm it if it is faster. Raises as `prove_fix`."""
-    workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
+    workload = workload_of(inputs.path, inputs.unit, inputs.loaded, candidate.kernel)
     allowed = allowed_by(options, inputs.loaded)
     with (
         open_store(data_folder(os.environ)) as store,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path, PurePath
 
+from warplens.service.specs import generated, specs_of
 from warplens.settings import Loaded, Program
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
@@ -14,21 +15,23 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.flags import unit_flags
 
 
-def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
-    """How the program that launches the kernels of `path` is built and run: the first `program` that matches.
+def workload_of(path: Path, unit: Path, loaded: Loaded, kernel: str = "") -> Workload:
+    """How the program that launches the kernels of `path` is built and run: the first `program` that matches, else
+    what is generated from its launch specs (of `kernel` alone where one is named), else the unit itself.
 
     `unit` is the translation unit the file is compiled in, itself for a `.cu`; both paths are absolute.
 
     Raises:
-        InputError: a command in the settings or the compile database cannot be read.
+        InputError: a command in the settings, the compile database or a launch spec cannot be used.
     """
     settings, root = loaded.settings, loaded.root
-    program = _program(path, unit, loaded) or Program(source="")
+    matching = _program(path, unit, loaded)
+    program = matching or Program(source="")
     flags = unit_flags(unit, configured=settings.flags, root=Path(root), database=settings.database).arguments
     # What is linked counts for the program alone; compile flags leave it out.
     libraries = tuple(word for word in settings.flags if word.startswith(("-l", "-L")))
     directory = Path(root, program.directory) if program.directory else path.parent
-    return Workload(
+    workload = Workload(
         source=str(path),
         unit=str(unit),
         # {root} in a build is a copy of the folder, see `Workload`
@@ -45,21 +48,27 @@ def workload_of(path: Path, unit: Path, loaded: Loaded) -> Workload:
         root=root,
         compile_commands=settings.compile_commands,
     )
+    specs = specs_of(path, loaded, kernel) if matching is None else ()
+    return generated(workload, specs) if specs else workload
 
 
-def require_main(path: Path, unit: Path, loaded: Loaded) -> None:
+def require_main(path: Path, unit: Path, loaded: Loaded, kernel: str = "") -> None:
     """Refuse a file whose program is not known.
 
     Raises:
-        InputError: no `program` of the settings builds or starts it, and its unit has no `main`.
+        InputError: no `program` of the settings builds or starts it, no launch spec says how its kernels (`kernel`
+            where one is named) are launched, and its unit has no `main`.
     """
     program = _program(path, unit, loaded)
     if program is not None and (program.build or program.command):
         return
+    if program is None and specs_of(path, loaded, kernel):
+        return
     if not parse(SourceText.read(unit), str(unit)).has_main:
         raise InputError(
             f"{unit.name} has no main, so it cannot be run as a program",
-            remedy="say in warplens.toml how the program is built and started: [[program]] source, build, command",
+            remedy="say in warplens.toml how the program is built and started ([[program]] source, build, command), or "
+            f"how the kernel is launched: warplens spec {path.name} writes a first launch spec",
         )
 
 

@@ -311,7 +311,8 @@ enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAl
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+struct cudaFuncAttributes { std::size_t sharedSizeBytes = 0; };
 using cudaStream_t = void*;
 struct host_cuda_event {};
 using cudaEvent_t = host_cuda_event*;
@@ -395,7 +396,7 @@ inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int* d) { *d = 0; return cudaSuccess; }
 inline cudaError_t cudaGetDeviceCount(int* d) { *d = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) { *p = cudaDeviceProp{}; return cudaSuccess; }
-inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr, int) { *v = 132; return cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr a, int) { *v = a == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10 : 132; return cudaSuccess; }
 inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 inline cudaError_t cudaGetLastError() { auto e = host_cuda::last; host_cuda::last = cudaSuccess; return e; }
 inline cudaError_t cudaPeekAtLastError() { return host_cuda::last; }
@@ -416,6 +417,7 @@ template <class F> cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute a, int 
   if (a == cudaFuncAttributeMaxDynamicSharedMemorySize) host_cuda::dynamic_limit = std::max(host_cuda::dynamic_limit, std::size_t(std::min(value, 227 << 10)));
   return cudaSuccess;
 }
+template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F) { *a = {}; return cudaSuccess; }
 template <class F> cudaError_t cudaFuncSetCacheConfig(F, cudaFuncCache) { return cudaSuccess; }
 template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int threads, std::size_t) { *blocks = 2048 / std::max(threads, 1); return cudaSuccess; }
 

@@ -257,6 +257,20 @@ async def test_code_actions_fix_suppress_and_optimize(client: Client, folder: Pa
     assert [a["title"] for a in only] == ["Optimize this kernel", "Show CuTe for this"]
 
 
+async def test_a_kernel_without_a_program_gets_a_launch_spec(client: Client, folder: Path) -> None:
+    await client.begin(folder, capabilities=EVERYTHING)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    title = "Write a launch spec for scale"
+    (action,) = [a for a in await actions_at(client, uri, 0) if a["title"] == title]
+    (edit,) = action["edit"]["documentChanges"][0]["edits"]
+    assert edit["range"]["start"] == edit["range"]["end"] == {"line": 0, "character": 0}
+    assert edit["newText"].startswith("/* warplens: launch\ngrid = 1024\n")
+    client.change(uri, 2, types.TextDocumentContentChangeWholeDocument(edit["newText"] + KERNEL))
+    line = edit["newText"].count("\n")
+    assert title not in [a["title"] for a in await actions_at(client, uri, line)]
+
+
 TWO = (
     KERNEL
     + """__global__ void other(float* a, int n) {

@@ -41,3 +41,6 @@ class Workload(msgspec.Struct, frozen=True):
     root: str = ""
     #: The compilation database that counts; "" where it is searched for from the unit upward.
     compile_commands: str = ""
+    #: The unit is a program that was generated to launch the source's kernels: the launches that the source itself
+    #: writes are not the program's.
+    generated: bool = False

@@ -21,6 +21,7 @@ from warplens.lsp.features import (
     ignore,
     initialization,
     inlay_hints,
+    launch_spec,
     optimize,
     refresh,
     setup,
@@ -59,4 +60,5 @@ FEATURES = (
     ignore,
     setup,
     visible,
+    launch_spec,
 )

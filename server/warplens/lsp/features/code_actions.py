@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quick fixes, *Fix and prove*, *Optimize this kernel*, and the comment that silences a finding."""
+"""Quick fixes, *Fix and prove*, *Optimize this kernel*, the comment that silences a finding, a launch spec."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from warplens.lsp import protocol
 from warplens.lsp.convert import builtins, diagnostic, enum_value, fix_title, workspace_edit
-from warplens.lsp.features import cute_search
+from warplens.lsp.features import cute_search, launch_spec
 from warplens.lsp.features.ignore import comment
 from warplens.lsp.server import WarplensServer
 from warplens.lsp.session import OpenFile
@@ -44,6 +44,7 @@ def register(server: WarplensServer) -> None:
         for kernel in dict.fromkeys(k for k in kernels if k is not None):
             actions.append(_optimize(uri, kernel.qualified_name))
         actions += cute_search.action(uri, text, asked, findings, next(filter(None, kernels), None))
+        actions += launch_spec.action(server, file, asked.line, last)
         preferred = next((a for a in actions if a.edit is not None), None)
         if preferred is not None and findings and findings[0].fixes:
             preferred.is_preferred = True

@@ -22,7 +22,17 @@ def as_written(candidate: Candidate, builder: Builder, kernel: str) -> Candidate
     except InputError:
         return candidate
     known = msgspec.structs.replace(candidate, path=candidate.path or builder.workload.source)
+    if builder.workload.generated:
+        return _launched_elsewhere(known, builder.text, text)
     return with_own_geometry(known, builder.text, text, kernel)
+
+
+def _launched_elsewhere(candidate: Candidate, before: SourceText, after: SourceText) -> Candidate:
+    """Whatever the text's own launches say, a generated program launches the kernel: where sizes change it is asked."""
+    changed = sizes_of(before, candidate.path) != sizes_of(after, candidate.path)
+    return msgspec.structs.replace(
+        candidate, grid=None, block=None, dynamic_shared_bytes=None, asks_program=changed
+    )
 
 
 def with_own_geometry(candidate: Candidate, before: SourceText, after: SourceText, kernel: str) -> Candidate:
