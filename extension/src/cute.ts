@@ -24,6 +24,10 @@ export function showResults(page: CutePage): void {
   }
   const before = vscode.window.activeTextEditor;
   const pick = vscode.window.createQuickPick<Row>();
+  const tabs = openFiles();
+  let showing: Promise<unknown> = Promise.resolve();
+  /** What follows once the list is gone; without anything one is back where one was. */
+  let next: (() => unknown) | undefined;
   let opened = false;
   pick.title = page.title;
   pick.placeholder = 'Go through the places; Enter opens one';
@@ -32,7 +36,7 @@ export function showResults(page: CutePage): void {
   pick.buttons = [PEEK, PAGE];
   pick.items = page.results.map(row);
   pick.onDidChangeActive(([active]) => {
-    if (active) void show(active.result, true);
+    if (active) showing = show(active.result, true);
   });
   pick.onDidAccept(() => {
     opened = true;
@@ -41,14 +45,38 @@ export function showResults(page: CutePage): void {
     if (chosen) void show(chosen.result, false);
   });
   pick.onDidTriggerButton((button) => {
+    next = () => (button === PAGE ? showPage(page) : peek(before, page.results));
     pick.hide();
-    void (button === PAGE ? showPage(page) : peek(before, page.results));
   });
-  pick.onDidHide(() => {
-    if (!opened && before) void vscode.window.showTextDocument(before.document, before.viewColumn);
+  pick.onDidHide(async () => {
     pick.dispose();
+    await showing;
+    if (!opened) await leave(before, page.results, tabs);
+    await next?.();
   });
   pick.show();
+}
+
+/** Goes back to where one was, and closes what was only shown while the list was gone through. */
+async function leave(
+  before: vscode.TextEditor | undefined,
+  results: readonly CuteResult[],
+  tabs: ReadonlySet<string>,
+): Promise<void> {
+  if (before) await vscode.window.showTextDocument(before.document, before.viewColumn);
+  const shown = new Set(results.map(({ uri }) => vscode.Uri.parse(uri).toString()));
+  const previews = vscode.window.tabGroups.all
+    .flatMap((group) => group.tabs)
+    .filter((tab) => tab.isPreview && !tab.isDirty && shown.has(fileOf(tab)) && !tabs.has(fileOf(tab)));
+  await vscode.window.tabGroups.close(previews, true);
+}
+
+function openFiles(): ReadonlySet<string> {
+  return new Set(vscode.window.tabGroups.all.flatMap((group) => group.tabs).map(fileOf));
+}
+
+function fileOf(tab: vscode.Tab): string {
+  return tab.input instanceof vscode.TabInputText ? tab.input.uri.toString() : '';
 }
 
 function row(result: CuteResult): Row {

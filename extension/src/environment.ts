@@ -15,9 +15,12 @@ export class Environment implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<string>();
   /** Fires with the reason when another interpreter may be right now. */
   readonly onDidChange = this.changed.event;
+  private readonly step = new vscode.EventEmitter<string | undefined>();
+  /** Fires with each step while the environment is made; with undefined when it was not made. */
+  readonly onStep = this.step.event;
   readonly bundle: Bundle | undefined;
   readonly managed: ManagedEnvironment | undefined;
-  private readonly subscriptions: { dispose(): unknown }[] = [this.changed];
+  private readonly subscriptions: { dispose(): unknown }[] = [this.changed, this.step];
   private offered = false;
   private setting = setting();
 
@@ -65,7 +68,10 @@ export class Environment implements vscode.Disposable {
     this.offered = true;
     const create = 'Create Environment';
     const select = 'Select Interpreter…';
-    const answer = await vscode.window.showInformationMessage(this.question(this.bundle), create, select);
+    // Whoever asked for it gets a question that stays; else it is one that may be overlooked, as the status item says.
+    const options = { modal: asked };
+    const question = this.question(this.bundle);
+    const answer = await vscode.window.showInformationMessage(question, options, create, select);
     if (answer === select) await this.selectInterpreter();
     if (answer !== create) return;
     await this.extension.globalState.update(CONSENT, true);
@@ -101,8 +107,10 @@ export class Environment implements vscode.Disposable {
 
   private async create(bundle: Bundle, managed: ManagedEnvironment): Promise<void> {
     const log = (line: string): void => this.log.info(line);
+    this.step.fire('looking for a Python 3.11 or newer');
     const base = await findBase(await this.basePythons(), this.extension.extensionPath, log);
     if (base === undefined) {
+      this.step.fire(undefined);
       void vscode.window.showErrorMessage('No Python 3.11 or newer was found. Install one and try again.');
       return;
     }
@@ -112,7 +120,10 @@ export class Environment implements vscode.Disposable {
     await vscode.window.withProgress({ title, location, cancellable: true }, async (progress, token) => {
       const abort = new AbortController();
       const cancelled = token.onCancellationRequested(() => abort.abort());
-      const report = (message: string): void => progress.report({ message });
+      const report = (message: string): void => {
+        progress.report({ message });
+        this.step.fire(message);
+      };
       try {
         await managed.create(base, { report, log, signal: abort.signal });
       } catch (error) {
@@ -128,6 +139,7 @@ export class Environment implements vscode.Disposable {
   private failed(error: unknown, cancelled: boolean): void {
     const message = errorText(error);
     this.log.error(`the environment was not created: ${message}`);
+    this.step.fire(undefined);
     if (cancelled) return;
     const show = 'Show Output';
     void vscode.window

@@ -5,6 +5,7 @@ import * as commands from './commands.ts';
 import { Environment } from './environment.ts';
 import { createLogs } from './log.ts';
 import { manifest } from './manifest.ts';
+import * as notice from './notice.ts';
 import * as pages from './pages.ts';
 import * as proposal from './proposal.ts';
 import { Server } from './server.ts';
@@ -20,9 +21,17 @@ export async function activate(extension: vscode.ExtensionContext): Promise<void
   const status = new Status();
   const environment = new Environment(extension, logs.client);
   server = new Server(extension, logs, environment, status);
-  extension.subscriptions.push(status, environment, server);
+  extension.subscriptions.push(
+    status,
+    environment,
+    server,
+    environment.onStep((message) =>
+      status.show(message === undefined ? { state: 'noEnvironment' } : { state: 'settingUp', message }),
+    ),
+  );
   const context = { extension, logs, status, environment, server };
   commands.activate(context);
+  notice.activate(context);
   pages.activate(extension);
   proposal.activate(context);
   trust.activate(context);

@@ -13,12 +13,15 @@ export function activate(extension: vscode.ExtensionContext): void {
   );
 }
 
-/** Shows a page in a tab of its own beside the editor; the caller may close it. */
-export async function showPage(page: Evidence): Promise<vscode.WebviewPanel> {
+/** Shows a page in a tab of its own, beside the editor unless told; the caller may close it. */
+export async function showPage(
+  page: Evidence,
+  viewColumn = vscode.ViewColumn.Beside,
+): Promise<vscode.WebviewPanel> {
   const panel = vscode.window.createWebviewPanel(
     PAGE,
     page.title,
-    { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true },
+    { viewColumn, preserveFocus: true },
     { enableCommandUris: [OPEN_AT], enableFindWidget: true },
   );
   const body = await vscode.commands.executeCommand<string>('markdown.api.render', linked(page.markdown));

@@ -10,6 +10,8 @@ import { APPLY_PROPOSAL, type ApplyResult, PROPOSAL, type Proposal } from './pro
 
 const SCHEME = 'warplens-proposal';
 const KEPT = 'warplens.proposals';
+/** Of the height; the rest is the proof's. */
+const DIFF_SHARE = 0.65;
 
 /** A proposal, and what its file held when it was made, to apply it without the server that made it. */
 interface Offered {
@@ -90,9 +92,20 @@ async function showProof(proposal: Proposal | undefined): Promise<void> {
     shown.reveal(undefined, true);
     return;
   }
-  const panel = await showPage({ title: `Proof: ${proposal.kernel}`, markdown: proposal.proof });
+  const page = { title: `Proof: ${proposal.kernel}`, markdown: proposal.proof };
+  const panel = await showPage(page, await belowTheDiff());
   proofs.set(proposal.id, panel);
   panel.onDidDispose(() => proofs.delete(proposal.id));
+}
+
+/** A group under the diff, which needs the whole width; where groups are laid out already, beside it. */
+async function belowTheDiff(): Promise<vscode.ViewColumn> {
+  if (vscode.window.tabGroups.all.length > 1) return vscode.ViewColumn.Beside;
+  await vscode.commands.executeCommand('vscode.setEditorLayout', {
+    orientation: 1,
+    groups: [{ size: DIFF_SHARE }, { size: 1 - DIFF_SHARE }],
+  });
+  return vscode.ViewColumn.Two;
 }
 
 async function accept(context: WarplensContext, id: string): Promise<void> {

@@ -3,6 +3,7 @@
 
 export const STATUS = 'warplens/status';
 export const PROPOSAL = 'warplens/proposal';
+export const NOTICE = 'warplens/notice';
 export const DID_CHANGE_TRUST = 'warplens/didChangeTrust';
 export const DID_CHANGE_VISIBLE = 'warplens/didChangeVisible';
 
@@ -21,7 +22,7 @@ export const IGNORE_WITH_REASON = 'warplens.ignoreWithReason';
 export const SETUP_TOOLCHAIN = 'warplens.setupToolchain';
 
 /** What this client shows itself, so that the server leaves it to us. */
-export const ACCEPTS = [STATUS, PROPOSAL, SHOW_EVIDENCE, SHOW_CUTE, DOCTOR, IGNORE, SETUP_TOOLCHAIN];
+export const ACCEPTS = [STATUS, PROPOSAL, NOTICE, SHOW_EVIDENCE, SHOW_CUTE, DOCTOR, IGNORE, SETUP_TOOLCHAIN];
 
 export interface InitializationOptions {
   readonly trusted: boolean;
@@ -30,9 +31,17 @@ export interface InitializationOptions {
 
 export interface StatusParams {
   readonly state: 'ready' | 'checking' | 'optimizing' | 'limited' | 'error';
+  /** Two words for what limits it; "" for the other states. */
+  readonly label: string;
   readonly message: string;
   readonly remedy: string;
   readonly uri: string;
+}
+
+export interface Notice {
+  readonly message: string;
+  /** Commands of this client that lead on. */
+  readonly actions: readonly { readonly title: string; readonly command: string }[];
 }
 
 interface Position {

@@ -4,10 +4,12 @@ import * as vscode from 'vscode';
 import type { Interpreter } from './choose.ts';
 import type { StatusParams } from './protocol.ts';
 
-type State = StatusParams['state'] | 'starting' | 'noEnvironment';
+type State = StatusParams['state'] | 'starting' | 'noEnvironment' | 'settingUp';
 
 export interface Shown {
   readonly state: State;
+  /** What limits it, in two words. */
+  readonly label?: string;
   readonly message?: string;
   readonly remedy?: string;
   /** The document it speaks of; none for the server as a whole. */
@@ -19,10 +21,14 @@ const TEXT: Record<State, string> = {
   ready: '$(dashboard) Warplens',
   checking: '$(sync~spin) Warplens: checking',
   optimizing: '$(sync~spin) Warplens: optimizing',
-  limited: '$(dashboard) Warplens: limited',
+  limited: '$(dashboard) Warplens',
   error: '$(error) Warplens',
   noEnvironment: '$(warning) Warplens: set up',
+  settingUp: '$(sync~spin) Warplens: setting up',
 };
+
+/** Of a document that the server has not spoken of yet. */
+const AWAITED: Shown = { state: 'checking', message: 'The file is about to be checked.' };
 
 const SAYS: Record<State, string> = {
   starting: 'The server is starting.',
@@ -32,6 +38,7 @@ const SAYS: Record<State, string> = {
   limited: 'Not everything is available.',
   error: 'The last job failed.',
   noEnvironment: 'No Python environment with Warplens was found.',
+  settingUp: 'Its Python environment is being made.',
 };
 
 export class Status implements vscode.Disposable {
@@ -64,9 +71,10 @@ export class Status implements vscode.Disposable {
 
   /** The server's own, which goes before what it says of a document; that of the file in sight otherwise. */
   private get shown(): Shown {
-    const uri = vscode.window.activeTextEditor?.document.uri.toString();
-    const document = uri === undefined ? undefined : this.documents.get(uri);
-    return this.whole.state === 'ready' && document !== undefined ? document : this.whole;
+    const active = vscode.window.activeTextEditor?.document;
+    if (this.whole.state !== 'ready' || active?.languageId !== 'cuda-cpp') return this.whole;
+    const awaited = active.uri.scheme === 'file' ? AWAITED : this.whole;
+    return this.documents.get(active.uri.toString()) ?? awaited;
   }
 
   get state(): State {
@@ -91,8 +99,8 @@ export class Status implements vscode.Disposable {
   }
 
   private update(): void {
-    const { state, remedy } = this.shown;
-    this.item.text = TEXT[state];
+    const { state, label, remedy } = this.shown;
+    this.item.text = label ? `${TEXT[state]}: ${label}` : TEXT[state];
     const tooltip = new vscode.MarkdownString(`**Warplens** — ${this.sentence}`);
     if (remedy) tooltip.appendMarkdown(`\n\n${remedy}`);
     if (this.interpreter) {
@@ -111,7 +119,7 @@ export class Status implements vscode.Disposable {
 
   private relevant(): boolean {
     const seen = vscode.window.visibleTextEditors.some((editor) => editor.document.languageId === 'cuda-cpp');
-    return seen || this.shown.state === 'optimizing' || this.shown.state === 'noEnvironment';
+    return seen || ['optimizing', 'noEnvironment', 'settingUp'].includes(this.shown.state);
   }
 }
 

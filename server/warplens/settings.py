@@ -30,7 +30,7 @@ class Hints(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
 
     registers: Annotated[bool, Meta(description="Show registers per thread after a kernel's name.")] = True
     occupancy: Annotated[
-        bool, Meta(description="Show theoretical occupancy and what limits it after a kernel's name.")
+        bool, Meta(description="Show theoretical occupancy after a kernel's name where no lens says it.")
     ] = True
 
 

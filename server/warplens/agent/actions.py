@@ -18,6 +18,7 @@ from warplens.store.rates import HitRate
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
+from warplens_tools.finding import Gain
 from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, Target
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.extract import KINDS, extract, illegal, launch_geometry
@@ -69,6 +70,11 @@ class KernelSpace:
         self.known = msgspec.structs.replace(self.known, causes=mine, busy=dict(busy) or self.known.busy)
         for source in self._of_text:
             source.forget()
+
+    def promised(self, answers: Sequence[str]) -> Gain | None:
+        """The largest gain that the findings of these codes promise."""
+        gains = [cause.gain for cause in self.known.causes if cause.code in answers and cause.gain is not None]
+        return max(gains, key=lambda gain: gain.estimate, default=None)
 
     def propose(self, text: SourceText) -> list[Proposal]:
         """All steps that the text alone decides, and that lead to a file which still parses and fits the card."""

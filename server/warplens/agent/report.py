@@ -134,6 +134,7 @@ def offers(space: KernelSpace, text: SourceText, name: str) -> Iterator[Offer]:
             answers=move.answers,
             gain=move.gain,
             probability=move.probability,
+            expected=space.promised(move.answers),
             caveat=move.caveat,
         )
 

@@ -10,6 +10,7 @@ import msgspec
 from warplens.measure.judge import ProgramGain
 from warplens.measure.verdict import Conditions, Interval, State, Verdict
 from warplens_tools.evidence import LaunchTiming, Unknown
+from warplens_tools.finding import Gain
 from warplens_tools.text import TextEdit
 
 #: `faster`    a version was found, judged, and confirmed in fresh processes
@@ -69,6 +70,8 @@ class Offer(msgspec.Struct, frozen=True):
     #: Expected speedup factor if it works, and the chance that it does (0 to 1).
     gain: float
     probability: float
+    #: What the findings it answers promise; None where none promises a gain.
+    expected: Gain | None = None
     caveat: str = ""
     status: Literal["unproven"] = "unproven"
 

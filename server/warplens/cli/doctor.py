@@ -12,6 +12,7 @@ from rich.text import Text
 from warplens.cli.main import EXIT_CLEAN, EXIT_FINDINGS
 from warplens.cli.streams import console as terminal
 from warplens.cli.streams import write_json
+from warplens.present.abilities import summary
 from warplens.service.service import Service
 
 _MARKS = {
@@ -35,6 +36,7 @@ def doctor(*, format: Annotated[Literal["text", "json"], Parameter(name="--forma
         write_json({"version": 1, "checks": checks})
     else:
         console = terminal()
+        console.print(Text(summary(checks), style="bold"))
         for check in checks:
             mark, colour = _MARKS[check.status]
             line = Text(f"{mark} ", style=colour)

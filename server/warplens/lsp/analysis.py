@@ -19,6 +19,7 @@ from warplens.lsp.scheduler import Debounce, GaveWayError, Pool
 from warplens.lsp.session import TYPED_LIMIT, OpenFile
 from warplens.lsp.shift import LineChange, differences
 from warplens.lsp.view import View, view_of
+from warplens.service.build_messages import NOT_COMPILED
 from warplens.service.check import Checked
 from warplens.service.report import FileReport
 from warplens.service.service import CheckOptions
@@ -32,6 +33,11 @@ T = TypeVar("T")
 _PATIENCE_SECONDS = 2.0
 #: Seconds that a check is expected to take for each code point, where the file was never checked.
 _SECONDS_A_CHARACTER = 1e-5
+#: What may be lacking: how it begins in `Unknown.what`, in two words, and what is left without it.
+_LIMITS = (
+    ("binary tier of", "source only", "What is shown rests on the text alone"),
+    ("SASS of", "no SASS", "What bounds the kernels is not known"),
+)
 #: Checks at once: a compiler takes a core, and a machine has other work.
 _MOST_AT_ONCE = 4
 
@@ -71,7 +77,17 @@ class Analysis:
         if file.document.path is not None and self._session.trusted:
             self._server.spawn(self._check_file(key, file, file.document.path))
         else:
+            self._server.status("checking", "Reading the file", uri=file.document.uri)
             self._typing.request(key, at_once=True)
+
+    async def check(self, key: str) -> bool:
+        """Check a file as on a save; whether the check came to its end."""
+        file = self._session.files.get(key)
+        if file is None or file.document.path is None or not self._session.trusted:
+            self.saved(key)
+            return False
+        await self._check_file(key, file, file.document.path)
+        return not self._saves.running(key) and "check" not in file.failures
 
     def closed(self, key: str) -> None:
         """A document was closed: its jobs end, and what it showed goes."""
@@ -164,13 +180,15 @@ class Analysis:
             if report is not None:
                 file.heard(report, changes)
             self._tell(key)
+        if document.path is None or not self._session.trusted:
+            self._server.status("ready", uri=document.uri)
 
     async def _check_file(self, key: str, file: OpenFile, path: Path) -> None:
         """One save, to its diagnostics: every stage of the check, as it comes, onto the text on screen."""
-        await self._session.configured.wait()
-        job = _Check(self, key, file, path)
         uri, started = file.document.uri, time.monotonic()
         self._server.status("checking", f"Checking {path.name}", uri=uri)
+        await self._session.configured.wait()
+        job = _Check(self, key, file, path)
         try:
             async with job.task:
                 await self._saves.run(key, job.task.token, job.run)
@@ -217,12 +235,15 @@ class Analysis:
         for item in checked.unknown:
             sentence = f"{item.what}: {item.why}"
             self._server.log_once(f"{sentence}; {item.remedy}." if item.remedy else f"{sentence}.")
-        missing = next((u for u in checked.unknown if u.what.startswith(("binary tier of", "SASS of"))), None)
-        if missing is None:
-            self._server.status("ready", uri=file.document.uri)
-        else:
-            message = f"{missing.what}: {missing.why}"
-            self._server.status("limited", message, missing.remedy, file.document.uri)
+        uri = file.document.uri
+        for lacking, label, effect in _LIMITS:
+            missing = next((u for u in checked.unknown if u.what.startswith(lacking)), None)
+            if missing is not None:
+                broken = any(f.slug == NOT_COMPILED[1] for f in checked.report.findings)
+                label = "does not compile" if broken else label
+                self._server.status("limited", f"{effect}: {missing.why}", missing.remedy, uri, label)
+                return
+        self._server.status("ready", uri=uri)
 
     def _tell(self, key: str) -> None:
         file = self._session.files.get(key)

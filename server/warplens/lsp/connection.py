@@ -24,11 +24,12 @@ from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, 
 
 from warplens import __version__
 from warplens.lsp import convert, protocol
-from warplens.lsp.protocol import StatusState
+from warplens.lsp.protocol import NoticeAction, StatusState
 from warplens.lsp.session import Session
 from warplens.service.service import Service
 from warplens_tools.errors import WarplensError
 
+_NOT_TRUSTED = "The workspace is not trusted: nothing in it is built or run"
 _Steps = Generator[Any, Any, Any]
 
 
@@ -141,12 +142,22 @@ class Connection(LanguageServer):
             types.ShowMessageParams(types.MessageType.Error, f"{str(error).rstrip('.')}.{remedy}")
         )
 
-    def status(self, state: StatusState, message: str = "", remedy: str = "", uri: str = "") -> None:
+    def notice(self, message: str, *actions: NoticeAction) -> None:
+        """Answer an action of the user where nothing failed."""
+        if self.session.accepts(protocol.NOTICE):
+            notice = protocol.Notice(message=message, actions=actions)
+            self.protocol.notify(protocol.NOTICE, convert.builtins(notice))
+        else:
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Info, message))
+
+    def status(
+        self, state: StatusState, message: str = "", remedy: str = "", uri: str = "", label: str = ""
+    ) -> None:
         """Tell a client that shows it what the server is doing."""
         if self.session.accepts(protocol.STATUS):
             if state == "ready" and not self.session.trusted:
-                state, message = "limited", "The workspace is not trusted: nothing in it is built or run"
-            status = protocol.Status(state=state, message=message, remedy=remedy, uri=uri)
+                state, label, message = "limited", "not trusted", _NOT_TRUSTED
+            status = protocol.Status(state=state, label=label, message=message, remedy=remedy, uri=uri)
             self.protocol.notify(protocol.STATUS, convert.builtins(status))
 
     async def register_capability(self, method: str, options: Any) -> None:

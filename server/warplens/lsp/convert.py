@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,7 +116,7 @@ def diagnostic(
     ]
     return types.Diagnostic(
         range=positions.range(text, finding_span(finding)),
-        message=f"{finding.kernel}: {finding.message}{mark}" if finding.kernel else finding.message + mark,
+        message=_named(finding) + mark,
         severity=_SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(finding.page) if finding.page else None,
@@ -123,6 +124,14 @@ def diagnostic(
         related_information=related or None,
         data=msgspec.to_builtins(FindingData(finding.code, finding.kernel, finding.line, finding.column)),
     )
+
+
+def _named(finding: Finding) -> str:
+    """A finding's sentence with its kernel, which many name by themselves."""
+    plain = finding.kernel.rsplit("::", 1)[-1]
+    if not plain or re.search(rf"\b{re.escape(plain)}\b", finding.message):
+        return finding.message
+    return f"{finding.kernel}: {finding.message}"
 
 
 def notice(message: str) -> types.Diagnostic:

@@ -29,7 +29,7 @@ class Judging(Protocol):
         """Search for a faster version; the state says whether one was proven.
 
         Raises:
-            MissingToolError: there is no GPU, driver, compiler or CUPTI, and no edit to offer unproven.
+            MissingToolError: a compiler or a part of the measurement is missing.
             WarplensError: the workload itself cannot be measured, or `task` was stopped.
         """
 

@@ -11,16 +11,12 @@ from warplens.lsp.markdown import flat, table, unknown_list
 from warplens.lsp.proposals import Offer
 from warplens.measure.verdict import State
 from warplens.present.proof import conditions_words, expected_words, proof_words
-from warplens_tools.errors import MissingToolError
+from warplens.present.words import counted, gain
 from warplens_tools.finding import Fix
 
 
 def offer_of(result: OptimizeResult) -> Offer:
-    """What a search comes to; no edits where nothing faster was found.
-
-    Raises:
-        MissingToolError: nothing could be measured, and there is no edit to offer.
-    """
+    """What a search comes to; no edits where nothing faster was found, or nothing asks for one unmeasured."""
     if result.outcome == "unproven":
         return _unproven(result)
     if result.proof is None:
@@ -42,7 +38,7 @@ def offer_of_fix(result: OptimizeResult, fix: Fix) -> Offer:
 def _unproven(result: OptimizeResult) -> Offer:
     asked = [offer for offer in result.offers if offer.answers]
     if not asked:
-        raise MissingToolError(result.reason, remedy=result.remedy)
+        return Offer(result.kernel, _nothing_asked(result), "unproven", (), "")
     first = asked[0]
     why = f"**Unproven:** {result.reason.rstrip('.')}."
     remedy = f"To have it measured: {result.remedy}." if result.remedy else ""
@@ -52,8 +48,22 @@ def _unproven(result: OptimizeResult) -> Offer:
     return Offer(first.kernel, f"{first.title} (unproven)", "unproven", first.edits, proof)
 
 
+#: Titles that a sentence lists at most.
+_MOST_NAMED = 3
+
+
+def _nothing_asked(result: OptimizeResult) -> str:
+    """Why there is no edit: what would be tried where it could be measured is no advice where it cannot."""
+    name = result.kernel or "The file"
+    titles = list(dict.fromkeys(offer.title for offer in result.offers))
+    named = "; ".join(titles[:_MOST_NAMED]) + ("; …" if len(titles) > _MOST_NAMED else "")
+    tried = f" A measurement would try {counted(len(titles), 'edit')}: {named}." if titles else ""
+    reason = f"{result.reason[:1].upper()}{result.reason[1:]}".rstrip(".")
+    return f"{name}: no finding asks for an edit, so none is offered unmeasured. {reason}.{tried}"
+
+
 def _others(offers: Sequence[Unproven]) -> str:
-    gains = [f": about {o.gain:.2f}× if it works" if o.promises else "" for o in offers]
+    gains = [f": {gain(o.expected)} if it works" if o.promises and o.expected else "" for o in offers]
     lines = [f"- {o.title} ({o.kernel}){gain}" for o, gain in zip(offers, gains, strict=True)]
     return "Other edits that a measurement would try:\n\n" + "\n".join(lines) if lines else ""
 

@@ -17,6 +17,8 @@ import msgspec
 STATUS = "warplens/status"
 #: Server to client: an edit with its proof, to be shown as a diff and applied. Parameters: `Proposal`.
 PROPOSAL = "warplens/proposal"
+#: Server to client: an answer to something that the user asked for, and what leads on. Parameters: `Notice`.
+NOTICE = "warplens/notice"
 #: Client to server: the user granted or withdrew trust. Parameters: `Trust`.
 DID_CHANGE_TRUST = "warplens/didChangeTrust"
 
@@ -38,7 +40,7 @@ SHOW_EVIDENCE = "warplens.showEvidence"
 DOCTOR = "warplens.doctor"
 #: `CuteArguments` → `CutePage` or null: definitions and examples of CUTLASS/CuTe for words or code.
 SHOW_CUTE = "warplens.showCute"
-#: `FileArguments` → null: check a file as it is on disk, now.
+#: `FileArguments` → null: check a file as it is on disk, now; what was found is said by NOTICE.
 CHECK_FILE = "warplens.checkFile"
 #: `IgnoreArguments` → `ApplyResult`: write the comment that silences a finding, with its reason.
 IGNORE = "warplens.ignore"
@@ -72,7 +74,7 @@ class InitializationOptions(Message, frozen=True):
     #: False: the source tier only, nothing in the workspace is built or run. A client without a notion
     #: of trust leaves it out: whoever starts the server by hand trusts the folder.
     trusted: bool = True
-    #: Methods and commands this client handles itself: STATUS and PROPOSAL are then sent, and the
+    #: Methods and commands this client handles itself: STATUS, PROPOSAL and NOTICE are then sent, and the
     #: result of SHOW_EVIDENCE and DOCTOR is left to the client to show.
     accepts: tuple[str, ...] = ()
     #: The `warplens` section, for clients without `workspace/configuration`.
@@ -85,12 +87,28 @@ class Status(Message, frozen=True):
     #: `ready`, `checking` (ptxas, SASS and above), `optimizing`, `limited` (untrusted, or a tier that was
     #: asked for is missing), `error` (the last job failed).
     state: StatusState
+    #: Two words for what limits it, such as "not trusted"; "" for the other states.
+    label: str = ""
     #: One sentence; "" for `ready`.
     message: str = ""
     #: What to do about it; "" if nothing.
     remedy: str = ""
     #: The document it speaks of; "" for the server as a whole.
     uri: str = ""
+
+
+class NoticeAction(Message, frozen=True):
+    """A button: `command` is one of the client's own, without arguments."""
+
+    title: str
+    command: str
+
+
+class Notice(Message, frozen=True):
+    """One or two sentences, and buttons."""
+
+    message: str
+    actions: tuple[NoticeAction, ...] = ()
 
 
 class Trust(Message, frozen=True):

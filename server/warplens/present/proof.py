@@ -9,6 +9,7 @@ import msgspec
 
 from warplens.agent.result import Offer, OptimizeResult, Proof
 from warplens.measure.verdict import SPANS, Conditions, Interval, Timing
+from warplens.present.words import gain
 
 #: What a verdict means, for whoever doubts it.
 _MEANING = "https://github.com/warplens/warplens/blob/main/docs/judge.md"
@@ -92,9 +93,9 @@ def expected_words(offer: Offer) -> str:
     if not offer.answers:
         return "No finding asks for it, so nothing is known of its gain."
     answers = f"It answers {', '.join(offer.answers)}."
-    if not offer.promises:
+    if offer.expected is None or not offer.promises:
         return f"{answers} The model sees no gain in it; a measurement may."
-    return f"{answers} If it works, about {offer.gain:.2f}× is expected."
+    return f"It answers {', '.join(offer.answers)}: {gain(offer.expected)} if it works."
 
 
 def _with_unit(value: float, unit: str) -> str:

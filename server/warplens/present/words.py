@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from warplens.service.report import KernelReport, ResourceReport
+import re
+
+from warplens.service.report import FileReport, KernelReport, ResourceReport
+from warplens_tools.evidence import Observation
 from warplens_tools.finding import BottleneckClass, Finding, Gain
 
 _BOUND: dict[BottleneckClass, str] = {
@@ -27,11 +30,11 @@ def title(finding: Finding) -> str:
 
 
 def gain(expected: Gain) -> str:
-    """An expected speedup with its bounds; one that is its own upper bound is a bound, no expectation."""
+    """An expected speedup with its bounds, in the words of `short_gain`."""
     if expected.estimate >= expected.high:
-        least = "up to" if expected.low <= 1.0 else f"{factor(expected.low)} to"
-        return f"{least} {factor(expected.high)} expected"
-    return f"{factor(expected.estimate)} expected ({factor(expected.low)} to {factor(expected.high)})"
+        return f"{short_gain(expected)} expected"
+    least = "at most" if expected.low <= 1.0 else f"{factor(expected.low)} to"
+    return f"{short_gain(expected)} expected ({least} {factor(expected.high)})"
 
 
 def confidence(finding: Finding) -> str:
@@ -41,14 +44,32 @@ def confidence(finding: Finding) -> str:
 
 
 def short_gain(expected: Gain) -> str:
-    """The same in two words."""
-    bound = "up to " if expected.estimate >= expected.high else ""
-    return f"{bound}{factor(expected.estimate)}"
+    """An expected speedup in two words: a range, where what is expected is its upper end and so a bound."""
+    if expected.estimate < expected.high:
+        return factor(expected.estimate)
+    least, most = factor(expected.low), factor(expected.high)
+    if expected.low <= 1.0:
+        return f"up to {most}"
+    return f"{least} to {most}" if least != most else most
 
 
 def factor(value: float) -> str:
     """A speedup to two digits; near 1 to the hundredth, which is where the difference is."""
     return f"{value:.2f}×" if 0.9 <= value < 1.1 else f"{value:.1f}×" if value < 9.95 else f"{value:.0f}×"
+
+
+def outcome(report: FileReport) -> str:
+    """What a check of a file came to, in a sentence without its end."""
+    found, kernels = len(report.findings), len(report.kernels)
+    some = counted(found, "finding") if found else "no finding"
+    where = f" in {counted(kernels, 'kernel')}" if kernels else "; the file defines no kernel"
+    rests = f"compiled for {report.arch}" if "binary" in report.tiers else "from its text alone"
+    return f"{some}{where}, {rests}"
+
+
+def counted(count: int, what: str) -> str:
+    """ "1 finding", "3 findings"."""
+    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def of_instantiation(resources: ResourceReport) -> str:
@@ -65,6 +86,14 @@ def occupancy(resources: ResourceReport) -> str:
     threads = f" with {resources.block_threads} threads per block" if resources.block_threads else ""
     limiter = f", limited by {resources.occupancy_limiter}" if resources.occupancy_limiter else ""
     return f"theoretical occupancy {resources.occupancy:.0%} on {resources.arch}{threads}{limiter}"
+
+
+def quantity(seen: Observation, value: float | str | None) -> str:
+    """A value of an observation with its unit; a share in per cent."""
+    share = not seen.unit and re.search(r"\bshare of\b", seen.metric)
+    if share and isinstance(value, int | float) and 0.0 <= value <= 1.0:
+        return f"{value:.0%}"
+    return f"{number(value)} {seen.unit}".strip()
 
 
 def number(value: float | str | None) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.service.report import FileReport
+from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.evidence import CompilerMessage, Observation
 from warplens_tools.finding import Finding, Severity
 from warplens_tools.text import SourceText, Span
@@ -66,7 +67,7 @@ def _errors(path: Path, text: SourceText, messages: Sequence[CompilerMessage]) -
             continue
         yield _finding(
             NOT_COMPILED,
-            _span(text, line, message.column if here else 0),
+            _place(text, line, message.column, message.text) if here else _span(text, line),
             "error",
             f"nvcc: {message.text}{where}",
             f"{mend(message.text)}. Only what the text itself says can be shown until it compiles.",
@@ -104,11 +105,46 @@ def _finding(
     )
 
 
-def _span(text: SourceText, line: int, column: int) -> Span:
+def _span(text: SourceText, line: int) -> Span:
+    """What is written on a line."""
     line = min(max(line, 1), text.line_count)
     content = text.line_text(line)
-    start = column if column > 0 else len(content) - len(content.lstrip()) + 1
+    start = len(content) - len(content.lstrip()) + 1
     return Span(line, start, line, max(len(content.rstrip()) + 1, start + 1))
+
+
+_TOKEN = re.compile(r"""[A-Za-z_]\w*|\d[\w.\']*|"(?:[^"\\]|\\.)*"|\S""")
+_NAMED = re.compile(
+    r"\b(?:identifier|member|function|variable|namespace|template|name|class|struct|enum) "
+    r'"(?:\w+::)*([A-Za-z_]\w*)[^"\w]*"'
+)
+
+
+def _place(text: SourceText, line: int, column: int, said: str) -> Span:
+    """The token that an error is about: the nearest one that it names, else the one at its column.
+
+    The column is of the line as preprocessed, without comments and with macros expanded, so that it is a hint only.
+    A semicolon that is missing is missing behind the token before.
+    """
+    line = min(max(line, 1), text.line_count)
+    code = without_comments(to_ascii(text.text), keep_strings=True).splitlines()
+    tokens = list(_TOKEN.finditer(code[line - 1])) if line <= len(code) else []
+    if 'expected a ";"' in said:
+        before = [token for token in tokens if column and token.start() + 1 < column]
+        while not before and line > 1:
+            line -= 1
+            before = list(_TOKEN.finditer(code[line - 1]))
+        return _of(before[-1], line) if before else _span(text, line)
+    named = set(_NAMED.findall(said))
+    if about := [token for token in tokens if token[0] in named]:
+        return _of(min(about, key=lambda token: abs(token.start() + 1 - column)), line)
+    at = [token for token in tokens if token.start() < column]
+    # what it names and the line does not show is a macro's
+    return _of(at[-1], line) if at and not re.search(r'\bidentifier "', said) else _span(text, line)
+
+
+def _of(token: re.Match[str], line: int) -> Span:
+    return Span(line, token.start() + 1, line, token.end() + 1)
 
 
 def mend(error: str) -> str:

@@ -62,7 +62,7 @@ test('its lens and hints say what bounds it and what it takes', async () => {
   await editor.screenshot('lens');
   const line = editor.page.locator('.view-line', { hasText: '__global__ void transpose' });
   await line.filter({ hasText: /\d+\sregs/ }).waitFor();
-  await line.filter({ hasText: /occ\s100%/ }).waitFor();
+  assert.doesNotMatch((await line.textContent()) ?? '', /occ\s/, 'the lens says it');
   await editor.screenshot('inlay-hint');
 });
 
@@ -78,6 +78,7 @@ test('without a GPU Optimize offers an edit as a diff, unproven, and says why', 
   await editor.page.locator('.codelens-decoration a', { hasText: 'Optimize' }).click();
   await editor.page.locator('.monaco-diff-editor').waitFor();
   await editor.webview('Unproven: nothing can be measured').waitFor();
+  await editor.webview('2.6× to 3.9× expected').waitFor();
   await editor.screenshot('optimize-unproven');
   await editor.titleButton('Dismiss').click();
   await editor.page.locator('.monaco-diff-editor').waitFor({ state: 'detached' });

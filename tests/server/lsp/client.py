@@ -178,6 +178,7 @@ def _record(client: Client) -> None:
         types.WORKSPACE_CODE_LENS_REFRESH: lambda _: client.refreshed.append("lens"),
         types.WORKSPACE_INLAY_HINT_REFRESH: lambda _: client.refreshed.append("hint"),
         "warplens/status": lambda params: client.custom.append(("status", params)),
+        "warplens/notice": lambda params: client.custom.append(("notice", params)),
         "warplens/proposal": lambda params: client.custom.append(("proposal", params)),
     }
     for method, handler in handlers.items():

@@ -76,7 +76,7 @@ def _report(path: Path, text: SourceText, tiers: tuple[Tier, ...]) -> FileReport
     kernels = tuple(_kernels(text, "binary" in tiers))
     errors = abs(text.text.count("(") - text.text.count(")"))
     findings = tuple(_findings(text, kernels, tiers)) if not errors else ()
-    return FileReport(str(path), kernels, findings, tiers, syntax_errors=errors)
+    return FileReport(str(path), kernels, findings, tiers, arch="sm_90", syntax_errors=errors)
 
 
 def _kernels(text: SourceText, binary: bool) -> Iterator[KernelReport]:
@@ -159,6 +159,10 @@ class SampleJudging:
         if "// no GPU" in text.text:
             report = self.service.check_file(path, CheckOptions(tier="source"))
             fixes = [fix for finding in report.files[0].findings for fix in finding.fixes]
+            if not fixes:
+                return Offer(
+                    search.kernel, f"{search.kernel}: no finding asks for an edit", "unproven", (), ""
+                )
             return unproven(search.kernel, fixes[0], _no_gpu())
         task.say("judging 1 of 2", 0.5)
         match = _JUDGE.search(text.text)

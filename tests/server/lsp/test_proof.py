@@ -11,8 +11,7 @@ from warplens.agent.result import Offer as Unproven
 from warplens.lsp.proof import offer_of, offer_of_fix
 from warplens.measure.judge import ProgramGain
 from warplens.measure.verdict import Conditions, Interval, Outside, State, Timing, Verdict
-from warplens_tools.errors import MissingToolError
-from warplens_tools.finding import Fix
+from warplens_tools.finding import Fix, Gain
 from warplens_tools.text import Span, TextEdit
 
 EDIT = TextEdit(Span(3, 1, 3, 2), "x")
@@ -71,7 +70,7 @@ def test_nothing_found_has_no_edit() -> None:
 
 def test_without_a_measurement_the_first_offer_is_unproven() -> None:
     offers = tuple(
-        Unproven("transpose", title, "r", "", (EDIT,), answers, gain, 0.5)
+        Unproven("transpose", title, "r", "", (EDIT,), answers, gain, 0.5, Gain.of(gain, 2.0))
         for title, answers, gain in (
             ("Pad the tile", ("WL104",), 1.8),
             ("Smaller blocks", ("WL104",), 1.1),
@@ -89,15 +88,17 @@ def test_without_a_measurement_the_first_offer_is_unproven() -> None:
     offer = offer_of(result)
     assert (offer.state, offer.title) == ("unproven", "Pad the tile (unproven)")
     assert "**Unproven:** there is no GPU." in offer.proof and "run it on a machine with one" in offer.proof
-    assert (
-        "about 1.80× is expected" in offer.proof
-        and "- Smaller blocks (transpose): about 1.10×" in offer.proof
-    )
+    assert "It answers WL104: 1.8× expected (at most 2.0×) if it works." in offer.proof
+    assert "- Smaller blocks (transpose): 1.1× expected (at most 2.0×) if it works" in offer.proof
     assert offer.proof.endswith("- Qualify in (transpose)")
     hidden = offer_of(msgspec.structs.replace(result, offers=offers[2:]))
     assert "It answers WL111. The model sees no gain in it; a measurement may." in hidden.proof
-    with pytest.raises(MissingToolError, match="no GPU"):
-        offer_of(msgspec.structs.replace(result, offers=()))
+    unasked = offer_of(msgspec.structs.replace(result, offers=offers[3:]))
+    assert (unasked.state, unasked.edits) == ("unproven", ())
+    assert unasked.title == (
+        "transpose: no finding asks for an edit, so none is offered unmeasured. There is no GPU. "
+        "A measurement would try 1 edit: Larger tile."
+    )
 
 
 @pytest.mark.parametrize(

@@ -167,3 +167,16 @@ async def test_a_malformed_argument_is_a_sentence(client: Client, folder: Path) 
     await _opened(client, folder)
     assert await _command(client, protocol.OPTIMIZE, {"kernel": "scale"}) is None
     assert client.shown == ["warplens.optimize: Object missing required field `uri`."]
+
+
+async def test_without_a_gpu_and_a_finding_nothing_is_offered_and_nothing_has_failed(
+    client: Client, folder: Path
+) -> None:
+    text = KERNEL.replace("// source: early", "").replace("// binary: late", "") + "// no GPU\n"
+    await client.begin(folder, options={"accepts": [protocol.PROPOSAL, protocol.NOTICE]})
+    uri = write(folder, text)
+    client.open(uri, text)
+    assert await _command(client, protocol.OPTIMIZE, {"uri": uri, "kernel": "scale"}) is None
+    (said,) = [params for method, params in client.custom if method == "notice"]
+    assert said["message"] == "scale: no finding asks for an edit" and not client.shown
+    assert [action["command"] for action in said["actions"]] == ["warplens.runDoctor"]

@@ -188,14 +188,14 @@ async def test_lenses_hints_and_refresh(client: Client, folder: Path) -> None:
     resolved = [await client.code_lens_resolve_async(lens) for lens in lenses]
     titles = [lens.command.title for lens in resolved if lens.command is not None]
     assert titles == ["memory-bound · sample source +1 · occupancy 50%", "Optimize"]
-    assert await _hints(client, uri) == ["40 regs · occ 50%"]
+    assert await _hints(client, uri) == ["40 regs"]
     client.insert(uri, 2, 1, 2, "a[9] = ")
     await client.until(lambda: client.published[uri].version == 2)
-    assert await _hints(client, uri) == ["40 regs · occ 50% (before the edit)"]
+    assert await _hints(client, uri) == ["40 regs (before the edit)"]
 
 
 async def test_each_kind_of_hint_and_the_lens_can_be_switched_off(client: Client, folder: Path) -> None:
-    client.settings = {"hints": {"registers": False}}
+    client.settings = {"hints": {"registers": False}, "codeLens": False}
     await client.begin(folder, capabilities=EVERYTHING)
     uri = write(folder, KERNEL)
     client.open(uri, KERNEL)
@@ -227,7 +227,7 @@ async def test_hover_shows_the_evidence(client: Client, folder: Path) -> None:
     client.open(uri, KERNEL)
     await client.until(lambda: len(client.found(uri)) == 2)
     kernel = await _hover(client, uri, 0, 18)
-    assert "memory-bound" in kernel and "| registers per thread | 40 |" in kernel and "WL902" in kernel
+    assert "memory-bound" in kernel and "40 registers per thread" in kernel and "WL902" in kernel
     finding = await _hover(client, uri, 2, 15)
     assert "| marks | 1 | 0 (this test) | sample 1.0 (binary) |" in finding and "WL901" not in finding
     assert await _hover(client, uri, 2, 0) == ""
@@ -242,16 +242,19 @@ async def test_code_actions_fix_suppress_and_optimize(client: Client, folder: Pa
     assert [a["title"] for a in actions] == [
         "Remove the mark (unproven)",
         "Fix and prove: Remove the mark",
-        "Ignore WL902 here, with a reason",
+        "Show the evidence of WL902",
         "Optimize this kernel",
         "Show CuTe for this",
+        "Ignore WL902 here, with a reason",
     ]
-    assert [a.get("isPreferred") for a in actions] == [True, None, None, None, None]
+    assert [a.get("isPreferred") for a in actions] == [True, None, None, None, None, None]
+    # an editor puts those that name a diagnostic first
+    assert [bool(a.get("diagnostics")) for a in actions] == [True, True, True, False, False, False]
     assert client.published[uri].diagnostics[1].message == "scale: late"
     edit = actions[0]["edit"]["documentChanges"][0]
     assert edit["textDocument"] == {"uri": uri, "version": 1}
     assert edit["edits"][0]["newText"] == "" and edit["edits"][0]["range"]["start"]["line"] == 2
-    comment = actions[2]["edit"]["documentChanges"][0]["edits"][0]
+    comment = actions[5]["edit"]["documentChanges"][0]["edits"][0]
     assert comment["newText"] == "  // warplens: ignore WL902: reason\n"
     only = await actions_at(client, uri, 2, only=["refactor"])
     assert [a["title"] for a in only] == ["Optimize this kernel", "Show CuTe for this"]
@@ -580,3 +583,33 @@ async def actions_at(client: Client, uri: str, line: int, only: list[str] | None
 async def _command(client: Client, command: str, argument: Any) -> Any:
     params = types.ExecuteCommandParams(command, [argument])
     return await client.workspace_execute_command_async(params)
+
+
+async def test_check_this_file_says_what_it_came_to(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"accepts": [protocol.NOTICE, protocol.STATUS]})
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    await _command(client, protocol.CHECK_FILE, {"uri": uri})
+    notices = [params for method, params in client.custom if method == "notice"]
+    assert notices == [{"message": "k.cu: 2 findings in 1 kernel, compiled for sm_90.", "actions": []}]
+
+
+async def test_a_file_has_a_status_from_the_moment_it_is_opened(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"accepts": [protocol.STATUS], "trusted": False})
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: (uri, "limited") in _states(client))
+    assert [state for of, state in _states(client) if of == uri] == ["checking", "limited"]
+    assert [p["label"] for m, p in client.custom if m == "status"][-1] == "not trusted"
+
+
+async def test_what_does_not_compile_is_said_to_be_limited_by_that(client: Client, folder: Path) -> None:
+    await client.begin(folder, options={"accepts": [protocol.STATUS]})
+    text = KERNEL + "// does not compile\n"
+    uri = write(folder, text)
+    client.open(uri, text)
+    await client.until(lambda: (uri, "limited") in _states(client))
+    (said,) = [p for m, p in client.custom if m == "status" and p["state"] == "limited"]
+    assert said["message"] == "What is shown rests on the text alone: it does not compile"
+    assert said["label"] == "source only"

@@ -10,6 +10,7 @@ from lsprotocol import types
 from warplens.lsp import protocol, uris
 from warplens.lsp.commands import answer, argument
 from warplens.lsp.server import WarplensServer
+from warplens.present import words
 from warplens_tools.errors import InputError
 
 
@@ -26,4 +27,9 @@ async def _check(server: WarplensServer, params: types.ExecuteCommandParams) -> 
     if key not in server.session.files:
         raise InputError("the file is not open in the editor")
     server.session.look_at(key)
-    server.analysis.saved(key)
+    name = uris.display_name(server.session.files[key].document.uri)
+    if await server.analysis.check(key):
+        view = server.session.view(key)
+        server.notice(f"{name}: {words.outcome(view.report) if view is not None else 'closed'}.")
+    elif not server.session.trusted:
+        server.notice(f"{name} is checked from its text alone: the workspace is not trusted.")

@@ -37,14 +37,15 @@ def register(server: WarplensServer) -> None:
         everything = view.report.findings if view is not None else ()
         findings = [f for f in everything if f.line <= last and asked.line <= f.end_line]
         actions = [action for f in findings for action in _for_finding(server, file, f)]
+        actions += [_why(server, file, finding) for finding in findings]
         actions += _fix_all(server, file, findings, everything)
-        actions += (_ignore(server, file, finding) for finding in findings if not _in_macro(text, finding))
         lines = range(asked.line, last + 1)
         kernels = [view.kernel_at(line) for line in lines] if view is not None else []
         for kernel in dict.fromkeys(k for k in kernels if k is not None):
             actions.append(_optimize(uri, kernel.qualified_name))
         actions += cute_search.action(uri, text, asked, findings, next(filter(None, kernels), None))
         actions += launch_spec.action(server, file, asked.line, last)
+        actions += (_ignore(server, file, finding) for finding in findings if not _in_macro(text, finding))
         preferred = next((a for a in actions if a.edit is not None), None)
         if preferred is not None and findings and findings[0].fixes:
             preferred.is_preferred = True
@@ -122,6 +123,21 @@ def _shown(server: WarplensServer, file: OpenFile, finding: Finding) -> types.Di
     return diagnostic(finding, file.document.uri, file.document.text, server.session.positions)
 
 
+def _why(server: WarplensServer, file: OpenFile, finding: Finding) -> types.CodeAction:
+    title = f"Show the evidence of {finding.code}"
+    arguments: Any = builtins(
+        protocol.EvidenceArguments(
+            uri=file.document.uri, kernel=finding.kernel, code=finding.code, line=finding.line
+        )
+    )
+    return types.CodeAction(
+        title,
+        kind=types.CodeActionKind.QuickFix,
+        diagnostics=[_shown(server, file, finding)],
+        command=types.Command(title, protocol.SHOW_EVIDENCE, arguments=[arguments]),
+    )
+
+
 def _in_macro(text: SourceText, finding: Finding) -> bool:
     return comment(text, finding.line, finding.code, "reason") is None
 
@@ -129,9 +145,8 @@ def _in_macro(text: SourceText, finding: Finding) -> bool:
 def _ignore(server: WarplensServer, file: OpenFile, finding: Finding) -> types.CodeAction:
     """A client that asks for the reason sends it back; for any other the comment says where it goes."""
     title = f"Ignore {finding.code} here, with a reason"
-    action = types.CodeAction(
-        title, kind=types.CodeActionKind.QuickFix, diagnostics=[_shown(server, file, finding)]
-    )
+    # without its diagnostic: editors put what names one before what does not, and this comes last
+    action = types.CodeAction(title, kind=types.CodeActionKind.QuickFix)
     if server.session.accepts(protocol.IGNORE):
         arguments: Any = builtins(
             protocol.IgnoreArguments(uri=file.document.uri, code=finding.code, line=finding.line, reason="")

@@ -31,7 +31,7 @@ def register(server: WarplensServer) -> None:
         here = Span(line, column, line, column)
         findings = [f for f in view.report.findings if finding_span(f).contains(here)]
         kernel = _kernel(view, text, line, column)
-        parts = [markdown.kernel_page(view, kernel)] if kernel is not None else []
+        parts = [markdown.kernel_card(view, kernel)] if kernel is not None else []
         parts += [
             markdown.finding_section(f, message=False)
             for f in findings

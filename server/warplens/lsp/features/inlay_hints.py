@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One short hint behind a kernel's signature: registers per thread, occupancy. Each is switched on its own."""
+"""One short hint behind a kernel's signature: registers per thread, and occupancy where no lens says it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def register(server: WarplensServer) -> None:
         file, view = session.file(uri), await server.analysis.view(uri)
         if file is None or view is None:
             return []
-        hints = session.settings(file.document.path).hints
+        settings = session.settings(file.document.path)
+        hints = settings.hints
         text, first, last = file.document.text, params.range.start.line, params.range.end.line
         found: list[types.InlayHint] = []
         for kernel in view.report.kernels:
             line = _signature_end(text, kernel)
-            labels = dict(_labels(kernel, hints))
+            labels = dict(_labels(kernel, hints, lens=settings.code_lens))
             if not labels or not first <= line - 1 <= last:
                 continue
             where = session.positions.position(text, line, len(text.line_text(line).rstrip()) + 1)
@@ -55,7 +56,7 @@ def _signature_end(text: SourceText, kernel: KernelReport) -> int:
     return kernel.name_line
 
 
-def _labels(kernel: KernelReport, hints: Hints) -> Iterator[tuple[str, str]]:
+def _labels(kernel: KernelReport, hints: Hints, *, lens: bool) -> Iterator[tuple[str, str]]:
     resources = kernel.resources
     if resources is None:
         return
@@ -67,5 +68,5 @@ def _labels(kernel: KernelReport, hints: Hints) -> Iterator[tuple[str, str]]:
             + (f", {spilled} B spilled" if spilled else "")
             + f", for {resources.arch}{words.of_instantiation(resources)}",
         )
-    if hints.occupancy and resources.occupancy is not None:
+    if hints.occupancy and not lens and resources.occupancy is not None:
         yield f"occ {resources.occupancy:.0%}", words.occupancy(resources)

@@ -11,6 +11,10 @@ from warplens.lsp import protocol
 from warplens.lsp.commands import answer, argument
 from warplens.lsp.judging import Search
 from warplens.lsp.server import WarplensServer
+from warplens_tools.errors import MissingToolError
+
+#: The command is the client's own, which shows the page.
+_DOCTOR = protocol.NoticeAction(title="What is missing here", command="warplens.runDoctor")
 
 
 def register(server: WarplensServer) -> None:
@@ -28,12 +32,17 @@ async def _optimize(server: WarplensServer, params: types.ExecuteCommandParams) 
     judging, path = server.judging(basis.path), basis.path
     search = Search(asked.kernel, asked.budget, asked.seconds)
     title = f"Warplens: optimizing {asked.kernel or path.name}"
-    offer = await server.jobs.run(
-        title,
-        params.work_done_token,
-        lambda task: judging.optimize(path, search, task=task),
-    )
+    try:
+        offer = await server.jobs.run(
+            title,
+            params.work_done_token,
+            lambda task: judging.optimize(path, search, task=task),
+        )
+    except MissingToolError as error:
+        remedy = f" To have it measured: {error.remedy}." if error.remedy else ""
+        server.notice(f"{asked.kernel or path.name}: {str(error).rstrip('.')}.{remedy}", _DOCTOR)
+        return None
     if not offer.edits:
-        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, offer.title))
+        server.notice(offer.title, *((_DOCTOR,) if offer.state == "unproven" else ()))
         return None
     return server.proposals.offer(basis, offer)
