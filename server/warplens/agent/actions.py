@@ -73,7 +73,9 @@ class KernelSpace:
 
     def promised(self, answers: Sequence[str]) -> Gain | None:
         """The largest gain that the findings of these codes promise."""
-        gains = [cause.gain for cause in self.known.causes if cause.code in answers and cause.gain is not None]
+        gains = [
+            cause.gain for cause in self.known.causes if cause.code in answers and cause.gain is not None
+        ]
         return max(gains, key=lambda gain: gain.estimate, default=None)
 
     def propose(self, text: SourceText) -> list[Proposal]:

@@ -44,7 +44,9 @@ def register(server: WarplensServer) -> None:
         for kernel in dict.fromkeys(k for k in kernels if k is not None):
             actions.append(_optimize(uri, kernel.qualified_name))
         actions += cute_search.action(uri, text, asked, findings, next(filter(None, kernels), None))
-        actions += launch_spec.action(server, file, asked.line, last)
+        heads = view.report.kernels if view is not None else ()
+        if any(k.line <= last and asked.line <= k.name_line for k in heads):
+            actions += launch_spec.action(server, file, asked.line, last)
         actions += (_ignore(server, file, finding) for finding in findings if not _in_macro(text, finding))
         preferred = next((a for a in actions if a.edit is not None), None)
         if preferred is not None and findings and findings[0].fixes:
