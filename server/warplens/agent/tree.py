@@ -68,7 +68,7 @@ class SearchTree(Policy):
         """Descend to the most promising open node that may widen, and widen it."""
         root = self.versions.root
         while not root.closed:
-            node: Node | None = root
+            node: Node | None = self._to_repair() or root
             while node is not None and not self._may_widen(node):
                 node = self._best_child(node)
             if node is None:
@@ -78,6 +78,14 @@ class SearchTree(Policy):
             child = self._widen(node, task)
             if child is not None:
                 return child
+        return None
+
+    def _to_repair(self) -> Node | None:
+        """A version that failed and that somebody would mend who was paid for it: before new ideas are bought."""
+        for node in self.versions.by_id.values():
+            failed = node.told and not (node.works or node.closed or node.children)
+            if failed and self._may_widen(node) and not all(i.made for i in self.versions.untried(node)):
+                return node
         return None
 
     def _may_widen(self, node: Node) -> bool:

@@ -19,7 +19,7 @@ _TITLE, _IDEA, _QUERY, _CHANGE = 100, 3000, 300, 600
 #: Places in prose at which a JSON object may begin that are looked at.
 _STARTS = 40
 _ANCHOR = re.compile(
-    r"^[ \t]*<anchor\s+id\s*=\s*[\"']?(?P<id>\w{1,20})[\"']?\s*>(?P<text>.*?)^[ \t]*</anchor>",
+    r"<anchor\s+id\s*=\s*[\"']?(?P<id>\w{1,20})[\"']?\s*>(?P<text>.*?)^[ \t]*</anchor>",
     re.DOTALL | re.MULTILINE,
 )
 _REPLACE = re.compile(

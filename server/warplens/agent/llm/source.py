@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model as a source of steps: plan, then code; where the judge says no, debug.
+
+The search picks the version and asks; the tools say what they saw; the judge decides. What is left to a model is
+what to change and how.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from warplens.agent.edits import text_hash
+from warplens.agent.llm.anchors import Anchor, hunks, located, replaced, resolved
+from warplens.agent.llm.asking import Asker
+from warplens.agent.llm.cases import Briefing, Case
+from warplens.agent.llm.replies import PLAN_SCHEMA, Blocks, Plan, ReplyError, blocks_of, plan_of
+from warplens.agent.llm.situation import situation_of
+from warplens.agent.moves import Idea, Move, Proposal
+from warplens.agent.versions import Node
+from warplens.measure.build.allowed import why_not_allowed, why_outside
+from warplens.measure.verdict import State
+from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
+from warplens_tools.errors import InputError
+from warplens_tools.process.task import Task
+from warplens_tools.text import SourceText, TextEdit
+
+#: Chance and gain of a step by the model before any was judged: below a rewrite that answers a finding, above a
+#: parameter that nothing asks for. The tree moves it by what the steps did.
+PRIOR = (0.3, 1.4)
+#: The same for a repair of a step that failed. Both are ours to choose; no paper gives them.
+REPAIR_PRIOR = (0.4, 1.3)
+#: Failures that a debugger is asked about. Others say nothing that an edit of the text could answer.
+REPAIRABLE: tuple[State, ...] = ("refused", "not_built", "illegal", "crashed", "hung", "wrong")
+#: Plans for one version; and how often one is asked for before the version is given up.
+PLANS, ATTEMPTS = 8, 2
+#: Repairs of one failed version.
+REPAIRS = 1
+
+
+class ModelSource:
+    """See `warplens.agent.versions.ProposalSource`."""
+
+    name = "model"
+
+    def __init__(self, asker: Asker, briefing: Briefing) -> None:
+        self.asker, self.briefing = asker, briefing
+        self._judged: list[Node] = []
+        #: Texts that are known, without comments and blanks, by their hash.
+        self._texts: set[str] = set()
+        self._plans: dict[str, int] = {}
+        #: Versions for which nothing came of asking.
+        self._barren: set[str] = set()
+        self._repairs: dict[str, int] = {}
+        #: Plans by version, as the planner gave them: the same again is not written again.
+        self._planned: set[tuple[str, str]] = set()
+        #: Proposals that were handed out.
+        self.made = 0
+
+    def ideas(self, version: Node) -> Sequence[Idea]:
+        """One plan for a version that works, one repair for a step of the model's that failed; or none."""
+        if self.asker.closed or not version.told:
+            return ()
+        if not version.works:
+            return self._repair_ideas(version)
+        key = version.ask.candidate.text_hash
+        if self._plans.get(key, 0) >= PLANS or key in self._barren:
+            return ()
+        move = Move(("model",), "model:planner", "a change that the model plans", PRIOR[1], PRIOR[0])
+        return (Idea(move, functools.partial(self._plan_and_code, version)),)
+
+    def told(self, version: Node) -> None:
+        """Remember it, whoever made it."""
+        self._judged.append(version)
+        self._texts.add(_essence(version.text))
+
+    def _repair_ideas(self, version: Node) -> tuple[Idea, ...]:
+        mine = version.ask.move.rule.startswith("model:")
+        state = version.verdict.state if version.verdict is not None else "unproven"
+        done = self._repairs.get(version.ask.candidate.text_hash, 0)
+        if not mine or state not in REPAIRABLE or done >= REPAIRS:
+            return ()
+        title = f"a repair of: {version.ask.move.title}"
+        move = Move(("model",), "model:debugger", title, REPAIR_PRIOR[1], REPAIR_PRIOR[0], repairs=REPAIRABLE)
+        return (Idea(move, functools.partial(self._debug, version)),)
+
+    def _plan_and_code(self, version: Node, task: Task) -> Proposal | None:
+        key = version.ask.candidate.text_hash
+        self._plans[key] = self._plans.get(key, 0) + 1
+        for _ in range(ATTEMPTS):
+            proposal = self._planned_step(version, task)
+            if proposal is not None:
+                self.made += 1
+                return proposal
+        self._barren.add(key)
+        return None
+
+    def _planned_step(self, version: Node, task: Task) -> Proposal | None:
+        case = self._case(version)
+        planned = self.asker.converse(
+            "planner",
+            case.system("planner"),
+            case.for_planner(),
+            functools.partial(self._plan, version),
+            task,
+            PLAN_SCHEMA,
+        )
+        if planned is None:
+            return None
+        plan, anchors = planned
+        edits = self.asker.converse(
+            "coder",
+            case.system("coder"),
+            case.for_coder(plan, anchors),
+            functools.partial(self._code, version, anchors),
+            task,
+        )
+        if edits is None:
+            return None
+        move = Move(
+            changes=(f"model:{_digest(version, edits)}",),
+            rule="model:planner",
+            title=plan.title,
+            gain=plan.gain,
+            probability=PRIOR[0],
+            answers=plan.answers,
+        )
+        return Proposal(move, edits)
+
+    def _debug(self, version: Node, task: Task) -> Proposal | None:
+        key = version.ask.candidate.text_hash
+        self._repairs[key] = self._repairs.get(key, 0) + 1
+        if version.parent is None:
+            return None
+        anchors = hunks(version.parent.text, version.text)
+        case = self._case(version)
+        edits = self.asker.converse(
+            "debugger",
+            case.system("debugger"),
+            case.for_debugger(anchors),
+            functools.partial(self._repair, version, anchors),
+            task,
+        )
+        if edits is None:
+            return None
+        move = version.ask.move
+        self.made += 1
+        return Proposal(
+            Move(
+                changes=(f"model:{_digest(version, edits)}",),
+                rule="model:debugger",
+                title=f"{move.title}, repaired"[:120],
+                gain=move.gain,
+                probability=REPAIR_PRIOR[0],
+                answers=move.answers,
+                repairs=REPAIRABLE,
+            ),
+            edits,
+        )
+
+    def _plan(self, version: Node, text: str) -> tuple[Plan, tuple[Anchor, ...]]:
+        plan = plan_of(text)
+        anchors = located(version.text, plan.claims)
+        key = (version.ask.candidate.text_hash, repr((anchors, plan.title.lower())))
+        if key in self._planned:
+            raise ReplyError("duplicate", "you planned that before on this version; plan something else")
+        self._planned.add(key)
+        return plan, anchors
+
+    def _code(self, version: Node, anchors: Sequence[Anchor], text: str) -> tuple[TextEdit, ...]:
+        blocks = blocks_of(text)
+        return self._allowed(version, resolved(version.text, anchors, blocks.texts))
+
+    def _repair(self, version: Node, anchors: Sequence[Anchor], text: str) -> tuple[TextEdit, ...]:
+        blocks = blocks_of(text, quotations=True)
+        kept = [anchor for anchor in anchors if anchor.id in blocks.texts]
+        edits = resolved(version.text, kept, blocks.texts)
+        return self._allowed(version, (*edits, *_quoted(version.text, blocks)))
+
+    def _allowed(self, version: Node, edits: tuple[TextEdit, ...]) -> tuple[TextEdit, ...]:
+        """The edits, where they lead to a text that is new and may be judged.
+
+        Raises:
+            ReplyError: they do not; says why.
+        """
+        try:
+            after = version.text.apply(list(edits))
+        except InputError as error:
+            raise ReplyError("ambiguous_anchor", str(error)) from error
+        essence = _essence(after)
+        if essence == _essence(version.text):
+            raise ReplyError("no_change", "that changes nothing but comments or blanks")
+        root = situation_of(version, ()).root
+        if essence in self._texts or essence == _essence(root.text):
+            raise ReplyError("duplicate", "that version was judged before; change something else")
+        briefing = self.briefing
+        if briefing.host_edits:
+            why = why_outside(root.text, after, briefing.kernel, briefing.path)[0]
+        else:
+            why = why_not_allowed(root.text, after, briefing.kernel, briefing.path)
+        if why:
+            raise ReplyError("not_allowed", f"{why}; what may be edited was said above")
+        self._texts.add(essence)
+        return edits
+
+    def _case(self, version: Node) -> Case:
+        failed = [n for n in self._judged if not n.works and n.ask.move.rule.startswith("model:")]
+        return Case(self.asker, self.briefing, situation_of(version, self._judged), failed)
+
+
+def _quoted(text: SourceText, blocks: Blocks) -> list[TextEdit]:
+    return [replaced(text, old, new) for old, new in blocks.quotations]
+
+
+def _essence(text: SourceText) -> str:
+    """A hash of the text without comments and blanks: what a compiler would see is the same."""
+    return text_hash(SourceText(" ".join(without_comments(to_ascii(text.text), keep_strings=True).split())))
+
+
+def _digest(version: Node, edits: Sequence[TextEdit]) -> str:
+    return text_hash(version.text.apply(list(edits)))[:12]
