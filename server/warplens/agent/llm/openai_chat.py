@@ -33,7 +33,6 @@ from warplens_tools.errors import MissingToolError
 from warplens_tools.process.task import Task
 
 if TYPE_CHECKING:
-    import httpx2
     import openai
 
 #: The vendor's own address, where none is given.
