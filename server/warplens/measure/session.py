@@ -12,10 +12,11 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.bound import confirmation_seconds
-from warplens.measure.build.candidates import Builder, Unit, control
+from warplens.measure.build.candidates import Builder, control
 from warplens.measure.build.fence import around_program
 from warplens.measure.build.geometry import Geometries
 from warplens.measure.build.linking import asks_linking
+from warplens.measure.build.unit import Unit
 from warplens.measure.conditions import Watch
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kept import Kept, kept_of

@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -15,23 +14,20 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.build.allowed import HOST_EDITS, why_not_allowed
-from warplens.measure.build.device_text import asks_more, device_text
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
-from warplens.measure.build.includes import foreign
 from warplens.measure.build.linking import (
     Linked,
     asks_linking,
-    calls_runtime,
     changed_companion,
     companions,
-    live_variables,
     loadable,
     relocatable,
     same_code,
     with_report,
 )
+from warplens.measure.build.unit import Unit, why_more
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import (
@@ -41,7 +37,7 @@ from warplens_tools.errors import (
     TimeLimitError,
     ToolFailedError,
 )
-from warplens_tools.evidence import BinaryEvidence, CompiledKernel, Unknown
+from warplens_tools.evidence import CompiledKernel, Unknown
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.build import Overlay, flags_of, place
@@ -51,15 +47,10 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
-from warplens_tools.toolchain.ptx_asm import escapes
-from warplens_tools.toolchain.ptx_state import reads_new_state
 from warplens_tools.toolchain.symbols import (
     code_digest,
-    live_names,
-    symbols,
     unit_free_name,
     variables,
-    writable_bytes,
 )
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
@@ -68,24 +59,6 @@ _NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern functi
 _CONTROL = "as-it-is"
 #: Makes of a command the one that is run.
 Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
-
-
-class Unit(msgspec.Struct, frozen=True):
-    """The workload's unit, compiled by itself as candidates are."""
-
-    evidence: BinaryEvidence
-    #: What can be loaded.
-    cubin: bytes
-    digest: str
-    #: The unit by itself: the same, or what was linked with other units' code.
-    own: bytes
-    linked: Linked | None = None
-
-    def live(self, program: bytes) -> dict[str, str]:
-        """Its variables' names, and for each its name in the running program; "" for none."""
-        if self.linked is not None:
-            return live_variables(self.linked, self.own)
-        return live_names(tuple(v.name for v in variables(self.cubin)), program)
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -277,27 +250,8 @@ class Builder:
             # a text can make the compiler say anything, by #error: what was there for the baseline is there
             seconds = time.monotonic() - started
             return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
-        strange = foreign(unit.evidence, baseline.evidence, self._toolchain)
-        if strange:
-            return Verdict(candidate.id, "refused", f"the edit makes the compiler read {strange}")
-        if unit.linked is not None and not unit.linked.launches and calls_runtime(symbols(unit.own)):
-            why = "the edit launches kernels, or copies, from the device, which the program does not"
+        if why := why_more(unit, baseline, self.workload.source, self._toolchain):
             return Verdict(candidate.id, "refused", why)
-        state = reads_new_state(_ptx(baseline), _ptx(unit))
-        if state:
-            why = f"the edit uses {state}, which tells launches apart or outlives them; the kernel does not"
-            return Verdict(candidate.id, "refused", why)
-        if why := escapes(_ptx(baseline), _ptx(unit)):
-            return Verdict(candidate.id, "refused", f"the edit's inline assembler {why}")
-        headers = self._toolchain.find("cuda_headers")
-        system = (headers.path,) if headers is not None else ()
-        texts = [device_text(side.evidence, self.workload.source, system) for side in (baseline, unit)]
-        if why := asks_more(*texts):
-            return Verdict(candidate.id, "refused", why)
-        kept = _kept_state(unit.own, baseline.own)
-        if kept:
-            why = f"the edit adds {kept}, which carries results from launch to launch"
-            return Verdict(candidate.id, "refused", f"{why}; constants belong in __constant__ memory")
         compiled = _counterpart(target, unit.evidence.kernels)
         if compiled is None:
             return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")
@@ -378,27 +332,6 @@ def _blames_the_text(error: Exception) -> bool:
     if not isinstance(error, CompileError) or "Permission denied" in error.output:
         return False
     return any(message.severity == "error" and message.line for message in error.messages)
-
-
-def _ptx(unit: Unit) -> str:
-    """The unit's own PTX; "" where it was compiled without any."""
-    path = unit.evidence.ptx_path
-    return Path(path).read_text(errors="replace") if path else ""
-
-
-def _kept_state(after: bytes, before: bytes) -> str:
-    """Writable memory that an edited unit has more of than the baseline, by name where it has one; "" for none.
-
-    Variables are counted under the names that compilations share: of a name that is forged there are two. Memory that
-    no variable names, or that a known one has grown by, shows in the size of all.
-    """
-    known, given = (
-        Counter(unit_free_name(v.name) for v in variables(side) if not v.constant) for side in (before, after)
-    )
-    if added := next(iter(given - known), ""):
-        return f"the device variable {added}"
-    more = writable_bytes(after) - writable_bytes(before)
-    return f"{more} bytes of device memory" if more > 0 else ""
 
 
 def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> CompiledKernel | None:

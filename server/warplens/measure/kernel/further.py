@@ -14,9 +14,10 @@ from typing import Protocol
 
 import msgspec
 
-from warplens.measure.build.candidates import Built, Unit
+from warplens.measure.build.candidates import Built
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import with_own_geometry
+from warplens.measure.build.unit import Unit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.survey import named, paired

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.gpu.catalogue import Program, catalogue
 
-from warplens.measure.build.candidates import Builder, Built, Unit
+from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.linking import relocatable
+from warplens.measure.build.unit import Unit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import InputError

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workload's unit, compiled, and what the device code of a candidate's may not do beyond it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from warplens.measure.build.device_text import asks_more, device_text
+from warplens.measure.build.includes import foreign
+from warplens.measure.build.linking import Linked, calls_runtime, live_variables
+from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.ptx_asm import escapes
+from warplens_tools.toolchain.ptx_state import reads_new_state
+from warplens_tools.toolchain.symbols import live_names, symbols, unit_free_name, variables, writable_bytes
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """The workload's unit, compiled by itself as candidates are."""
+
+    evidence: BinaryEvidence
+    #: What can be loaded.
+    cubin: bytes
+    digest: str
+    #: The unit by itself: the same, or what was linked with other units' code.
+    own: bytes
+    linked: Linked | None = None
+
+    def live(self, program: bytes) -> dict[str, str]:
+        """Its variables' names, and for each its name in the running program; "" for none."""
+        if self.linked is not None:
+            return live_variables(self.linked, self.own)
+        return live_names(tuple(v.name for v in variables(self.cubin)), program)
+
+    @property
+    def ptx(self) -> str:
+        """Its own PTX; "" where it was compiled without any."""
+        path = self.evidence.ptx_path
+        return Path(path).read_text(errors="replace") if path else ""
+
+
+def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:
+    """What an edited unit does beyond computing as the baseline does, in words; "" for nothing. `source` is edited."""
+    if strange := foreign(unit.evidence, baseline.evidence, toolchain):
+        return f"the edit makes the compiler read {strange}"
+    if unit.linked is not None and not unit.linked.launches and calls_runtime(symbols(unit.own)):
+        return "the edit launches kernels, or copies, from the device, which the program does not"
+    if state := reads_new_state(baseline.ptx, unit.ptx):
+        return f"the edit uses {state}, which tells launches apart or outlives them; the kernel does not"
+    if why := escapes(baseline.ptx, unit.ptx):
+        return f"the edit's inline assembler {why}"
+    headers = toolchain.find("cuda_headers")
+    system = (headers.path,) if headers is not None else ()
+    if why := asks_more(*(device_text(side.evidence, source, system) for side in (baseline, unit))):
+        return why
+    if kept := _kept_state(unit.own, baseline.own):
+        why = f"the edit adds {kept}, which carries results from launch to launch"
+        return f"{why}; constants belong in __constant__ memory"
+    return ""
+
+
+def _kept_state(after: bytes, before: bytes) -> str:
+    """Writable memory that an edited unit has more of than the baseline, by name where it has one; "" for none.
+
+    Variables are counted under the names that compilations share: of a name that is forged there are two. Memory that
+    no variable names, or that a known one has grown by, shows in the size of all.
+    """
+    known, given = (
+        Counter(unit_free_name(v.name) for v in variables(side) if not v.constant) for side in (before, after)
+    )
+    if added := next(iter(given - known), ""):
+        return f"the device variable {added}"
+    more = writable_bytes(after) - writable_bytes(before)
+    return f"{more} bytes of device memory" if more > 0 else ""
