@@ -236,16 +236,14 @@ class FormReader:
             return forms.variable(Symbol(binding.name, "parameter"))
         if binding.kind not in ("plain", "const", "constexpr") or binding.value is None:
             return None
-        declared = integer_type(self._declared_type(binding))
+        written = self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
+        declared = integer_type(written)
         if binding.kind == "plain" and not self.set_once(binding):
             return None
         value = value_node(self.tree, binding)
         if declared is not None and declared.is_narrow:
-            return self._narrowed(self._declared_type(binding), value)
+            return self._narrowed(written, value)
         return self.traced(value)
-
-    def _declared_type(self, binding: Binding) -> str:
-        return self.tree.masked.code[binding.declaration[0] : binding.start].decode("ascii")
 
     def _loop_of(self, node: Node, name: str) -> Loop | None:
         """The loop around `node` whose variable `name` is, where only its header changes it."""
