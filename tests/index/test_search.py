@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from warplens_cutlass.concepts import read_concepts
 from warplens_cutlass.corpus import Corpus, NoCorpusError, unregister
 from warplens_cutlass.engine import SearchOptions, search, unbuilt
 from warplens_cutlass.index_settings import IndexSettings, RankingWeights
 from warplens_cutlass.lookup import definitions_of, look_up, workspace_symbols
 from warplens_cutlass.reading import CHARACTERS_PER_TOKEN, agent_read, agent_search, read
 from warplens_cutlass.store.build import build
+from warplens_cutlass.store.load import read_concepts
 from warplens_tools.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("mini")

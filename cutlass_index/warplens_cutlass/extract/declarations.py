@@ -11,7 +11,6 @@ from tree_sitter import Node
 
 from warplens_cutlass.extract.body import mentions_of, ptx_operations, remarks_of
 from warplens_cutlass.extract.comments import doc_before
-from warplens_cutlass.extract.namespaces import namespace_at, namespace_spans
 from warplens_cutlass.extract.parse import Parsed
 from warplens_cutlass.model import Definition, Kind
 
@@ -288,3 +287,40 @@ def _flat(node: Node, source: bytes) -> str:
 def _clip(text: str) -> str:
     flat = _SPACES.sub(" ", text).strip().rstrip("{;").strip()
     return flat if len(flat) <= _SIGNATURE_LIMIT else flat[: _SIGNATURE_LIMIT - 1] + "…"
+
+
+_TOKEN = re.compile(
+    rb"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)'|^[ \t]*#(?:[^\n\\]|\\\n|\\.)*"
+    rb"|(?:inline\s+)?\bnamespace\s+([\w:]+)?\s*\{|[{}]",
+    re.S | re.M,
+)
+
+
+class NamespaceSpan(msgspec.Struct, frozen=True):
+    """Bytes between the braces of a namespace."""
+
+    start: int
+    end: int
+    name: str
+
+
+def namespace_spans(source: bytes) -> list[NamespaceSpan]:
+    """The named namespaces of a file, outermost first; one that is not closed runs to the end."""
+    spans: list[NamespaceSpan] = []
+    stack: list[tuple[str | None, int]] = []
+    for token in _TOKEN.finditer(source):
+        text = token[0]
+        if text.endswith(b"{") and (b"namespace" in text or text == b"{"):
+            name = token[1].decode() if token[1] else ("" if b"namespace" in text else None)
+            stack.append((name, token.end()))
+        elif text == b"}" and stack:
+            name, start = stack.pop()
+            if name:
+                spans.append(NamespaceSpan(start, token.start(), name))
+    spans += [NamespaceSpan(start, len(source), name) for name, start in stack if name]
+    return sorted(spans, key=lambda s: s.start)
+
+
+def namespace_at(spans: list[NamespaceSpan], offset: int) -> tuple[str, ...]:
+    """The namespaces around a byte, outermost first."""
+    return tuple(s.name for s in spans if s.start <= offset < s.end)

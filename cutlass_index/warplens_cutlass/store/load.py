@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes and removes the rows of files in an open index."""
+"""Writes and removes the rows of files in an open index, and the thesaurus.
+
+The thesaurus (`concepts.toml`) says in words of the field what the parts and examples of CUTLASS do. It is in the
+index, so that a search need not read it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from warplens_cutlass.concepts import edition, read_concepts
+import msgspec
+
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.store.rows import FileRows, SymbolRow
 from warplens_cutlass.store.walk import FoundFile
@@ -184,3 +191,33 @@ def replace_skipped(
         "INSERT OR REPLACE INTO skipped VALUES (?,?,?,?)",
         [(path, reason, f.size if f else -1, f.mtime_ns if f else -1) for path, reason, f in rows],
     )
+
+
+FILE = Path(__file__).parents[1] / "concepts.toml"
+
+
+class Concept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry. Symbols and files are looked up in the corpus at hand; what it lacks is passed over."""
+
+    #: What it does, after "it …": "loads matrix fragments with ldmatrix".
+    does: str
+    #: Further words and phrases that people use for it.
+    words: str
+    #: Names of definitions that provide it, the one to use first.
+    symbols: tuple[str, ...] = ()
+    #: Parts of paths of files that show it, the best first.
+    files: tuple[str, ...] = ()
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    concept: tuple[Concept, ...]
+
+
+def read_concepts() -> tuple[Concept, ...]:
+    """All entries, in the order of the file."""
+    return msgspec.toml.decode(FILE.read_bytes(), type=_File).concept
+
+
+def edition() -> str:
+    """What the index remembers of the file, to see that it changed: a digest of its text."""
+    return hashlib.sha256(FILE.read_bytes()).hexdigest()[:16]

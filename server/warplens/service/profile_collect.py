@@ -10,8 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.survey import survey
-from warplens.service.profile_times import launch_timings
+from warplens.measure.timing import bootstrap
 from warplens.service.workloads import require_main, workload_of
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
@@ -47,6 +48,7 @@ from warplens_tools.run.probe.visit import environment_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS, pipe_of
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.demangle import qualified_name
 from warplens_tools.toolchain.locate import Toolchain, tool_version
 
 #: A text export larger than this is refused: the raw page of a thousand launches has about 30 MB.
@@ -317,3 +319,32 @@ def measured_gpu(gathered: Gathered, judged: Gpu) -> Gpu:
     if gathered.gpu is None or gathered.gpu.name == judged.name:
         return judged
     return gathered.gpu
+
+
+def launch_timings(surveyed: Sequence[SurveyedShape]) -> dict[str, LaunchTiming]:
+    """Timings by qualified name: of each kernel's heaviest shape, with its share of all kernel time.
+
+    A kernel that CUPTI timed no launch of is absent.
+    """
+    total = sum(s.total_ns for s in surveyed)
+    groups: dict[str, list[SurveyedShape]] = {}
+    for shape in surveyed:
+        if any(shape.samples):
+            groups.setdefault(qualified_name(shape.mangled), []).append(shape)
+    return {name: _timing(group, total) for name, group in groups.items()}
+
+
+def _timing(group: Sequence[SurveyedShape], total: float) -> LaunchTiming:
+    shape = max(group, key=lambda s: s.total_ns)
+    interval = bootstrap([ns for ns in shape.samples if ns > 0], MeasureSettings())
+    return LaunchTiming(
+        origin="CUPTI activity",
+        launches=sum(s.timed for s in group),
+        grid=shape.grid,
+        block=shape.block,
+        dynamic_shared_bytes=shape.shared,
+        median_ns=interval.median,
+        low_ns=interval.low,
+        high_ns=interval.high,
+        share=sum(s.total_ns for s in group) / total if total else None,
+    )

@@ -12,7 +12,7 @@ import pytest
 from warplens.cli.main import run
 from warplens.service import profile, profile_collect
 from warplens.service.profile import ProfileOptions, check_measured, profile_file
-from warplens.service.profile_times import launch_timings
+from warplens.service.profile_collect import launch_timings
 from warplens.service.report import FileReport, Report
 from warplens.service.service import CheckOptions, Service
 from warplens_tools.arch.load import load_architecture

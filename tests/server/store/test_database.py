@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warplens.store import schema
-from warplens.store.database import FILE_NAME, data_folder, open_store, transaction
+from warplens.store.database import FILE_NAME, MIGRATIONS, data_folder, open_store, transaction
 from warplens.store.runs import list_runs
 from warplens_tools.errors import InputError
 
@@ -23,7 +22,7 @@ def test_the_environment_moves_the_data_folder(tmp_path: Path) -> None:
 
 def test_a_new_database_has_the_current_schema_and_writes_ahead(tmp_path: Path) -> None:
     with open_store(tmp_path / "deep" / "folder") as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(schema.MIGRATIONS)
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         assert list_runs(connection) == []
 
@@ -36,9 +35,9 @@ def test_an_older_database_is_brought_up_and_keeps_its_rows(
             "INSERT INTO decisions (at, path, kernel, rule, accepted) VALUES (0, 'a', 'k', 'r', 1)"
         )
     added = "CREATE TABLE notes (text TEXT); ALTER TABLE decisions ADD COLUMN why TEXT NOT NULL DEFAULT '';"
-    monkeypatch.setattr("warplens.store.database.MIGRATIONS", (*schema.MIGRATIONS, added))
+    monkeypatch.setattr("warplens.store.database.MIGRATIONS", (*MIGRATIONS, added))
     with open_store(tmp_path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(schema.MIGRATIONS) + 1
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) + 1
         assert tuple(connection.execute("SELECT rule, why FROM decisions").fetchone()) == ("r", "")
         assert connection.execute("SELECT count(*) FROM notes").fetchone()[0] == 0
 
@@ -46,9 +45,7 @@ def test_an_older_database_is_brought_up_and_keeps_its_rows(
 def test_a_failed_migration_leaves_the_old_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_store(tmp_path):
         pass
-    monkeypatch.setattr(
-        "warplens.store.database.MIGRATIONS", (*schema.MIGRATIONS, "CREATE TABLE a (x); NOT SQL;")
-    )
+    monkeypatch.setattr("warplens.store.database.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE a (x); NOT SQL;"))
     with pytest.raises(InputError, match="cannot open"), open_store(tmp_path):
         pass
     monkeypatch.undo()

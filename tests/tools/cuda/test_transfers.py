@@ -5,8 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from warplens_tools.cuda.facts.host_copies import HostCopy, host_copies, idle_waits, launch_beside
-from warplens_tools.cuda.facts.host_memory import origin_of, root_of
+from warplens_tools.cuda.facts.host_copies import (
+    HostCopy,
+    host_copies,
+    idle_waits,
+    launch_beside,
+    origin_of,
+    root_of,
+)
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.text import SourceText

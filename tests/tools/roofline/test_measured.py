@@ -17,10 +17,10 @@ from warplens_tools.collect.profiled import ProfiledLaunch, counter_evidence
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.evidence import CounterEvidence, LaunchTiming
 from warplens_tools.finding import Bottleneck, Vote
+from warplens_tools.roofline.classify import with_measured
 from warplens_tools.roofline.measured import measured_vote
 from warplens_tools.roofline.model import Amounts, amounts_of, roofline_of
 from warplens_tools.roofline.svg import Theme, roofline_svg
-from warplens_tools.roofline.votes import with_measured
 
 RAW = (Path(__file__).parents[2] / "data/reports/saxpy_transpose.raw.csv").read_text()
 SAXPY, TRANSPOSE = parse_csv(RAW)

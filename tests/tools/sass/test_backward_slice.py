@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from warplens_tools.evidence import Instruction
-from warplens_tools.sass.backward_slice import backward_slice
 from warplens_tools.sass.flow import analyse
+from warplens_tools.sass.listing import backward_slice
 
 
 def sliced(listing: list[Instruction], wanted: list[int]) -> frozenset[int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from tests.tools.sass.test_flow import program
 
+from warplens_tools.micro.double_in_float_kernel import with_routines
 from warplens_tools.sass.blocks import body_of
 from warplens_tools.sass.flow import analyse
-from warplens_tools.sass.routines import with_routines
 
 
 def test_a_routine_weighs_what_its_calls_weigh_unless_a_branch_passes_over_them() -> None:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From text to `SourceModel`."""
+"""From text to `SourceModel`.
+
+A kernel that a macro writes (`DEFINE_SCALE(scale_f, float)`, `KERNEL(scale)(float* a) { … }`) is parsed from the
+macro's expansion as a text of its own. What the macro wrote stands, for the user, where the macro is
+used; what follows the use in the text stands where it is.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,20 @@ from collections.abc import Mapping
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.generated_kernels import argument_span, expanded_kernel
 from warplens_tools.cuda.kernels import read_kernel, template_parameters
 from warplens_tools.cuda.launch_sites import find_launches
 from warplens_tools.cuda.model import Include, Kernel, SourceModel
-from warplens_tools.cuda.syntax.functions import Function, functions_of, is_extern_c, plain_name, scope_names
+from warplens_tools.cuda.syntax.functions import (
+    Function,
+    find_functions,
+    functions_of,
+    is_extern_c,
+    plain_name,
+    scope_names,
+)
 from warplens_tools.cuda.syntax.lexical import without_comments
 from warplens_tools.cuda.syntax.macros import MacroUse
-from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_expansion, parse_tree
 from warplens_tools.cuda.values.constants import Constants, constants_of
 from warplens_tools.text import SourceText, Span
 
@@ -140,3 +151,33 @@ def _needs_arch_specific(text: str) -> bool:
     if not _ARCH_SPECIFIC.search(text):
         return False
     return bool(_ARCH_SPECIFIC.search(without_comments(text, keep_strings=True)))
+
+
+def expanded_kernel(tree: SourceTree, use: MacroUse, end: int) -> tuple[SourceTree, Function] | None:
+    """The kernel that `use` begins and that ends at offset `end`, expanded; None if it holds none."""
+    expansion = use.expansion
+    rest = tree.text.text[use.end : end]
+
+    def place(start: int, stop: int) -> Span:
+        begin = use.start if start < len(expansion) else start - len(expansion) + use.end
+        last = use.end if stop <= len(expansion) else stop - len(expansion) + use.end
+        return tree.text_span(begin, last)
+
+    inner = parse_expansion(expansion + rest, tree, place)
+    kernels = [f for f in find_functions(inner) if f.is_kernel]
+    return (inner, kernels[0]) if kernels else None
+
+
+def argument_span(tree: SourceTree, use: MacroUse, text: str) -> Span | None:
+    """Where a use's argument of exactly this text stands."""
+    written = tree.text.text[use.start : use.end]
+    for index in range(len(use.name), len(written)):
+        if written.startswith(text, index) and not _inside_word(written, index, index + len(text)):
+            return tree.text_span(use.start + index, use.start + index + len(text))
+    return None
+
+
+def _inside_word(text: str, start: int, end: int) -> bool:
+    return (text[start - 1].isalnum() or text[start - 1] == "_") or (
+        end < len(text) and (text[end].isalnum() or text[end] == "_")
+    )

@@ -14,13 +14,14 @@ roof), `launch` (the launches take longer than the kernel), `mixed`, `unknown`.
 
 from __future__ import annotations
 
+import msgspec
+
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Bottleneck, BottleneckClass, Confidence, Vote
 from warplens_tools.kernel import KernelView
 from warplens_tools.machine.demand import COMPUTE, MEMORY
 from warplens_tools.plural import count
 from warplens_tools.roofline.measured import NEAR_ROOF, measured_vote
-from warplens_tools.roofline.votes import with_measured
 
 #: A resource must need this many times the cycles of the next class to decide the vote; between that and
 #: 1 both are near their roofs and the class is mixed. Nsight Compute's speed-of-light rule calls units
@@ -184,3 +185,31 @@ def _reason(top: Top, bound: BottleneckClass) -> str:
         return f"{first} and {second} are needed about equally long"
     times = f"{most / less:.1f} times as long as {second}" if less else f"and hardly any of {second}"
     return f"a warp needs {first} {times}"
+
+
+def with_measured(bottleneck: Bottleneck, measured: Vote | None) -> Bottleneck:
+    """The bottleneck of the analytic vote (or its "unknown") joined by the measured one.
+
+    Agreement is certain. On disagreement the measured vote says what bounds the kernel as it is, and the
+    reason tells what the analytic vote allows; only a program bound by its launches stays so, as no counter of
+    a kernel tells of the time between two.
+    """
+    if measured is None:
+        return bottleneck
+    analytic = bottleneck.analytic
+    evidence = (*measured.evidence, *bottleneck.evidence)
+    joined = msgspec.structs.replace(bottleneck, measured=measured, evidence=evidence, bound=measured.bound)
+    if analytic is None:
+        return msgspec.structs.replace(joined, confidence=measured.confidence, reason=measured.reason)
+    if analytic.bound == measured.bound:
+        reason = f"{measured.reason}; the code asks for the same: {analytic.reason}"
+        return msgspec.structs.replace(joined, confidence="high", reason=reason)
+    if analytic.bound == "launch":
+        # Counters are of one launch by itself; that launching takes longer was judged by its measured duration.
+        reason = f"{analytic.reason}; of one launch by itself, {measured.reason}"
+        return msgspec.structs.replace(joined, bound="launch", confidence=analytic.confidence, reason=reason)
+    reason = (
+        f"as it is, {measured.reason}; by its code it would be {analytic.bound}: {analytic.reason}. "
+        "What lies between the two is what the implementation leaves unused"
+    )
+    return msgspec.structs.replace(joined, confidence=measured.confidence, reason=reason)

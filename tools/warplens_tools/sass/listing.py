@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from warplens_tools.arch.gpu import Gpu
@@ -11,9 +11,9 @@ from warplens_tools.cuda.model import Kernel
 from warplens_tools.evidence import CompiledKernel, Instruction
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.attribution import LineTable
-from warplens_tools.sass.backward_slice import backward_slice
-from warplens_tools.sass.flow import Flow, analyse
-from warplens_tools.sass.pipes import access_bytes, is_load, space_of
+from warplens_tools.sass.flow import Flow, Loop, analyse
+from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of, space_of
+from warplens_tools.sass.registers import registers_of
 from warplens_tools.sass.throughput import pipe_cycles
 from warplens_tools.sass.varying import lane_dependent
 from warplens_tools.sass.warps import Block
@@ -152,3 +152,56 @@ def weights(flow: Flow) -> tuple[float, ...]:
 def heaviest(by_line: dict[int, float]) -> int | None:
     """The line with most, the first of them; None where there is none."""
     return max(sorted(by_line), key=lambda line: by_line[line], default=None)
+
+
+_ARITHMETIC = frozenset({"fp64", "fp32", "fp16", "int", "alu", "sfu"})
+
+
+def backward_slice(
+    instructions: Sequence[Instruction], flow: Flow, wanted: Collection[int]
+) -> frozenset[int]:
+    """Indices of arithmetic whose every reader is one of `wanted`, or feeds one: none of `wanted` itself."""
+    candidates = [i for i, x in enumerate(instructions) if pipe_of(x) in _ARITHMETIC]
+    orders = _Orders(flow, len(instructions))
+    readers = {i: _readers(instructions, orders.after(i), i) for i in candidates}
+    found: set[int] = set(wanted)
+    grown = True
+    while grown:
+        fresh = {i for i in candidates if i not in found and readers[i] and readers[i] <= found}
+        found |= fresh
+        grown = bool(fresh)
+    return frozenset(found - set(wanted))
+
+
+class _Orders:
+    """Where control goes on from an instruction: around its innermost loop once, then on behind it."""
+
+    def __init__(self, flow: Flow, count: int) -> None:
+        self.flow, self.count = flow, count
+        self.kept: dict[Loop | None, tuple[list[int], list[int]]] = {None: ([], list(range(count)))}
+
+    def after(self, index: int) -> Iterator[int]:
+        """Indices from the next instruction on."""
+        loop = self.flow.innermost(index)
+        if loop not in self.kept:
+            inside = self.flow.instructions_of(loop) if loop is not None else []
+            members = set(inside)
+            self.kept[loop] = inside, [i for i in range(self.count) if i not in members]
+        inside, outside = self.kept[loop]
+        yield from (i for i in inside if i > index)
+        yield from (i for i in inside if i <= index)
+        yield from (i for i in outside if i > index)
+
+
+def _readers(instructions: Sequence[Instruction], after: Iterable[int], index: int) -> frozenset[int]:
+    """Instructions that read what this one writes before it is written again."""
+    left, found = set(registers_of(instructions[index])[0]), set()
+    for i in after:
+        overwritten, read = registers_of(instructions[i])
+        if left & read:
+            found.add(i)
+        if not instructions[i].predicate:
+            left -= overwritten
+        if not left:
+            break
+    return frozenset(found)
