@@ -8,9 +8,14 @@ from warplens_tools.rewrite import (
     deal_out_chunks,
     float_literals,
     pad_shared_tile,
+    private_histogram,
+    reduce_before_atomic,
+    register_tile,
     restrict_const,
+    shared_tile,
     swap_thread_axes,
     warp_per_row,
+    widen_access,
 )
 from warplens_tools.rewrite.base import Rewrite
 
@@ -22,6 +27,11 @@ REWRITES: tuple[Rewrite, ...] = (
     block_per_row.REWRITE,
     swap_thread_axes.REWRITE,
     deal_out_chunks.REWRITE,
+    register_tile.REWRITE,
+    shared_tile.REWRITE,
+    reduce_before_atomic.REWRITE,
+    private_histogram.REWRITE,
+    widen_access.REWRITE,
 )
 
 

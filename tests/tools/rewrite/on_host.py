@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small whole programs around a kernel, run on the CPU before and after a rewrite."""
+
+from __future__ import annotations
+
+from tests.host_cuda import same_results
+
+from warplens_tools.cuda.parse import parse
+from warplens_tools.rewrite.base import RewriteResult, Target
+from warplens_tools.rewrite.registry import rewrite
+from warplens_tools.text import SourceText
+
+#: `Device<T> x(n)` is device memory of small repeatable values; `show` prints all of it.
+PRELUDE = """
+#include <cstdio>
+#include <cstdlib>
+#include <cmath>
+#include <vector>
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+
+template <typename T> struct Device {
+  T* data; size_t count;
+  explicit Device(size_t n, int seed = 1) : count(n) {
+    std::vector<T> host(n);
+    for (size_t i = 0; i < n; ++i) host[i] = T((float)((int)((i * 7919 + seed * 104729) % 61) - 30) / 8.0f);
+    cudaMalloc((void**)&data, n * sizeof(T));
+    cudaMemcpy(data, host.data(), n * sizeof(T), cudaMemcpyHostToDevice);
+  }
+  operator T*() const { return data; }
+  void show() const {
+    cudaDeviceSynchronize();
+    std::vector<T> host(count);
+    cudaMemcpy(host.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost);
+    for (size_t i = 0; i < count; ++i) printf("%g\\n", (double)(float)host[i]);
+  }
+};
+"""
+
+
+def program(code: str, main: str) -> str:
+    """A program of a kernel, its launching functions, and the body of `main`, in which argv are sizes."""
+    return f"{PRELUDE}\n{code}\nint main(int argc, char** argv) {{\n  (void)argc;\n{main}\n  return 0;\n}}\n"
+
+
+def rewritten(slug: str, text: str, target: Target | None = None) -> tuple[RewriteResult, str]:
+    """The text after a rewrite of its first kernel."""
+    source = SourceText(text)
+    model = parse(source, "k.cu")
+    found = rewrite(slug)
+    assert found is not None
+    result = found.apply(source, model, model.kernels[0], target or Target())
+    return result, source.apply(list(result.edits)).text
+
+
+def holds(slug: str, text: str, *runs: tuple[int, ...], relative: float = 0.0, absolute: float = 0.0) -> str:
+    """The text after the rewrite, which applies, and prints the same in every run."""
+    result, after = rewritten(slug, text)
+    assert result.edits, result.refused
+    for sizes in runs:
+        same_results(text, after, *map(str, sizes), orders=(1,), relative=relative, absolute=absolute)
+    return after

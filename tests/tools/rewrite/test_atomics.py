@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Atomics that blocks do for their threads: sums, extremes and histograms stay the same."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+N = "  int n = atoi(argv[1]);\n"
+SUMS = {
+    "a dot product": (
+        """
+__global__ void dot(const float* a, const float* b, float* result, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    float product = a[i] * b[i];
+    atomicAdd(result, product);
+  }
+}
+""",
+        N + "  Device<float> a(n), b(n, 2), r(1); dot<<<(n + 255) / 256, 256>>>(a, b, r, n); r.show();",
+    ),
+    "two results, early return": (
+        """
+__global__ void moments(const double *values, double *out, unsigned n)
+{
+    const unsigned idx = threadIdx.x + blockDim.x * blockIdx.x;
+    if (idx >= n) return;
+    double v = values[idx];
+    atomicAdd(&out[0], v);
+    atomicAdd(&out[1], v * v);
+}
+""",
+        N + "  Device<double> v(n), o(2); int threads = 128; int blocks = (n + threads - 1) / threads;\n"
+        "  moments<<<blocks, threads>>>(v, o, n); o.show();",
+    ),
+    "extremes under a condition": (
+        """
+__global__ void range(const int* x, int* lo, int* hi, int n, int skip) {
+  int tid = blockIdx.x * blockDim.x + threadIdx.x;
+  if (tid < n && x[tid] != skip) {
+    atomicMin(lo, x[tid]);
+    atomicMax(hi, x[tid]);
+  }
+}
+""",
+        N + "  Device<int> x(n), a(1, 5), b(1, 7); range<<<dim3((n + 63) / 64), dim3(64)>>>(x, a, b, n, 2); a.show(); b.show();",
+    ),
+    "a loop over the grid": (
+        """
+__global__ void count(const int* x, unsigned int* hits, int n, int wanted) {
+  int stride = gridDim.x * blockDim.x;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    if (x[i] == wanted) atomicAdd(hits, 1u);
+  }
+}
+""",
+        N + "  Device<int> x(n); Device<unsigned> h(1, 5); cudaMemset(h.data, 0, 4); count<<<4, 96>>>(x, h, n, 1); h.show();",
+    ),
+    "an image": (
+        """
+__global__ void mass(const unsigned char* image, unsigned long long* total, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < width && y < height) {
+    int value = image[y * width + x];
+    atomicAdd(total, (unsigned long long)value);
+  }
+}
+""",
+        N + "  int w = 37; Device<unsigned char> im(w * n); Device<unsigned long long> t(1); cudaMemset(t.data, 0, 8);\n"
+        "  dim3 b(16, 16), g((w + 15) / 16, (n + 15) / 16); mass<<<g, b>>>(im, t, w, n); t.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_are_reduced_within_the_block(name: str) -> None:
+    after = holds("reduce-before-atomic", program(*SUMS[name]), (1000,), (33,), relative=1e-4, absolute=1e-3)
+    assert "__shfl_down_sync" in after
+    assert rewritten("reduce-before-atomic", after)[0].refused
+
+
+ATOMIC = """
+__global__ void k(float* x, float* out, int* at, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) { atomicAdd(out, x[i]); }
+}
+void h(float* x, float* o, int* a, int n) { k<<<(n + 255) / 256, 256>>>(x, o, a, n); }
+"""
+REFUSED = {
+    "the old value": ATOMIC.replace("atomicAdd(out, x[i])", "int p = atomicAdd(at, 1); out[p] = x[i]"),
+    "a place each": ATOMIC.replace("out, x", "&out[at[i]], x"),
+    "one thread": ATOMIC.replace("atomicAdd(out", "if (threadIdx.x == 0) atomicAdd(out"),
+    "a barrier": ATOMIC.replace("if (i < n)", "__syncthreads(); if (i < n)"),
+    "odd blocks": ATOMIC.replace("256", "100"),
+    "another atomic": ATOMIC.replace("atomicAdd(out, x[i])", "atomicExch(out, x[i])"),
+    "no launch": ATOMIC[: ATOMIC.index("void h")],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_atomics_are_left_alone(name: str) -> None:
+    assert rewritten("reduce-before-atomic", REFUSED[name])[0].refused
+
+
+HISTOGRAMS = {
+    "of bytes": (
+        """
+__global__ void histogram(const unsigned char* data, unsigned int* bins, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) atomicAdd(&bins[data[i]], 1);
+}
+""",
+        N + "  Device<unsigned char> d(n); Device<unsigned> b(256); cudaMemset(b.data, 0, 1024);\n"
+        "  histogram<<<(n + 255) / 256, 256>>>(d, b, n); b.show();",
+    ),
+    "of a parameter's bins, a helper variable": (
+        """
+__global__ void hist(const float* __restrict__ x, int* counts, int n, int num_bins, float lo, float scale)
+{
+    int tid = blockIdx.x * blockDim.x + threadIdx.x;
+    if (tid >= n) return;
+    int bin = (int)((x[tid] - lo) * scale);
+    if (bin >= 0 && bin < num_bins)
+        atomicAdd(&counts[bin], 1);
+}
+""",
+        N + "  Device<float> x(n); Device<int> c(40); int nb = 37;\n"
+        "  hist<<<(n + 127) / 128, 128>>>(x, c, n, nb, -4.0f, 5.0f); c.show();",
+    ),
+    "by remainder, weights, a pointer sum": (
+        """
+#define BUCKETS 61
+__global__ void weigh(const int* keys, const float* w, float* sums, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+    atomicAdd(sums + (keys[i] + 64) % BUCKETS, w[i]);
+}
+""",
+        N + "  Device<int> k(n); Device<float> w(n, 3), s(BUCKETS, 5); weigh<<<3, 64>>>(k, w, s, n); s.show();",
+    ),
+    "of letters": (
+        """
+__global__ void letters(const char* text, size_t length, int* count) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < length) {
+    char c = text[i];
+    int index = c - 'a' + 97;
+    if (index >= 0 && index < 26) atomicAdd(&count[index], 1);
+  }
+}
+""",
+        N + "  Device<char> t(n); Device<int> c(26); letters<<<(n + 255) / 256, 256>>>(t, n, c); c.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_histograms_are_counted_in_shared_memory(name: str) -> None:
+    after = holds("private-histogram", program(*HISTOGRAMS[name]), (3000,), (33,), relative=1e-4, absolute=1e-3)
+    assert "__shared__" in after
+    assert rewritten("private-histogram", after)[0].refused
+
+
+@pytest.mark.parametrize("name", ["the old value", "a barrier", "another atomic", "no launch", "a place each"])
+def test_what_is_no_histogram_is_left_alone(name: str) -> None:
+    assert rewritten("private-histogram", REFUSED[name])[0].refused

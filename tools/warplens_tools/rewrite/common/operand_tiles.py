@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops in which the threads of a block read the same operands: what is read, and what rests on which output.
+
+The loop of a matrix product, of pairwise distances, of all bodies acting on one: each thread owns an output (or one
+of a row and column), walks `k`, and reads elements that rest on `k` and on at most one of its axes.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.common.outputs import THREAD, Axis, Declared, Outputs, declared_in, stores
+from warplens_tools.rewrite.common.reading import (
+    JUMPS,
+    View,
+    assigned,
+    calls,
+    field,
+    operator_of,
+    squeezed,
+    statements,
+    unwrapped,
+)
+from warplens_tools.rewrite.common.refusal import Refused
+
+_ZERO = re.compile(r"[-+]?0*\.?0*(?:[eE][-+]?\d+)?[fFuUlL]*")
+_CONVERSIONS = re.compile(r"(?:__\w+2\w+|static_cast\s*<.*>|float|double|int|f?absf?|fabsf?|sqrtf?|__fsqrt_\w+)")
+_FUSED = re.compile(r"(?:std::)?fmaf?|__fmaf_\w+|__hfma|__fma_\w+")
+#: Calls that may stand in the loop: arithmetic that touches no memory.
+_HARMLESS = re.compile(r"(?!atomic|__ldg|__ld|__st|__sh|__sync|printf|mem)\w[\w:<> ]*")
+
+
+class Operand(msgspec.Struct, frozen=True):
+    """One element that the loop reads in every iteration."""
+
+    #: The access as the user wrote it.
+    written: str
+    #: Where it stands in the loop; `__ldg(&a[i])` as a whole.
+    places: tuple[Node, ...]
+    element_type: str
+    array: str
+    #: The axis that it rests on beside the loop's variable; None for none.
+    axis: str | None
+    #: Neighbours in the loop are neighbours in memory.
+    along_loop: bool
+    names: frozenset[str]
+
+
+class State(msgspec.Struct, frozen=True):
+    """A variable of one output (or of one value of an axis) that lives through the loop."""
+
+    declared: Declared
+    #: The axes that tell its instances apart.
+    axes: frozenset[str]
+
+
+class Product(msgspec.Struct, frozen=True):
+    """A kernel whose work is one loop over operands, and what is done with its results."""
+
+    outputs: Outputs
+    loop: Node
+    variable: str
+    type: str
+    first: str
+    condition: Node
+    body: tuple[Node, ...]
+    #: Integers and pointers that the loop's body declares.
+    locals: tuple[Declared, ...]
+    operands: tuple[Operand, ...]
+    states: tuple[State, ...]
+    tail: tuple[Node, ...]
+    #: An iteration in which every operand is zero changes nothing.
+    zero_is_neutral: bool
+
+
+def read_product(view: View, outputs: Outputs) -> Product:
+    """The loop over shared operands.
+
+    Raises:
+        Refused: the work is of another shape.
+    """
+    if not 1 <= len(outputs.axes) <= 2:
+        raise Refused("no output of its own is computed by each thread")
+    loop, tail = outputs.work[0], outputs.work[1:]
+    if loop.type != "for_statement":
+        raise Refused("the work does not begin with a loop")
+    _check_plain(view, outputs, [loop, *tail])
+    variable, written, first = _header(view, outputs, loop)
+    body = statements(field(loop, "body"))
+    rests, found = _locals(view, outputs, body, variable)
+    states = _states(view, outputs, loop, variable)
+    operands = _operands(view, outputs, loop, body, rests, {s.declared.name for s in states})
+    return Product(
+        outputs=outputs,
+        loop=loop,
+        variable=variable,
+        type=written,
+        first=first,
+        condition=field(loop, "condition"),
+        body=tuple(body),
+        locals=tuple(found),
+        operands=operands,
+        states=states,
+        tail=tuple(tail),
+        zero_is_neutral=_zero_is_neutral(view, body, operands),
+    )
+
+
+def _check_plain(view: View, outputs: Outputs, nodes: list[Node]) -> None:
+    code = " ".join(view.code(n) for n in nodes)
+    letters = "".join(a.letter for a in outputs.axes)
+    if re.search(rf"\b(?:threadIdx|blockDim|gridDim)\b|\bblockIdx\s*\.\s*[{letters}]", code):
+        raise Refused("the work itself says which thread does it")
+    used = frozenset().union(*(view.names(n) for n in nodes))
+    if THREAD in outputs.resting(used):
+        raise Refused("the work rests on the thread's place in its block")
+    if any(n.type in JUMPS for n in walk(nodes[0])) or any(
+        n.type == "return_statement" for node in nodes for n in walk(node)
+    ):
+        raise Refused("the loop is left early")
+
+
+def _header(view: View, outputs: Outputs, loop: Node) -> tuple[str, str, str]:
+    """The loop's variable, its type and its first value; the loop counts up by one to the same end for all."""
+    initial, update = field(loop, "initializer"), view.code(field(loop, "update"))
+    if initial.type == "declaration":
+        declared = declared_in(view, initial)
+        if len(declared) != 1 or declared[0].value is None:
+            raise Refused("the loop is not over one variable")
+        name, written, value = declared[0].name, declared[0].type, declared[0].value
+    elif initial.type == "assignment_expression":
+        name, value = view.code(field(initial, "left")), field(initial, "right")
+        written = next((d.type for d in outputs.declared if d.name == name), "int")
+    else:
+        raise Refused("the loop is not over one variable")
+    if squeezed(update) not in (f"{name}++", f"++{name}", f"{name}+=1", f"{name}={name}+1"):
+        raise Refused("the loop does not count up by one")
+    condition = field(loop, "condition")
+    if operator_of(condition) not in ("<", "<=") or view.code(unwrapped(field(condition, "left"))) != name:
+        raise Refused("the loop does not count up to a bound")
+    if outputs.resting(view.names(condition) | view.names(value)):
+        raise Refused("the loop is not as long for all threads")
+    body = field(loop, "body")
+    if any(n == name for n, _ in assigned(body, view)):
+        raise Refused("the loop changes its variable")
+    return name, written, view.written(value)
+
+
+def _locals(
+    view: View, outputs: Outputs, body: list[Node], variable: str
+) -> tuple[dict[str, frozenset[str]], list[Declared]]:
+    """What the names of the loop's body rest on, and the integers and pointers among its declarations."""
+    rests = {**outputs.rests, variable: frozenset({variable})}
+    found = []
+    for statement in body:
+        if statement.type != "declaration":
+            continue
+        for one in declared_in(view, statement):
+            names = view.names(one.value) if one.value is not None else frozenset()
+            rests[one.name] = frozenset().union(*(rests.get(n, frozenset()) for n in names))
+            if one.is_index:
+                found.append(one)
+    return rests, found
+
+
+def _states(view: View, outputs: Outputs, loop: Node, variable: str) -> tuple[State, ...]:
+    """Variables of the outputs: what the loop accumulates, and values kept from before it."""
+    changed = {name for name, _ in assigned(field(loop, "body"), view)}
+    inside = {view.code(n) for n in walk(loop) if n.type == "identifier"}
+    inside |= {view.code(n) for w in outputs.work[1:] for n in walk(w) if n.type == "identifier"}
+    axes = frozenset(a.name for a in outputs.axes)
+    states = []
+    for one in outputs.declared:
+        if one.name == variable or one.name not in inside:
+            continue
+        if one.name in changed:
+            states.append(State(one, axes))
+        elif outputs.rests[one.name] and not (one.is_index and not _reads(view, one.value)):
+            states.append(State(one, outputs.rests[one.name] & axes))
+    known = {s.declared.name for s in states}
+    own = {d.name for n in statements(field(loop, "body")) if n.type == "declaration" for d in declared_in(view, n)}
+    nested = {view.code(n) for n in walk(loop) if n.type == "identifier" and _is_declared_inside(n)}
+    if changed - known - own - nested:
+        raise Refused("the loop writes more than its own results")
+    if not any(s.declared.name in changed for s in states):
+        raise Refused("the loop accumulates nothing")
+    return tuple(states)
+
+
+def _is_declared_inside(node: Node) -> bool:
+    parent = node.parent
+    return parent is not None and parent.type in ("init_declarator", "declaration")
+
+
+def _reads(view: View, value: Node | None) -> bool:
+    return value is not None and (any(view.elements(value)) or any(calls(value, view)))
+
+
+def _operands(
+    view: View,
+    outputs: Outputs,
+    loop: Node,
+    body: list[Node],
+    rests: dict[str, frozenset[str]],
+    states: set[str],
+) -> tuple[Operand, ...]:
+    axes = frozenset(a.name for a in outputs.axes)
+    variable = next(iter(_variable_of(view, loop)))
+    found: dict[str, Operand] = {}
+    for statement in body:
+        for node in _read_in(view, statement):
+            names = view.names(node)
+            on = frozenset().union(*(rests.get(n, frozenset()) for n in names))
+            if view.space(node) in ("constant", "local") or not on:
+                continue
+            if view.space(node) != "global" or names & states or not view.is_plain_enough(node):
+                raise Refused("the loop reads what is not known to be an array of global memory")
+            if variable not in on or len(on & axes) > 1 or on - axes - {variable}:
+                raise Refused("the loop reads elements that no other thread of the block reads")
+            place = _loaded(view, node)
+            key = squeezed(view.code(node))
+            known = found.get(key)
+            places = (*known.places, place) if known is not None else (place,)
+            found[key] = _operand(view, outputs, node, places, on & axes, loop)
+    if stores(view, loop):
+        raise Refused("the loop stores to memory")
+    if not found:
+        raise Refused("the loop reads no operands")
+    _check_calls(view, loop, found)
+    return tuple(found.values())
+
+
+def _read_in(view: View, statement: Node) -> list[Node]:
+    """The elements that a statement reads, `p + i` of `__ldg(p + i)` among them."""
+    loaded = [field(c, "arguments") for name, c in calls(statement, view) if name.startswith("__ldg")]
+    sums = [a.named_children[0] for a in loaded if a.named_child_count == 1]
+    return [*view.elements(statement), *(n for n in sums if n.type in ("binary_expression", "identifier"))]
+
+
+def _variable_of(view: View, loop: Node) -> list[str]:
+    condition = field(loop, "condition")
+    return [view.code(unwrapped(field(condition, "left")))]
+
+
+def _operand(
+    view: View, outputs: Outputs, node: Node, places: tuple[Node, ...], on: frozenset[str], loop: Node
+) -> Operand:
+    del outputs
+    element = view.element(node)
+    if not element:
+        raise Refused("the type of an operand is not known")
+    return Operand(
+        written=view.written(_loaded(view, node)),
+        places=places,
+        element_type=element,
+        array=view.array(node),
+        axis=next(iter(on), None),
+        along_loop=_is_along(view, node, loop),
+        names=view.names(node),
+    )
+
+
+def _is_along(view: View, node: Node, loop: Node) -> bool:
+    """Whether the next iteration reads the next element; so where nothing is known of the index."""
+    pointer = view.place(node)
+    offset = pointer.traced if pointer is not None else None
+    if offset is None:
+        return True
+    return any(s.kind == "loop" and offset.coefficient(s.name) == 1 for s in offset.symbols)
+
+
+def _loaded(view: View, node: Node) -> Node:
+    """The access, or the whole of `__ldg(&a[i])` around it."""
+    address = node.parent
+    if address is not None and address.type == "argument_list" and view.code(address.parent or node).startswith("__ldg"):
+        return address.parent or node
+    if address is None or address.type != "pointer_expression" or not view.code(address).startswith("&"):
+        return node
+    call = address.parent.parent if address.parent is not None else None
+    if call is not None and call.type == "call_expression" and view.code(call).startswith(("__ldg", "__ldc")):
+        return call
+    raise Refused("the loop takes the address of an element")
+
+
+def _check_calls(view: View, loop: Node, operands: dict[str, Operand]) -> None:
+    """No call of the loop may touch memory, and no pointer is passed on."""
+    inside = [p for o in operands.values() for p in o.places]
+    for name, call in calls(loop, view):
+        if any(p.start_byte <= call.start_byte < p.end_byte for p in inside):
+            continue
+        if not _HARMLESS.fullmatch(name):
+            raise Refused(f"the loop calls {name}")
+    pointers = {p.name for p in view.kernel.parameters if p.pointer}
+    for node in walk(loop):
+        if node.type == "identifier" and view.code(node) in pointers:
+            outer = node.parent
+            while outer is not None and outer.type in ("binary_expression", "parenthesized_expression"):
+                outer = outer.parent
+            passed = outer is not None and outer.type == "argument_list"
+            if passed and not any(p.start_byte <= node.start_byte < p.end_byte for p in inside):
+                raise Refused("the loop passes an array on")
+
+
+def _zero_is_neutral(view: View, body: list[Node], operands: tuple[Operand, ...]) -> bool:
+    """Whether the loop only adds what is zero where its operands are."""
+    zeros: set[str] = set()
+    if any(not _CONVERSIONS.fullmatch(name) and not _FUSED.fullmatch(name) for n in body for name, _ in calls(n, view)):
+        return False  # What is no number, times zero, is no number.
+    places = {p.id for o in operands for p in o.places}
+    for statement in body:
+        if statement.type == "declaration":
+            for one in declared_in(view, statement):
+                if one.value is not None and _is_zero(view, one.value, zeros, places):
+                    zeros.add(one.name)
+            continue
+        inner = statement.named_children[0] if statement.type == "expression_statement" else statement
+        if inner.type != "assignment_expression" or not _adds_zero(view, inner, zeros, places):
+            return False
+    return True
+
+
+def _adds_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> bool:
+    left, right = view.code(field(node, "left")), unwrapped(field(node, "right"))
+    if operator_of(node) in ("+=", "-="):
+        return _is_zero(view, right, zeros, places)
+    if operator_of(node) != "=":
+        return False
+    if right.type == "binary_expression" and operator_of(right) in ("+", "-"):
+        first, second = field(right, "left"), field(right, "right")
+        if view.code(unwrapped(first)) == left:
+            return _is_zero(view, second, zeros, places)
+        return view.code(unwrapped(second)) == left and operator_of(right) == "+" and _is_zero(view, first, zeros, places)
+    if right.type == "call_expression" and _FUSED.fullmatch(view.code(field(right, "function"))):
+        given = field(right, "arguments").named_children
+        added = len(given) == 3 and view.code(given[2]) == left
+        return added and any(_is_zero(view, g, zeros, places) for g in given[:2])
+    return False
+
+
+def _is_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> bool:
+    node = unwrapped(node)
+    if node.id in places or (node.type == "identifier" and view.code(node) in zeros):
+        return True
+    if node.type == "number_literal":
+        return bool(_ZERO.fullmatch(view.code(node)))
+    if node.type == "binary_expression":
+        left = _is_zero(view, field(node, "left"), zeros, places)
+        right = _is_zero(view, field(node, "right"), zeros, places)
+        return {"*": left or right, "+": left and right, "-": left and right}.get(operator_of(node), False)
+    if node.type == "cast_expression":
+        return _is_zero(view, field(node, "value"), zeros, places)
+    if node.type == "field_expression" or node.type == "unary_expression":
+        return _is_zero(view, field(node, "argument"), zeros, places)
+    if node.type == "call_expression" and _CONVERSIONS.fullmatch(view.code(field(node, "function"))):
+        given = field(node, "arguments").named_children
+        return len(given) == 1 and _is_zero(view, given[0], zeros, places)
+    return False
+
+
+def axis_named(outputs: Outputs, name: str) -> Axis:
+    """The axis of that variable."""
+    return next(a for a in outputs.axes if a.name == name)

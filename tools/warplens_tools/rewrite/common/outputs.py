@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels in which one thread computes one output: which variables say which, their limits, what rests on them.
+
+`int row = …, col = …; if (row < M && col < N) { … }` is read into its axes (`row` up to `M`, `col` up to
+`N`), what is declared besides, and the statements that do the work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.cuda.values.forms import Form
+from warplens_tools.rewrite.common.reading import (
+    WORD,
+    View,
+    field,
+    is_base,
+    operator_of,
+    squeezed,
+    statements,
+    unwrapped,
+)
+from warplens_tools.rewrite.common.refusal import Refused
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+#: What a name rests on beyond axes: a thread's or block's own number.
+THREAD = "threadIdx"
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """One variable that is declared before the work."""
+
+    name: str
+    #: The type as written, qualifiers included: "const int".
+    type: str
+    #: "*" where it is a pointer, and its qualifiers.
+    stars: str
+    value: Node | None
+    statement: Node
+    #: The value where it is not as written any more.
+    text: str = ""
+
+    @property
+    def is_index(self) -> bool:
+        """Whether it is an integer or a pointer: something to compute again rather than to keep."""
+        return bool(self.stars) or integer_type(self.type) is not None or "auto" in self.type.split()
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """A variable that numbers outputs: one thread has one value of it."""
+
+    name: str
+    type: str
+    #: "x" or "y": the axis of the launch; "" for one that is divided out of another.
+    letter: str
+    #: It runs below this expression of the kernel's; "" where nothing says so.
+    limit: str = ""
+
+
+class Outputs(msgspec.Struct, frozen=True):
+    """What a kernel's text says before its work, and its work."""
+
+    #: The fastest axis of the launch first.
+    axes: tuple[Axis, ...]
+    declared: tuple[Declared, ...]
+    #: Conditions for the work that rest on no axis, as written.
+    uniform: tuple[str, ...]
+    #: Conditions that rest on axes beyond their limits, as written.
+    others: tuple[str, ...]
+    work: tuple[Node, ...]
+    #: What each declared name rests on: names of axes, `THREAD`.
+    rests: dict[str, frozenset[str]]
+
+    def resting(self, names: frozenset[str]) -> frozenset[str]:
+        """The axes (and `THREAD`) that an expression of these names rests on."""
+        return frozenset(itertools.chain.from_iterable(self.rests.get(n, ()) for n in names))
+
+
+class _Head(msgspec.Struct):
+    declared: list[Declared]
+    conditions: list[Node]
+    work: list[Node]
+
+
+def declared_in(view: View, statement: Node) -> list[Declared]:
+    """The variables that a declaration statement declares.
+
+    Raises:
+        Refused: one of them is an array, or is declared in a way that is not understood.
+    """
+    declarators = statement.children_by_field_name("declarator")
+    if not declarators:
+        raise Refused("the kernel has a declaration that is not understood")
+    written = view.code(statement)[: declarators[0].start_byte - statement.start_byte]
+    found = []
+    for declarator in declarators:
+        value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
+        name = field(declarator, "declarator") if declarator.type == "init_declarator" else declarator
+        stars = ""
+        while name.type == "pointer_declarator":
+            inner = field(name, "declarator")
+            stars += view.code(name)[: inner.start_byte - name.start_byte].strip()
+            name = inner
+        if name.type != "identifier" or "__shared__" in written or "static" in written.split():
+            raise Refused("the kernel declares an array or shared memory")
+        found.append(Declared(view.code(name), written.strip(), stars, value, statement))
+    return found
+
+
+def read_outputs(view: View, site: LaunchSite | None) -> Outputs:
+    """The kernel's outputs.
+
+    Raises:
+        Refused: the text before the work is none of declarations and limits.
+    """
+    head = _head(view)
+    axes, rests = _axes(view, head, site)
+    limits, uniform, others = _conditions(view, head, axes, rests)
+    launched, axes = axes, _divided(view, head, axes, limits)
+    if {a.name for a in launched} != {a.name for a in axes}:
+        _join(head, launched[0], axes)
+        rests.pop(launched[0].name)
+    for axis in axes:
+        rests[axis.name] = frozenset({axis.name})
+    _spread(view, head, rests, axes)
+    return Outputs(
+        tuple(sorted(axes, key=lambda a: a.letter)),
+        tuple(d for d in head.declared if d.name not in {a.name for a in axes}),
+        tuple(uniform),
+        tuple(others),
+        tuple(head.work),
+        rests,
+    )
+
+
+def _head(view: View) -> _Head:
+    head = _Head([], [], [])
+    rest = statements(view.body)
+    while rest:
+        first = rest[0]
+        if first.type == "declaration":
+            head.declared += declared_in(view, first)
+            rest = rest[1:]
+            continue
+        guard = _guard(view, first, last=len(rest) == 1)
+        if guard is None:
+            break
+        head.conditions += guard[0]
+        rest = guard[1] if guard[1] is not None else rest[1:]
+    head.work = rest
+    if not rest:
+        raise Refused("the kernel does no work that is understood")
+    return head
+
+
+def _guard(view: View, node: Node, *, last: bool) -> tuple[list[Node], list[Node] | None] | None:
+    """The conditions of `if (row >= M) return;` or of `if (row < M) { … }`, and the statements inside."""
+    if node.type != "if_statement" or node.child_by_field_name("alternative") is not None:
+        return None
+    inside = statements(field(node, "consequence"))
+    condition = unwrapped(field(node, "condition"))
+    if len(inside) == 1 and inside[0].type == "return_statement":
+        return _parts(condition, "||"), None
+    return (_parts(condition, "&&"), inside) if last else None
+
+
+def _parts(node: Node, joined: str) -> list[Node]:
+    node = unwrapped(node)
+    if node.type == "binary_expression" and operator_of(node) == joined:
+        return [*_parts(field(node, "left"), joined), *_parts(field(node, "right"), joined)]
+    return [node]
+
+
+def _returns(node: Node) -> bool:
+    """Whether a condition's node stands in `if (…) return;`, so that it is negated."""
+    while node.type != "if_statement" and node.parent is not None:
+        node = node.parent
+    consequence = node.child_by_field_name("consequence")
+    inside = statements(consequence) if consequence is not None else []
+    return len(inside) == 1 and inside[0].type == "return_statement"
+
+
+def axis_letter(form: Form | None, site: LaunchSite | None) -> str:
+    """ "x" of `blockIdx.x * blockDim.x + threadIdx.x`, or with the block's size for `blockDim.x`; "" of all else."""
+    terms = dict(form.terms) if form is not None else {}
+    if len(terms) != 2:
+        return ""
+    for number, letter in enumerate("xyz"):
+        names = {tuple(s.name for s in symbols): factor for symbols, factor in terms.items()}
+        if names.get((f"threadIdx.{letter}",)) != 1:
+            continue
+        if names.get((f"blockDim.{letter}", f"blockIdx.{letter}")) == 1:
+            return letter
+        extent = site.block_value[number] if site is not None else None
+        return letter if extent is not None and names.get((f"blockIdx.{letter}",)) == extent else ""
+    return ""
+
+
+def _axes(
+    view: View, head: _Head, site: LaunchSite | None
+) -> tuple[list[Axis], dict[str, frozenset[str]]]:
+    axes: list[Axis] = []
+    rests: dict[str, frozenset[str]] = {}
+    for one in head.declared:
+        letter = axis_letter(view.forms.form(one.value), site) if one.value is not None else ""
+        if letter and letter not in {a.letter for a in axes} and not one.stars:
+            axes.append(Axis(one.name, one.type, letter))
+            rests[one.name] = frozenset({one.name})
+    _spread(view, head, rests, axes)
+    return axes, rests
+
+
+def _spread(view: View, head: _Head, rests: dict[str, frozenset[str]], axes: list[Axis]) -> None:
+    names_of_axes, letters = {a.name for a in axes}, "".join(a.letter for a in axes) or "x"
+    for one in head.declared:
+        if one.name in names_of_axes:
+            continue
+        names = view.names(one.value) if one.value is not None else frozenset(WORD.findall(one.text))
+        found = frozenset(itertools.chain.from_iterable(rests.get(n, ()) for n in names))
+        code = view.code(one.value) if one.value is not None else ""
+        rests[one.name] = found | (frozenset({THREAD}) if places_thread(code, letters) else frozenset())
+
+
+def places_thread(code: str, letters: str) -> bool:
+    """Whether code says which thread or block runs it, on these axes of the launch."""
+    return re.search(rf"\b(?:threadIdx|blockDim|gridDim|laneid)\b|\bblockIdx\s*\.\s*[{letters}]", code) is not None
+
+
+def _conditions(
+    view: View, head: _Head, axes: list[Axis], rests: dict[str, frozenset[str]]
+) -> tuple[dict[str, str], list[str], list[str]]:
+    limits: dict[str, str] = {}
+    uniform: list[str] = []
+    others: list[str] = []
+    names = {a.name for a in axes}
+    for node in head.conditions:
+        found = _limit(view, node, names)
+        if found is not None and found[0] not in limits:
+            limits[found[0]] = found[1]
+            continue
+        negated = _returns(node)
+        written = _negation(view, node) if negated else view.written(node)
+        on = frozenset(itertools.chain.from_iterable(rests.get(n, ()) for n in view.names(node)))
+        if THREAD in on or "threadIdx" in written:
+            raise Refused("a condition chooses threads by their place in the block")
+        (others if on else uniform).append(written)
+    return limits, uniform, others
+
+
+def _negation(view: View, node: Node) -> str:
+    kind = operator_of(node)
+    if node.type == "binary_expression" and kind in _NEGATED:
+        left, right = view.written(field(node, "left")), view.written(field(node, "right"))
+        return f"{left} {_NEGATED[kind]} {right}"
+    return f"!({view.written(node)})"
+
+
+def _limit(view: View, node: Node, axes: set[str]) -> tuple[str, str] | None:
+    """("row", "M") of `row < M`, and of `row >= M` before a return."""
+    if node.type != "binary_expression":
+        return None
+    left, right, kind = field(node, "left"), field(node, "right"), operator_of(node)
+    if view.code(unwrapped(right)) in axes:
+        left, right, kind = right, left, _FLIPPED.get(kind, "")
+    name = view.code(unwrapped(left))
+    kind = _NEGATED.get(kind, "") if _returns(node) else kind
+    if name not in axes or kind not in ("<", "<=") or view.names(right) & axes:
+        return None
+    written = view.written(right)
+    return name, written if kind == "<" else f"{written} + 1"
+
+
+def _divided(view: View, head: _Head, axes: list[Axis], limits: dict[str, str]) -> list[Axis]:
+    """Two axes where the one of the launch is divided into `i / N` and `i % N`; else the axes with their limits."""
+    plain = [msgspec.structs.replace(a, limit=limits.get(a.name, "")) for a in axes]
+    if len(axes) != 1:
+        return plain
+    name = axes[0].name
+    row = _over(view, head, name, "/")
+    column = _over(view, head, name, "%")
+    if column is None and row is not None:
+        rest = squeezed(f"{name}-{row[0].name}*{row[1]}")
+        column = next(((d, row[1]) for d in head.declared if d.value and squeezed(view.code(d.value)) == rest), None)
+    if row is None or column is None or row[1] != column[1] or not limits.get(name):
+        return plain
+    by = view.written(field(unwrapped(row[0].value), "right")) if row[0].value is not None else row[1]
+    return [
+        Axis(column[0].name, column[0].type, "x", by),
+        Axis(row[0].name, row[0].type, "y", _quotient(view, head, limits[name], by)),
+    ]
+
+
+def _join(head: _Head, launched: Axis, axes: list[Axis]) -> None:
+    """The launch's own number, `i * N + j` from now on."""
+    column, row = axes
+    by = column.limit if re.fullmatch(r"[\w.]+", column.limit) else f"({column.limit})"
+    own = next(d for d in head.declared if d.name == launched.name)
+    head.declared.remove(own)
+    head.declared.append(msgspec.structs.replace(own, value=None, text=f"{row.name} * {by} + {column.name}"))
+
+
+def _over(view: View, head: _Head, name: str, operator: str) -> tuple[Declared, str] | None:
+    for one in head.declared:
+        value = unwrapped(one.value) if one.value is not None else None
+        if value is None or value.type != "binary_expression" or operator_of(value) != operator:
+            continue
+        if view.code(unwrapped(field(value, "left"))) == name:
+            return one, view.code(field(value, "right"))
+    return None
+
+
+def _quotient(view: View, head: _Head, total: str, by: str) -> str:
+    """`M` of `M * N` over `N`."""
+    known = next((d.value for d in head.declared if d.name == total and d.value is not None), None)
+    total = view.written(known) if known is not None else total
+    factors = [f.strip() for f in total.split("*")]
+    if by in factors and re.fullmatch(r"[\w\s*.]+", total):
+        factors.remove(by)
+        return " * ".join(factors)
+    return " / ".join(e if re.fullmatch(r"[\w.]+", e) else f"({e})" for e in (total, by))
+
+
+def stores(view: View, node: Node) -> list[Node]:
+    """The array elements that a node assigns."""
+    found = []
+    for element in view.elements(node):
+        outer, inner = element.parent, element
+        while outer is not None and outer.type in ("parenthesized_expression", "field_expression"):
+            outer, inner = outer.parent, outer
+        is_left = outer is not None and outer.type == "assignment_expression"
+        left = outer.child_by_field_name("left") if is_left and outer is not None else None
+        stepped = outer is not None and outer.type == "update_expression"
+        if (left is not None and left.id == inner.id) or stepped:
+            found.append(element)
+    return [n for n in found if not is_base(n)]

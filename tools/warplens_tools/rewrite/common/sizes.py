@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes that a kernel's text names, as the host names them, and the other way round."""
+
+from __future__ import annotations
+
+import re
+
+from warplens_tools.rewrite.common.launches import Launch, Launches
+from warplens_tools.rewrite.common.reading import WORD, View, renamed
+from warplens_tools.rewrite.common.refusal import Refused
+
+_ATOM = re.compile(r"[\w.]+")
+_ROUNDED = re.compile(r"\(*\s*([A-Za-z_][\w.]*)\s*(?:\+[^/]*?)?\)*\s*/\s*\(?[\w\s*]+\)?")
+
+
+def host_text(view: View, launches: Launches, launch: Launch, expression: str) -> str:
+    """An expression over the kernel's parameters and the file's constants, as one launch would say it.
+
+    Raises:
+        Refused: it holds what the host does not know there.
+    """
+    known: dict[str, str] = {}
+    for name in set(WORD.findall(re.sub(r"\.\w+", "", expression))):
+        if name in view.parameters:
+            given = launches.argument(launch, name).strip()
+            if not given or "(" in given.replace("(int)", ""):
+                raise Refused(f"what a launch passes for {name} is not known")
+            known[name] = given if _ATOM.fullmatch(given) else f"({given})"
+        elif name in view.kernel.template_parameters:
+            raise Refused(f"a size rests on the template's {name}")
+        elif not _is_constant(view, name):
+            raise Refused(f"the host does not know {name}")
+    text = renamed(expression, known)
+    return text if _ATOM.fullmatch(text) else f"({text})" if re.search(r"[-+?<>|&^]", text) else text
+
+
+def _is_constant(view: View, name: str) -> bool:
+    if name in ("int", "unsigned", "size_t", "long", "min", "max"):
+        return True
+    return any(c.name == name for c in view.model.constants) or view.file.macros.get(name) is not None
+
+
+def limit_of(view: View, launches: Launches, letter: str) -> str:
+    """What an axis that no condition limits runs up to: `n` where every launch has `n / 16` blocks along it.
+
+    Raises:
+        Refused: the launches do not say.
+    """
+    found: set[str] = set()
+    for launch in launches.read():
+        extent = launch.grid.axis("xyz".index(letter)) if letter else ""
+        rounded = _ROUNDED.fullmatch(extent.strip())
+        given = launch.site.arguments
+        names = [p.name for p, a in zip(view.kernel.parameters, given, strict=False) if rounded and a == rounded[1]]
+        if rounded and not names and _is_constant(view, rounded[1]):
+            names = [rounded[1]]
+        found.add(names[0] if names else "")
+    if len(found) != 1 or "" in found:
+        raise Refused("nothing says up to where its outputs go")
+    return found.pop()

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel's work as a loop over several items a thread, so that what a block does once is shared by more of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tree_sitter import Node
+
+from warplens_tools.rewrite.base import RewriteResult
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.outputs import THREAD, Axis, Declared, read_outputs
+from warplens_tools.rewrite.common.reading import View, substituted
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.text import TextEdit
+
+Replacement = tuple[Node, str]
+
+
+class Strided:
+    """The work of a kernel whose threads have one item each, or loop already, ready to be framed.
+
+    `before` and `after` are done once by every thread of a block, whatever its items.
+    """
+
+    def __init__(self, view: View, launches: Launches) -> None:
+        self.view, self.launches, self.style = view, launches, Style(view)
+        sites = launches.read()
+        self.outputs = read_outputs(view, sites[0].site)
+        limited = [a for a in self.outputs.axes if a.limit and a.letter]
+        if any(not a.letter for a in self.outputs.axes):
+            raise Refused("its threads' number is divided into two")
+        #: The axis along which a thread takes several items; None where nothing limits its number.
+        self.axis: Axis | None = limited[-1] if limited else None
+        if self.axis is None and (self.outputs.others or self.outputs.uniform):
+            raise Refused("threads are left out by a condition that is not understood")
+        if "return" in " ".join(view.code(n) for n in self.outputs.work).split():
+            raise Refused("threads return early")
+
+    def kernel(self, before: str, replaced: Sequence[Replacement], after: str) -> TextEdit:
+        """The edit of the kernel's body."""
+        view = self.view
+        inner = [self.style.code(self._text(n, replaced)) for n in self.outputs.work]
+        body = "\n".join([*filter(None, [self._top(), before]), self._items("\n".join(inner), replaced), after])
+        newline = view.text.newline
+        text = f"{{{newline}{self.style.lines(body)}{newline}{self.style.margin}}}"
+        return TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
+
+    def relaunch(self, items: str) -> None:
+        """A grid for `items` items a thread."""
+        if self.axis is None:
+            return
+        index = "xyz".index(self.axis.letter)
+        for launch in self.launches.read():
+            extent = launch.grid.axis(index)
+            self.launches.set(launch.grid, {index: f"({extent} + {items} - 1) / {items}"})
+
+    def result(self, edit: TextEdit, title: str, caveat: str) -> RewriteResult:
+        """All edits: the constants, the kernel, the launches."""
+        constants = [self.style.constants()] if self.style.has_constants else []
+        return RewriteResult((*constants, edit, *self.launches.edits()), title=title, caveat=caveat)
+
+    def _text(self, node: Node, replaced: Sequence[Replacement]) -> str:
+        inside = [(n, t) for n, t in replaced if node.start_byte <= n.start_byte and n.end_byte <= node.end_byte]
+        return substituted(self.view, node, inside)
+
+    def _is_top(self, one: Declared) -> bool:
+        axis = self.axis
+        return axis is None or axis.name not in self.outputs.rests[one.name]
+
+    def _top(self) -> str:
+        """What is declared once a thread."""
+        lines = [self._declaration(d) for d in self.outputs.declared if self._is_top(d)]
+        others = [a for a in self.outputs.axes if self.axis is None or a.name != self.axis.name]
+        lines += [f"{a.type} {a.name} = {self._value(a)};" for a in others]
+        return "\n".join(lines)
+
+    def _declaration(self, one: Declared) -> str:
+        value = f" = {self.view.written(one.value)}" if one.value is not None else ""
+        return f"{one.type} {one.stars}{one.name}{value};"
+
+    def _value(self, axis: Axis) -> str:
+        return f"blockIdx.{axis.letter} * blockDim.{axis.letter} + threadIdx.{axis.letter}"
+
+    def _items(self, inner: str, replaced: Sequence[Replacement]) -> str:
+        del replaced
+        axis = self.axis
+        if axis is None:
+            return inner
+        tests = [f"{a.name} < {a.limit}" for a in self.outputs.axes if a.limit and a.name != axis.name]
+        tests += [*self.outputs.uniform, *self.outputs.others]
+        if tests:
+            inner = f"if ({' && '.join(tests)}) {{\n{indented(inner)}\n}}"
+        below = [self._declaration(d) for d in self.outputs.declared if not self._is_top(d)]
+        written = re.sub(r"\b(?:const|auto)\b", "", axis.type).strip() or "int"
+        step = f"blockDim.{axis.letter} * gridDim.{axis.letter}"
+        head = f"for ({written} {axis.name} = {self._value(axis)}; {axis.name} < {axis.limit}; {axis.name} += {step}) {{"
+        return "\n".join([head, indented("\n".join([*below, inner])), "}"])
+
+    def check_uniform(self, node: Node) -> None:
+        """That an expression is the same for all threads of a block, in all iterations.
+
+        Raises:
+            Refused: it is not.
+        """
+        names = self.view.names(node)
+        known = self.view.parameters | {d.name for d in self.outputs.declared if not self.outputs.rests[d.name]}
+        known |= {c.name for c in self.view.model.constants}
+        form = self.view.forms.form(node)
+        is_number = form is not None and form.value is not None
+        if not is_number and (names - known or THREAD in self.outputs.resting(names) or "threadIdx" in self.view.code(node)):
+            raise Refused("the threads of a block do not all go to one place")
+
+
+def thread_number(view: View, launches: Launches) -> str:
+    """The number of a thread in its block."""
+    flat = all(launches.block_value(axis) == 1 for axis in (1, 2)) or not re.search(
+        r"\b(?:threadIdx|blockDim)\s*\.\s*[yz]\b", view.code(view.body)
+    )
+    return "threadIdx.x" if flat else "threadIdx.y * blockDim.x + threadIdx.x"
+
+
+def block_threads(number: str) -> str:
+    """The threads of a block, for the number that `thread_number` gives."""
+    return "blockDim.x" if "y" not in number else "blockDim.x * blockDim.y"

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a loop over shared operands anew: tiles of them in shared memory, several outputs a thread in registers."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.types import type_bytes
+from warplens_tools.rewrite.base import RewriteResult
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.operand_tiles import Operand, Product, State, axis_named
+from warplens_tools.rewrite.common.outputs import Axis, Declared, declared_in
+from warplens_tools.rewrite.common.reading import (
+    WORD,
+    View,
+    renamed,
+    squeezed,
+    substituted,
+)
+from warplens_tools.rewrite.common.sizes import host_text, limit_of
+from warplens_tools.rewrite.common.style import Style, indented, zero
+from warplens_tools.text import TextEdit
+
+#: Bytes by which rows of a tile that is written across are padded: neighbours then fall into other banks, and
+#: rows stay aligned for 16-byte reads.
+_PADDING_BYTES = 16
+
+
+#: Longer tiles are unrolled in part: code that outgrows the instruction cache costs more than it saves.
+_MOST_UNROLLED, _UNROLLED = 32, 8
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How much one block and one thread does; the fast axis first."""
+
+    #: Threads of a block along each axis.
+    threads: tuple[int, ...]
+    #: Outputs of a thread along each axis.
+    outputs: tuple[int, ...]
+    #: Iterations of the loop whose operands are held at a time.
+    depth: int
+
+
+class _Side(msgspec.Struct, frozen=True):
+    """One axis as the new kernel has it."""
+
+    axis: Axis
+    letter: str
+    limit: str
+    #: Names of the constants; "" for one output a thread.
+    threads: str
+    outputs: str
+    tile: str
+    #: Names of the block's first value of the axis, and of the counter of a thread's outputs.
+    first: str
+    counter: str
+
+    def place(self) -> str:
+        """Where in the tile the thread's output stands."""
+        if not self.outputs:
+            return f"threadIdx.{self.letter}"
+        return f"threadIdx.{self.letter} * {self.outputs} + {self.counter}"
+
+    def declaration(self) -> str:
+        """The user's variable, for one output of the thread."""
+        return f"{self.axis.type} {self.axis.name} = {self.first} + {self.place()};"
+
+
+class TileWriter:
+    """The new text of one kernel, and of its launches."""
+
+    def __init__(self, view: View, product: Product, launches: Launches, shape: Shape) -> None:
+        self.view, self.product, self.launches, self.shape = view, product, launches, shape
+        self.style = Style(view)
+        self.outputs = product.outputs
+        several = any(n > 1 for n in shape.outputs)
+        self.depth = self.style.constant("kTileDepth", str(shape.depth), f"steps of {product.variable} held at a time")
+        self.sides = [self._side(axis, i, shape, several) for i, axis in enumerate(self._ordered())]
+        self.thread = self.style.local("thread") if len(self.sides) > 1 else "threadIdx.x"
+        self.threads = self._product([s.threads for s in self.sides])
+        variable = product.variable
+        self.outer = self.style.local(f"{variable}0")
+        self.inner = self.style.local(variable * 2 if len(variable) == 1 else f"{variable}_in_tile")
+        self.counter = self.style.local("t")
+        self.tiles = {id(o): self.style.local(_tile_name(o.array)) for o in product.operands}
+
+    def _ordered(self) -> list[Axis]:
+        """The axes, that of neighbouring outputs first."""
+        axes = list(self.outputs.axes)
+        if len(axes) < 2:
+            return axes
+        for node in (e for n in self.product.tail for e in self.view.elements(n)):
+            pointer = self.view.pointers.element(node) if node.type == "subscript_expression" else None
+            offset = pointer.traced if pointer is not None else None
+            if offset is not None and offset.coefficient(f"threadIdx.{axes[1].letter}") == 1:
+                return axes[::-1]
+        return axes
+
+    def _side(self, axis: Axis, index: int, shape: Shape, several: bool) -> _Side:
+        constant = self.style.constant
+        letter = "xy"[index]
+        two = len(self.outputs.axes) > 1
+        suffix = letter.upper() if two else ""
+        said = f"threads of a block along {axis.name}" if two else "threads of a block"
+        threads = constant(f"kThreads{suffix}", str(shape.threads[index]), said)
+        outputs, tile = "", threads
+        if several:
+            outputs = constant(f"kOutputs{suffix}", str(shape.outputs[index]), f"outputs of a thread along {axis.name}" if two else "outputs of a thread")
+            tile = constant(f"kTile{suffix}", f"{threads} * {outputs}")
+        limit = axis.limit or limit_of(self.view, self.launches, axis.letter)
+        first = self.style.local(f"{axis.name}0")
+        counter = self.style.local("ji"[index] if two else "o") if several else ""
+        return _Side(axis, letter, limit, threads, outputs, tile, first, counter)
+
+    def _product(self, factors: list[str]) -> str:
+        return " * ".join(factors)
+
+    def result(self, title: str, caveat: str) -> RewriteResult:
+        """All edits."""
+        view = self.view
+        body = self._body()
+        start, end = view.start(view.body), view.end(view.body)
+        newline = view.text.newline
+        text = f"{{{newline}{self.style.lines(body)}{newline}{self.style.margin}}}"
+        edit = TextEdit(view.text.span(start, end), text)
+        self._relaunch()
+        return RewriteResult((self.style.constants(), edit, *self.launches.edits()), title=title, caveat=caveat)
+
+    # the launch
+
+    def _relaunch(self) -> None:
+        for launch in self.launches.read():
+            grid, block = {}, {}
+            for index, side in enumerate(self.sides):
+                limit = host_text(self.view, self.launches, launch, side.limit)
+                grid[index] = f"({limit} + {side.tile} - 1) / {side.tile}"
+                block[index] = side.threads
+            self.launches.set(launch.grid, grid)
+            self.launches.set(launch.block, block)
+
+    # the kernel
+
+    def _body(self) -> str:
+        parts = [self._shared(), self._prologue(), self._states()]
+        parts += [self._loop(), self._tail()]
+        return "\n".join(p for p in parts if p)
+
+    def _shared(self) -> str:
+        lines = []
+        for operand in self.product.operands:
+            extents = f"[{self.depth}]"
+            if operand.axis is not None:
+                extents += f"[{self._side_of(operand).tile}{self._padding(operand)}]"
+            lines.append(f"__shared__ {operand.element_type} {self.tiles[id(operand)]}{extents};")
+        return "\n".join(lines)
+
+    def _padding(self, operand: Operand) -> str:
+        size = type_bytes(operand.element_type) or 4
+        return f" + {max(_PADDING_BYTES // size, 1)}" if operand.along_loop and size <= 8 else ""
+
+    def _side_of(self, operand: Operand) -> _Side:
+        return next(s for s in self.sides if s.axis.name == operand.axis)
+
+    def _prologue(self) -> str:
+        lines = [self._kept(d) for d in self.outputs.declared if self._is_uniform(d)]
+        lines += [f"if (!({c})) return;" for c in self.outputs.uniform]
+        if len(self.sides) > 1:
+            x = self.sides[0]
+            lines.append(f"const int {self.thread} = threadIdx.y * {x.threads} + threadIdx.x;")
+        for side in reversed(self.sides):
+            written = _unqualified(side.axis.type)
+            lines.append(f"const {written} {side.first} = blockIdx.{side.letter} * {side.tile};")
+        return "\n".join(lines)
+
+    def _is_uniform(self, one: Declared) -> bool:
+        states = {s.declared.name for s in self.product.states}
+        is_counter = one.name == self.product.variable
+        return not self.outputs.rests[one.name] and one.name not in states and not is_counter
+
+    def _kept(self, one: Declared) -> str:
+        value = one.text or (self.view.written(one.value) if one.value is not None else "")
+        value = f" = {value}" if value else ""
+        return f"{one.type} {one.stars}{one.name}{value};"
+
+    def _states(self) -> str:
+        lines: list[str] = []
+        for state in self.product.states:
+            lines += self._state(state)
+        return "\n".join(lines)
+
+    def _state(self, state: State) -> list[str]:
+        one = state.declared
+        sides = [s for s in reversed(self.sides) if s.axis.name in state.axes]
+        extents = "".join(f"[{s.outputs}]" for s in sides if s.outputs)
+        value = self.view.written(one.value) if one.value is not None else ""
+        written = _unqualified(one.type) if extents else one.type
+        needs = self.view.names(one.value) if one.value is not None else frozenset()
+        if not self.outputs.resting(needs):
+            if not extents:
+                return [f"{written} {one.stars}{one.name}{f' = {value}' if value else ''};"]
+            if not value or re.fullmatch(r"0*\.?0*[fFuUlL]?", value):
+                return [f"{written} {one.stars}{one.name}{extents}{' = {}' if value else ''};"]
+        place = "".join(f"[{s.counter}]" for s in sides if s.outputs)
+        inner = [*self._declarations(needs, {s.axis.name for s in sides})]
+        inner.append(f"{self._inside(sides)}{one.name}{place} = {value};" if value else "")
+        start = f"{written} {one.stars}{one.name}{extents}{' = {}' if self.outputs.resting(needs) else ''};"
+        if not extents:
+            start = f"{_unqualified(one.type)} {one.stars}{one.name}{{}};"
+        return [start, self._each("\n".join(i for i in inner if i), sides)]
+
+    def _inside(self, sides: list[_Side]) -> str:
+        tests = " && ".join(f"{s.axis.name} < {s.limit}" for s in sides)
+        return f"if ({tests}) "
+
+    def _each(self, inner: str, sides: list[_Side]) -> str:
+        """Code for each output of the thread along the given axes."""
+        loops = [s for s in sides if s.outputs]
+        if not loops:
+            return f"{{\n{indented(inner)}\n}}" if "\n" in inner else inner
+        for side in reversed(loops):
+            head = f"for (int {side.counter} = 0; {side.counter} < {side.outputs}; ++{side.counter}) {{"
+            inner = f"#pragma unroll\n{head}\n{indented(inner)}\n}}"
+        return inner
+
+    def _declarations(self, names: frozenset[str], of: set[str] | None = None) -> list[str]:
+        """The axes and what is worked out from them, as far as the names need them."""
+        needed, every = set(names), [*self.outputs.declared, *self.product.locals]
+        states = {s.declared.name for s in self.product.states} | {self.product.variable}
+        kept = []
+        for one in reversed(every):
+            if one.name in needed and one.name not in states and (one in self.product.locals or not self._is_uniform(one)):
+                kept.append(self._kept(one))
+                needed |= frozenset(WORD.findall(one.text)) if one.text else self._names_of(one)
+        axes = [s for s in reversed(self.sides) if s.axis.name in needed or (of and s.axis.name in of)]
+        return [s.declaration() for s in axes] + kept[::-1]
+
+    def _names_of(self, one: Declared) -> frozenset[str]:
+        return self.view.names(one.value) if one.value is not None else frozenset()
+
+    def _loop(self) -> str:
+        product = self.product
+        condition = renamed(self.view.written(product.condition), {product.variable: self.outer})
+        written = _unqualified(product.type)
+        lines = [f"for ({written} {self.outer} = {product.first}; {condition}; {self.outer} += {self.depth}) {{"]
+        for operand in product.operands:
+            lines.append(indented(self._load(operand)))
+        lines += ["  __syncthreads();", indented(self._compute()), "  __syncthreads();", "}"]
+        return "\n".join(lines)
+
+    def _load(self, operand: Operand) -> str:
+        product, t = self.product, self.counter
+        tile, variable = self.tiles[id(operand)], product.variable
+        written = _unqualified(product.type)
+        condition = self.view.written(product.condition)
+        depth, lines, place = self.depth, [], f"[{t}]"
+        if operand.axis is None:
+            count, k = depth, t
+        else:
+            side = self._side_of(operand)
+            count = f"{side.tile} * {depth}" if operand.along_loop else f"{depth} * {side.tile}"
+            k, r = (f"{t} % {depth}", f"{t} / {depth}") if operand.along_loop else (f"{t} / {side.tile}", f"{t} % {side.tile}")
+            lines.append(f"{side.axis.type} {side.axis.name} = {side.first} + {r};")
+            condition = f"{side.axis.name} < {side.limit} && {condition}"
+            place = f"[{k}][{r}]"
+        lines.append(f"{written} {variable} = {self.outer} + {k};")
+        lines += [d for d in self._declarations(operand.names) if not self._is_axis(d)]
+        empty = zero(operand.element_type)
+        lines.append(f"{tile}{place} = {condition} ? {operand.written} : {empty};")
+        head = f"for (int {t} = {self.thread}; {t} < {count}; {t} += {self.threads}) {{"
+        return "\n".join([head, indented("\n".join(lines)), "}"])
+
+    def _is_axis(self, declaration: str) -> bool:
+        return any(declaration == s.declaration() for s in self.sides)
+
+    def _compute(self) -> str:
+        product = self.product
+        kept = [n for n in product.body if not self._is_dead(n)]
+        lines = [self._replaced(n) for n in kept]
+        names = frozenset().union(*(self._left_names(n) for n in kept))
+        own = {d.name for d in product.locals}
+        head = [d for d in self._declarations(names - own)]
+        inner = self._each("\n".join([*head, *lines]), list(reversed(self.sides)))
+        condition = f"{self.inner} < {self.depth}"
+        if not product.zero_is_neutral:
+            limit = renamed(self.view.written(product.condition), {product.variable: f"{self.outer} + {self.inner}"})
+            condition += f" && {limit}"
+        unroll = "#pragma unroll" if self.shape.depth <= _MOST_UNROLLED else f"#pragma unroll {_UNROLLED}"
+        start = f"{unroll}\nfor (int {self.inner} = 0; {condition}; ++{self.inner}) {{"
+        known = f"{_unqualified(product.type)} {product.variable} = {self.outer} + {self.inner};"
+        uses = product.variable in names or any(product.variable in h for h in head)
+        return "\n".join([start, *([indented(known)] if uses else []), indented(inner), "}"])
+
+    def _is_dead(self, statement: Node) -> bool:
+        """An index that nothing needs any more once its elements come from tiles."""
+        mine = [d for d in self.product.locals if d.statement.id == statement.id]
+        if not mine or statement.type != "declaration":
+            return False
+        others = [n for n in self.product.body if n.id != statement.id and not self._is_index(n)]
+        left = frozenset().union(*(self._left_names(n) for n in others)) if others else frozenset()
+        return not {d.name for d in mine} & left and len(mine) == len(statement.children_by_field_name("declarator"))
+
+    def _is_index(self, statement: Node) -> bool:
+        return any(d.statement.id == statement.id for d in self.product.locals) and not any(
+            p.start_byte >= statement.start_byte and p.end_byte <= statement.end_byte
+            for o in self.product.operands
+            for p in o.places
+        )
+
+    def _left_names(self, statement: Node) -> frozenset[str]:
+        """The names that a statement still has when its operands come from tiles."""
+        places = [p for o in self.product.operands for p in o.places]
+        found = set()
+        stack = [statement]
+        while stack:
+            node = stack.pop()
+            if any(p.id == node.id for p in places):
+                continue
+            if node.type == "identifier":
+                found.add(self.view.code(node))
+            stack += node.children
+        return frozenset(found)
+
+    def _replaced(self, statement: Node) -> str:
+        found = []
+        for operand in self.product.operands:
+            place = f"[{self.inner}]"
+            if operand.axis is not None:
+                place += f"[{self._side_of(operand).place()}]"
+            found += [(p, f"{self.tiles[id(operand)]}{place}") for p in operand.places if _is_in(p, statement)]
+        return self.style.code(renamed(substituted(self.view, statement, found), self._instances()))
+
+    def _instances(self) -> dict[str, str]:
+        """Each state's name for the output that is being worked on."""
+        found = {}
+        for state in self.product.states:
+            sides = [s for s in reversed(self.sides) if s.axis.name in state.axes and s.outputs]
+            if sides:
+                found[state.declared.name] = state.declared.name + "".join(f"[{s.counter}]" for s in sides)
+        return found
+
+    def _tail(self) -> str:
+        product = self.product
+        names = frozenset().union(*(self.view.names(n) for n in product.tail)) if product.tail else frozenset()
+        own = {d.name for n in product.tail if n.type == "declaration" for d in declared_in(self.view, n)}
+        lines = [self.style.code(renamed(self.view.written(n), self._instances())) for n in product.tail]
+        tests = [f"{s.axis.name} < {s.limit}" for s in reversed(self.sides)] + list(self.outputs.others)
+        used = frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(tests)))
+        head = self._declarations((names | used) - own, {s.axis.name for s in self.sides})
+        inner = "\n".join(lines)
+        guarded = f"if ({' && '.join(tests)}) {{\n{indented(inner)}\n}}"
+        if len(lines) == 1 and "\n" not in inner:
+            guarded = f"if ({' && '.join(tests)}) {inner}"
+        body = "\n".join([*head, guarded])
+        if not any(s.outputs for s in self.sides):
+            return body
+        return self._each(body, list(reversed(self.sides)))
+
+
+def _is_in(inner: Node, outer: Node) -> bool:
+    return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
+
+
+def _tile_name(array: str) -> str:
+    plain = squeezed(array).replace(".", "_")
+    return f"tile_{plain}" if "_" in plain else f"tile{plain[:1].upper()}{plain[1:]}"
+
+
+def _unqualified(written: str) -> str:
+    plain = " ".join(w for w in written.split() if w not in ("const", "constexpr", "register", "static"))
+    return "int" if plain == "auto" else plain
+
+
+__all__ = ["Shape", "TileWriter", "axis_named"]

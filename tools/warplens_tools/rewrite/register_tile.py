@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""register-tile
+
+Tile shared operands through shared memory, and let each thread compute several outputs of a product.
+
+A thread with one output loads two operands for each multiply-add, and loads take longer than the arithmetic even
+from shared memory. A thread with four by four outputs loads eight operands for sixteen. The grid shrinks with it.
+How many outputs a thread has, how many threads a block, and how deep a tile is, are constants that may be tuned.
+
+```cuda
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < M && col < N) {
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) {
+      sum += A[row * K + k] * B[k * N + col];
+    }
+    C[row * N + col] = sum;
+  }
+}
+void run(const float* a, const float* b, float* c, int n) {
+  matmul<<<dim3((n + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(a, b, c, n, n, n);
+}
+```
+
+```cuda
+constexpr int kTileDepth = 16;  // steps of k held at a time
+constexpr int kThreadsX = 16;  // threads of a block along col
+constexpr int kOutputsX = 4;  // outputs of a thread along col
+constexpr int kTileX = kThreadsX * kOutputsX;
+constexpr int kThreadsY = 16;  // threads of a block along row
+constexpr int kOutputsY = 4;  // outputs of a thread along row
+constexpr int kTileY = kThreadsY * kOutputsY;
+
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K) {
+  __shared__ float tileA[kTileDepth][kTileY + 4];
+  __shared__ float tileB[kTileDepth][kTileX];
+  const int thread = threadIdx.y * kThreadsX + threadIdx.x;
+  const int row0 = blockIdx.y * kTileY;
+  const int col0 = blockIdx.x * kTileX;
+  float sum[kOutputsY][kOutputsX] = {};
+  for (int k0 = 0; k0 < K; k0 += kTileDepth) {
+    for (int t = thread; t < kTileY * kTileDepth; t += kThreadsX * kThreadsY) {
+      int row = row0 + t / kTileDepth;
+      int k = k0 + t % kTileDepth;
+      tileA[t % kTileDepth][t / kTileDepth] = row < M && k < K ? A[row * K + k] : 0.0f;
+    }
+    for (int t = thread; t < kTileDepth * kTileX; t += kThreadsX * kThreadsY) {
+      int col = col0 + t % kTileX;
+      int k = k0 + t / kTileX;
+      tileB[t / kTileX][t % kTileX] = col < N && k < K ? B[k * N + col] : 0.0f;
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int kk = 0; kk < kTileDepth; ++kk) {
+      #pragma unroll
+      for (int i = 0; i < kOutputsY; ++i) {
+        #pragma unroll
+        for (int j = 0; j < kOutputsX; ++j) {
+          sum[i][j] += tileA[kk][threadIdx.y * kOutputsY + i] * tileB[kk][threadIdx.x * kOutputsX + j];
+        }
+      }
+    }
+    __syncthreads();
+  }
+  #pragma unroll
+  for (int i = 0; i < kOutputsY; ++i) {
+    #pragma unroll
+    for (int j = 0; j < kOutputsX; ++j) {
+      int row = row0 + threadIdx.y * kOutputsY + i;
+      int col = col0 + threadIdx.x * kOutputsX + j;
+      if (row < M && col < N) C[row * N + col] = sum[i][j];
+    }
+  }
+}
+void run(const float* a, const float* b, float* c, int n) {
+  matmul<<<dim3((n + kTileX - 1) / kTileX, (n + kTileY - 1) / kTileY), dim3(kThreadsX, kThreadsY)>>>(a, b, c, n, n, n);
+}
+```
+
+It takes any loop of that kind, as [shared-tile](shared-tile.md) does; all bodies acting on one get two of them a
+thread. A sum keeps its order, so that results stay the same bit for bit, unless the compiler fuses other
+multiplications and additions than before.
+"""
+
+from __future__ import annotations
+
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.operand_tiles import read_product
+from warplens_tools.rewrite.common.outputs import read_outputs
+from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.tile_writer import Shape, TileWriter
+
+#: Sixteen by sixteen threads with four by four outputs: eight reads of shared memory, in two 16-byte loads, feed
+#: sixteen multiply-adds.
+_PLANE = Shape(threads=(16, 16), outputs=(4, 4), depth=16)
+_LINE = Shape(threads=(128,), outputs=(2,), depth=128)
+
+
+def _apply(view: View, target: Target) -> RewriteResult:
+    del target
+    if has_barrier(view) or view.kernel.arrays:
+        raise Refused("the kernel shares memory already")
+    launches = Launches(view.text, view.model, view.kernel)
+    sites = launches.read()
+    product = read_product(view, read_outputs(view, sites[0].site))
+    shape = _PLANE if len(product.outputs.axes) > 1 else _LINE
+    return TileWriter(view, product, launches, shape).result("Tile through registers", "")
+
+
+REWRITE = Rewrite(
+    slug="register-tile",
+    title="Tile the operands through shared memory, several outputs a thread",
+    apply=refusing(_apply),
+    answers=("missing-cache-reuse",),
+    useless_at="dram",
+)

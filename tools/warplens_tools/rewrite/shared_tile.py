@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""shared-tile
+
+Bring operands that the threads of a block share into shared memory, a tile at a time.
+
+In the plain loop of a matrix product every thread loads both of its operands for one multiply-add. The threads of
+a block read the same rows and columns, so one of them can load an element for all. Each block then loads a tile of
+each operand together, and every thread takes its own from there. What lies outside the matrices is filled with
+zeros. The launch keeps its shape.
+
+```cuda
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < M && col < N) {
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) {
+      sum += A[row * K + k] * B[k * N + col];
+    }
+    C[row * N + col] = sum;
+  }
+}
+void run(const float* a, const float* b, float* c, int n) {
+  matmul<<<dim3((n + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(a, b, c, n, n, n);
+}
+```
+
+```cuda
+constexpr int kTileDepth = 16;  // steps of k held at a time
+constexpr int kThreadsX = 16;  // threads of a block along col
+constexpr int kThreadsY = 16;  // threads of a block along row
+
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K) {
+  __shared__ float tileA[kTileDepth][kThreadsY + 4];
+  __shared__ float tileB[kTileDepth][kThreadsX];
+  const int thread = threadIdx.y * kThreadsX + threadIdx.x;
+  const int row0 = blockIdx.y * kThreadsY;
+  const int col0 = blockIdx.x * kThreadsX;
+  float sum = 0.0f;
+  for (int k0 = 0; k0 < K; k0 += kTileDepth) {
+    for (int t = thread; t < kThreadsY * kTileDepth; t += kThreadsX * kThreadsY) {
+      int row = row0 + t / kTileDepth;
+      int k = k0 + t % kTileDepth;
+      tileA[t % kTileDepth][t / kTileDepth] = row < M && k < K ? A[row * K + k] : 0.0f;
+    }
+    for (int t = thread; t < kTileDepth * kThreadsX; t += kThreadsX * kThreadsY) {
+      int col = col0 + t % kThreadsX;
+      int k = k0 + t / kThreadsX;
+      tileB[t / kThreadsX][t % kThreadsX] = col < N && k < K ? B[k * N + col] : 0.0f;
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int kk = 0; kk < kTileDepth; ++kk) {
+      sum += tileA[kk][threadIdx.y] * tileB[kk][threadIdx.x];
+    }
+    __syncthreads();
+  }
+  int row = row0 + threadIdx.y;
+  int col = col0 + threadIdx.x;
+  if (row < M && col < N) C[row * N + col] = sum;
+}
+void run(const float* a, const float* b, float* c, int n) {
+  matmul<<<dim3((n + kThreadsX - 1) / kThreadsX, (n + kThreadsY - 1) / kThreadsY), dim3(kThreadsX, kThreadsY)>>>(a, b, c, n, n, n);
+}
+```
+
+It takes any loop of that kind: transposed and batched products, pairwise distances, min-plus, all bodies acting on
+one. Left alone: a loop that is left early, that stores, or in which a thread reads what no other one does; and
+kernels whose launch is not in the file.
+"""
+
+from __future__ import annotations
+
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.operand_tiles import read_product
+from warplens_tools.rewrite.common.outputs import read_outputs
+from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.tile_writer import Shape, TileWriter
+
+#: Where the launch does not fix its block.
+_PLANE, _LINE = (16, 16), (256,)
+
+
+def _apply(view: View, target: Target) -> RewriteResult:
+    del target
+    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+        raise Refused("the kernel shares memory already")
+    launches = Launches(view.text, view.model, view.kernel)
+    sites = launches.read()
+    product = read_product(view, read_outputs(view, sites[0].site))
+    count = len(product.outputs.axes)
+    threads = tuple(launches.block_value(axis) or 0 for axis in range(count))
+    if 0 in threads or (count == 2 and threads[1] == 1):
+        threads = _PLANE if count == 2 else _LINE
+    shape = Shape(threads=threads, outputs=(1,) * count, depth=threads[0] if count == 1 else max(threads))
+    return TileWriter(view, product, launches, shape).result("Tile the operands through shared memory", "")
+
+
+REWRITE = Rewrite(
+    slug="shared-tile",
+    title="Tile the operands through shared memory",
+    apply=refusing(_apply),
+    answers=("missing-cache-reuse",),
+    useless_at="dram",
+)
