@@ -44,7 +44,8 @@ __global__ void range(const int* x, int* lo, int* hi, int n, int skip) {
   }
 }
 """,
-        N + "  Device<int> x(n), a(1, 5), b(1, 7); range<<<dim3((n + 63) / 64), dim3(64)>>>(x, a, b, n, 2); a.show(); b.show();",
+        N + "  Device<int> x(n), a(1, 5), b(1, 7); range<<<dim3((n + 63) / 64), dim3(64)>>>(x, a, b, n, 2);\n"
+        "  a.show(); b.show();",
     ),
     "a loop over the grid": (
         """
@@ -55,7 +56,8 @@ __global__ void count(const int* x, unsigned int* hits, int n, int wanted) {
   }
 }
 """,
-        N + "  Device<int> x(n); Device<unsigned> h(1, 5); cudaMemset(h.data, 0, 4); count<<<4, 96>>>(x, h, n, 1); h.show();",
+        N + "  Device<int> x(n); Device<unsigned> h(1, 5); cudaMemset(h.data, 0, 4);\n"
+        "  count<<<4, 96>>>(x, h, n, 1); h.show();",
     ),
     "an image": (
         """
@@ -68,7 +70,8 @@ __global__ void mass(const unsigned char* image, unsigned long long* total, int 
   }
 }
 """,
-        N + "  int w = 37; Device<unsigned char> im(w * n); Device<unsigned long long> t(1); cudaMemset(t.data, 0, 8);\n"
+        N
+        + "  int w = 37; Device<unsigned char> im(w * n); Device<unsigned long long> t(1); cudaMemset(t.data, 0, 8);\n"
         "  dim3 b(16, 16), g((w + 15) / 16, (n + 15) / 16); mass<<<g, b>>>(im, t, w, n); t.show();",
     ),
 }
@@ -137,7 +140,8 @@ __global__ void weigh(const int* keys, const float* w, float* sums, int n) {
     atomicAdd(sums + (keys[i] + 64) % BUCKETS, w[i]);
 }
 """,
-        N + "  Device<int> k(n); Device<float> w(n, 3), s(BUCKETS, 5); weigh<<<3, 64>>>(k, w, s, n); s.show();",
+        N
+        + "  Device<int> k(n); Device<float> w(n, 3), s(BUCKETS, 5); weigh<<<3, 64>>>(k, w, s, n); s.show();",
     ),
     "of letters": (
         """
@@ -157,11 +161,15 @@ __global__ void letters(const char* text, size_t length, int* count) {
 
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_histograms_are_counted_in_shared_memory(name: str) -> None:
-    after = holds("private-histogram", program(*HISTOGRAMS[name]), (3000,), (33,), relative=1e-4, absolute=1e-3)
+    after = holds(
+        "private-histogram", program(*HISTOGRAMS[name]), (3000,), (33,), relative=1e-4, absolute=1e-3
+    )
     assert "__shared__" in after
     assert rewritten("private-histogram", after)[0].refused
 
 
-@pytest.mark.parametrize("name", ["the old value", "a barrier", "another atomic", "no launch", "a place each"])
+@pytest.mark.parametrize(
+    "name", ["the old value", "a barrier", "another atomic", "no launch", "a place each"]
+)
 def test_what_is_no_histogram_is_left_alone(name: str) -> None:
     assert rewritten("private-histogram", REFUSED[name])[0].refused

@@ -26,7 +26,10 @@ void run(const float* a, const float* b, float* c, int m, int n, int k) {
 """
 MNK = "  int m = atoi(argv[1]), n = atoi(argv[2]), k = atoi(argv[3]);\n"
 PROGRAMS = {
-    "plain": (GEMM, MNK + "  Device<float> a(m * k), b(k * n, 2), c(m * n); run(a, b, c, m, n, k); c.show();"),
+    "plain": (
+        GEMM,
+        MNK + "  Device<float> a(m * k), b(k * n, 2), c(m * n); run(a, b, c, m, n, k); c.show();",
+    ),
     "column major, alpha and beta, macros": (
         """
 #define IDX2C(i, j, ld) (((j) * (ld)) + (i))
@@ -177,7 +180,8 @@ __global__ void scores(const __nv_bfloat16* q, const __nv_bfloat16* k, float* s,
   if (row < seq && col < seq) {
     float acc = 0.f;
     for (int d = 0; d < dh; d++)
-      acc = fmaf(__bfloat162float(q[(head * seq + row) * dh + d]), __bfloat162float(k[(head * seq + col) * dh + d]), acc);
+      acc = fmaf(__bfloat162float(q[(head * seq + row) * dh + d]),
+                 __bfloat162float(k[(head * seq + col) * dh + d]), acc);
     s[(head * seq + row) * seq + col] = col <= row ? acc * scale : -1e30f;
   }
 }
@@ -223,6 +227,63 @@ __global__ void atb(const double* a, const double* b, double* c, int rows, int n
 """,
         MNK + "  Device<double> a(k * m), b(k * n, 2), c(m * n);\n"
         "  dim3 t(8, 32); atb<<<dim3((m + 7) / 8, (n + 31) / 32), t>>>(a, b, c, k, m, n); c.show();",
+    ),
+    "some outputs early": (
+        """
+__global__ void qk_scores(const half* Q, const half* K, float* scores, int seq, int d) {
+  int j = blockIdx.x * blockDim.x + threadIdx.x;
+  int i = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i >= seq || j >= seq) return;
+  if (j > i) {
+    scores[i * seq + j] = -1e30f;
+    return;
+  }
+  const half* q = Q + (size_t)i * d;
+  const half* k = K + (size_t)j * d;
+  float dot = 0.0f;
+  for (int x = 0; x < d; x++) dot += __half2float(q[x]) * __half2float(k[x]);
+  scores[i * seq + j] = dot / sqrtf((float)d);
+}
+""",
+        "  int seq = atoi(argv[1]), d = atoi(argv[3]); Device<half> q(seq * d), k(seq * d, 2);\n"
+        "  Device<float> s(seq * seq);\n"
+        "  dim3 threads(32, 8), blocks((seq + 31) / 32, (seq + 7) / 8);\n"
+        "  qk_scores<<<blocks, threads>>>(q, k, s, seq, d);\n"
+        "  s.show();",
+    ),
+    "records, the own one read in the loop": (
+        """
+struct Body { float x, y, vx, vy; };
+__global__ void bodyForce(Body *p, float dt, int n) {
+  int i = blockDim.x * blockIdx.x + threadIdx.x;
+  if (i < n) {
+    float Fx = 0.0f; float Fy = 0.0f;
+    for (int j = 0; j < n; j++) {
+      float dx = p[j].x - p[i].x;
+      float dy = p[j].y - p[i].y;
+      float invDist = 1.0f / sqrtf(dx * dx + dy * dy + 0.25f);
+      Fx += dx * invDist; Fy += dy * invDist;
+    }
+    p[i].vx += dt * Fx; p[i].vy += dt * Fy;
+  }
+}
+""",
+        "  int n = atoi(argv[1]); Device<float> p(4 * n); int blockSize = 64;\n"
+        "  int nBlocks = (n + blockSize - 1) / blockSize;\n"
+        "  bodyForce<<<nBlocks, blockSize>>>((Body*)p.data, 0.01f, n); p.show();",
+    ),
+    "a matrix and a vector": (
+        """
+__global__ void matvec(const double* A, const double* x, double* y, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  double dot = 0;
+  for (int c = 0; c < cols; ++c) dot += A[(size_t)r * cols + c] * x[c];
+  y[r] += dot;
+}
+""",
+        MNK
+        + "  Device<double> a(m * k), x(k, 2), y(m, 3); matvec<<<(m + 127) / 128, 128>>>(a, x, y, m, k); y.show();",
     ),
 }
 SIZES = ((65, 33, 17), (7, 70, 40))

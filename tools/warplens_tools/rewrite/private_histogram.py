@@ -76,7 +76,15 @@ from warplens_tools.text import TextEdit
 
 #: Items of a thread: blocks that count fewer items than there are bins would save nothing.
 _ITEMS = 32
-_TYPES = {"int", "unsigned int", "unsigned", "float", "unsigned long long", "unsigned long long int", "double"}
+_TYPES = {
+    "int",
+    "unsigned int",
+    "unsigned",
+    "float",
+    "unsigned long long",
+    "unsigned long long int",
+    "double",
+}
 _SAYS_BINS = re.compile(r"(?:k|n|num|number_?of|n_)?_?(?:bins?|buckets?|hist\w*size|histogram\w*|levels|colou?rs|"
                         r"clusters|classes|alphabet\w*|symbols)_?(?:count|num|size|s)?", re.IGNORECASE)  # fmt: skip
 #: Static shared memory of a block.
@@ -109,11 +117,16 @@ def _apply(view: View, target: Target) -> RewriteResult:
     thread = thread_number(view, launches)
     stride = f"for (int {b} = {thread}; {b} < {counts.bins}; {b} += {block_threads(thread)})"
     dynamic = counts.value is None
-    shared = f"extern __shared__ {counts.type} {name}[];" if dynamic else f"__shared__ {counts.type} {name}[{counts.bins}];"
+    shared = (
+        f"extern __shared__ {counts.type} {name}[];"
+        if dynamic
+        else f"__shared__ {counts.type} {name}[{counts.bins}];"
+    )
     before = f"{shared}\n{stride} {name}[{b}] = {zero(counts.type)};\n__syncthreads();"
     whole = view.written(counts.base)
     element = f"&{whole}[{b}]" if counts.base.type == "identifier" else f"{whole} + {b}"
-    after = f"__syncthreads();\n{stride} {{\n  if ({name}[{b}] != {zero(counts.type)}) atomicAdd({element}, {name}[{b}]);\n}}"
+    test = f"{name}[{b}] != {zero(counts.type)}"
+    after = f"__syncthreads();\n{stride} {{\n  if ({test}) atomicAdd({element}, {name}[{b}]);\n}}"
     if strided.axis is not None:
         strided.relaunch(style.constant("kItemsPerThread", str(_ITEMS)))
     edit = strided.kernel(before, [(n, name) for n in counts.bases], after)
@@ -149,7 +162,12 @@ def _counts(view: View, target: Target) -> _Counts:
             continue
         given = field(call, "arguments").named_children
         statement = call.parent
-        if name != "atomicAdd" or len(given) != 2 or statement is None or statement.type != "expression_statement":
+        if (
+            name != "atomicAdd"
+            or len(given) != 2
+            or statement is None
+            or statement.type != "expression_statement"
+        ):
             raise Refused("it has atomics whose old value is used, or that are no sums")
         found.append(_place(view, given[0]))
     if not found or (target.lines and not any(view.span(n).line in target.lines for n, *_ in found)):
@@ -232,7 +250,10 @@ def _bound(view: View, node: Node, depth: int) -> str:
 
 def _bound_of_call(view: View, node: Node, depth: int) -> str:
     """`min(i, bins - 1)`, `__ldg(&data[i])`."""
-    name, given = view.code(field(node, "function")).removeprefix("std::"), field(node, "arguments").named_children
+    name, given = (
+        view.code(field(node, "function")).removeprefix("std::"),
+        field(node, "arguments").named_children,
+    )
     if name in ("min", "max") and len(given) == 2:
         for argument in map(unwrapped, given):
             minus = argument.type == "binary_expression" and operator_of(argument) == "-"
@@ -253,7 +274,10 @@ def _bound_of_name(view: View, node: Node, depth: int) -> str:
     for condition in walk(view.body):
         if condition.type != "binary_expression" or operator_of(condition) not in ("<", ">="):
             continue
-        if view.code(unwrapped(field(condition, "left"))) == name and view.value(field(condition, "right")) != 0:
+        if (
+            view.code(unwrapped(field(condition, "left"))) == name
+            and view.value(field(condition, "right")) != 0
+        ):
             return view.written(field(condition, "right"))
     for statement in walk(view.body):
         if statement.type != "declaration" or not re.search(rf"\b{re.escape(name)}\b", view.code(statement)):

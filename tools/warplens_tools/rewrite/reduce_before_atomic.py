@@ -71,7 +71,16 @@ from warplens_tools.rewrite.common.style import Style, zero
 _ITEMS = 16
 _LARGEST = {"int": "0x7fffffff", "unsigned int": "0xffffffffu", "unsigned": "0xffffffffu"}
 _SMALLEST = {"int": "(-0x7fffffff - 1)", "unsigned int": "0u", "unsigned": "0u"}
-_LONG = {"unsigned long long", "unsigned long long int", "long long", "double", "float", "int", "unsigned int", "unsigned"}
+_LONG = {
+    "unsigned long long",
+    "unsigned long long int",
+    "long long",
+    "double",
+    "float",
+    "int",
+    "unsigned int",
+    "unsigned",
+}
 
 
 class _Atomic(msgspec.Struct, frozen=True):
@@ -161,7 +170,9 @@ def _atomics(view: View, target: Target) -> list[_Atomic]:
         known = found.get(key)
         if known is not None:
             statements = (*known.statements, *atomic.statements)
-            atomic = msgspec.structs.replace(atomic, statements=statements, values=(*known.values, *atomic.values))
+            atomic = msgspec.structs.replace(
+                atomic, statements=statements, values=(*known.values, *atomic.values)
+            )
         found[key] = atomic
     if not found:
         raise Refused("the kernel has no atomics")
@@ -190,7 +201,8 @@ def _chosen(view: View, statement: Node) -> bool:
     outer = statement.parent
     while outer is not None and outer.start_byte > view.body.start_byte:
         if outer.type == "if_statement" and re.search(
-            r"threadIdx\s*\.\s*x\s*==|\blane\w*\s*==|\btid\w*\s*==\s*0|==\s*threadIdx", view.code(field(outer, "condition"))
+            r"threadIdx\s*\.\s*x\s*==|\blane\w*\s*==|\btid\w*\s*==\s*0|==\s*threadIdx",
+            view.code(field(outer, "condition")),
         ):
             return True
         outer = outer.parent

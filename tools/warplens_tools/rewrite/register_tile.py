@@ -20,7 +20,8 @@ __global__ void matmul(const float* A, const float* B, float* C, int M, int N, i
   }
 }
 void run(const float* a, const float* b, float* c, int n) {
-  matmul<<<dim3((n + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(a, b, c, n, n, n);
+  dim3 block(16, 16), grid((n + 15) / 16, (n + 15) / 16);
+  matmul<<<grid, block>>>(a, b, c, n, n, n);
 }
 ```
 
@@ -75,7 +76,8 @@ __global__ void matmul(const float* A, const float* B, float* C, int M, int N, i
   }
 }
 void run(const float* a, const float* b, float* c, int n) {
-  matmul<<<dim3((n + kTileX - 1) / kTileX, (n + kTileY - 1) / kTileY), dim3(kThreadsX, kThreadsY)>>>(a, b, c, n, n, n);
+  dim3 block(kThreadsX, kThreadsY), grid((n + kTileX - 1) / kTileX, (n + kTileY - 1) / kTileY);
+  matmul<<<grid, block>>>(a, b, c, n, n, n);
 }
 ```
 

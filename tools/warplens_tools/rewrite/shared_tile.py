@@ -21,7 +21,8 @@ __global__ void matmul(const float* A, const float* B, float* C, int M, int N, i
   }
 }
 void run(const float* a, const float* b, float* c, int n) {
-  matmul<<<dim3((n + 15) / 16, (n + 15) / 16), dim3(16, 16)>>>(a, b, c, n, n, n);
+  dim3 block(16, 16), grid((n + 15) / 16, (n + 15) / 16);
+  matmul<<<grid, block>>>(a, b, c, n, n, n);
 }
 ```
 
@@ -60,7 +61,8 @@ __global__ void matmul(const float* A, const float* B, float* C, int M, int N, i
   if (row < M && col < N) C[row * N + col] = sum;
 }
 void run(const float* a, const float* b, float* c, int n) {
-  matmul<<<dim3((n + kThreadsX - 1) / kThreadsX, (n + kThreadsY - 1) / kThreadsY), dim3(kThreadsX, kThreadsY)>>>(a, b, c, n, n, n);
+  dim3 block(kThreadsX, kThreadsY), grid((n + kThreadsX - 1) / kThreadsX, (n + kThreadsY - 1) / kThreadsY);
+  matmul<<<grid, block>>>(a, b, c, n, n, n);
 }
 ```
 
@@ -81,6 +83,8 @@ from warplens_tools.rewrite.common.tile_writer import Shape, TileWriter
 
 #: Where the launch does not fix its block.
 _PLANE, _LINE = (16, 16), (256,)
+#: A warp's width of the loop, where each thread has a row of the tile.
+_DEEPEST = 32
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -94,7 +98,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
     threads = tuple(launches.block_value(axis) or 0 for axis in range(count))
     if 0 in threads or (count == 2 and threads[1] == 1):
         threads = _PLANE if count == 2 else _LINE
-    shape = Shape(threads=threads, outputs=(1,) * count, depth=threads[0] if count == 1 else max(threads))
+    is_line = count == 1 and all(o.axis is None for o in product.operands)
+    depth = threads[0] if is_line else min(max(threads), _DEEPEST)
+    shape = Shape(threads=threads, outputs=(1,) * count, depth=depth)
     return TileWriter(view, product, launches, shape).result("Tile the operands through shared memory", "")
 
 

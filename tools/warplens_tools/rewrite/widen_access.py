@@ -130,7 +130,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
     style = Style(view)
     largest = max(a.bytes for a in arrays)
     count = _WIDEST // largest
-    vector = style.constant("kVector", str(count), f"elements of a thread, {_WIDEST} bytes of {_names(arrays, largest)}")
+    vector = style.constant(
+        "kVector", str(count), f"elements of a thread, {_WIDEST} bytes of {_names(arrays, largest)}"
+    )
     writer = _Writer(view, style, work, arrays, vector, count)
     if not work.step:
         index = "xyz".index(work.axis.letter)
@@ -148,7 +150,7 @@ def _work(view: View, outputs: Outputs) -> _Work:
     axis = next((a for a in outputs.axes if a.letter == "x"), None)
     if any(not a.letter for a in outputs.axes):
         raise Refused("its threads' number is divided into two")
-    if axis is not None and axis.limit:
+    if axis is not None and axis.limit and not axis.offset and not outputs.early:
         return _checked(view, _Work(axis, outputs, outputs.work, "", axis.name))
     loop = outputs.work[0]
     if loop.type != "for_statement" or len(outputs.work) != 1:
@@ -157,7 +159,12 @@ def _work(view: View, outputs: Outputs) -> _Work:
     step = {s.name for s in known.step.symbols} if known.step is not None else set()
     initial = field(loop, "initializer")
     first = known.origin
-    if first is None or step != {"blockDim.x", "gridDim.x"} or known.comparison != "<" or initial.type != "declaration":
+    if (
+        first is None
+        or step != {"blockDim.x", "gridDim.x"}
+        or known.comparison != "<"
+        or initial.type != "declaration"
+    ):
         raise Refused("no element of its own is handled by each thread")
     if first.coefficient("threadIdx.x") != 1 or first.coefficient("blockIdx.x") == 0:
         raise Refused("the loop does not begin at the thread's own element")
@@ -195,7 +202,7 @@ def _arrays(view: View, work: _Work, target: Target) -> tuple[_Array, ...]:
             continue
         if node.parent.type == "pointer_expression":
             continue
-        key, size = squeezed(view.code(node)), type_bytes(view.element(node))
+        key, size = squeezed(view.code(node)), type_bytes(view.concrete(view.element(node)))
         if size not in (1, 2, 4, 8):
             continue
         known = found.get(key)
@@ -210,6 +217,8 @@ def _arrays(view: View, work: _Work, target: Target) -> tuple[_Array, ...]:
             (known is not None and known.stored) or is_store,
         )
     for array in found.values():
+        if array.stored and not array.read and work.outputs.others:
+            raise Refused(f"{array.name} is stored to under a condition")
         if array.stored and not array.read and any(_is_conditional(p, work) for p in array.places):
             raise Refused(f"{array.name} is stored to under a condition")
     if len({a.name for a in found.values()}) < len(found):
@@ -237,19 +246,31 @@ def _is_own(view: View, work: _Work, node: Node) -> bool:
     if squeezed(view.code(index)) == work.axis.name:
         return True
     is_unit = pointer.traced.coefficient("threadIdx.x") == 1 and pointer.traced.constant == 0
-    names = view.names(index) - {work.axis.name}
-    on = work.outputs.resting(names)
-    return is_unit and work.axis.name in view.names(index) and work.axis.name not in on and not work.step
+    names = view.names(node)
+    known = view.parameters | {d.name for d in work.outputs.declared} | {a.name for a in work.outputs.axes}
+    known |= {work.axis.name} | {c.name for c in view.model.constants}
+    return is_unit and not names - known and not any(s in view.code(index) for s in ("/", "%"))
 
 
 def _is_conditional(node: Node, work: _Work) -> bool:
     tops = {s.id for s in work.statements}
     outer = node.parent
     while outer is not None and outer.id not in tops:
-        if outer.type in ("if_statement", "for_statement", "while_statement", "conditional_expression", "switch_statement"):
+        if outer.type in (
+            "if_statement",
+            "for_statement",
+            "while_statement",
+            "conditional_expression",
+            "switch_statement",
+        ):
             return True
         outer = outer.parent
-    return outer is None or outer.type in ("if_statement", "for_statement", "while_statement", "switch_statement")
+    return outer is None or outer.type in (
+        "if_statement",
+        "for_statement",
+        "while_statement",
+        "switch_statement",
+    )
 
 
 class _Writer:
@@ -261,7 +282,9 @@ class _Writer:
         self.view, self.style, self.work, self.arrays = view, style, work, arrays
         self.vector, self.count = vector, count
         self.first, self.counter = style.local("first"), style.local("v")
-        self.parts = {a.written: style.local(f"{a.name}Part" if "_" not in a.name else f"{a.name}_part") for a in arrays}
+        self.parts = {
+            a.written: style.local(f"{a.name}Part" if "_" not in a.name else f"{a.name}_part") for a in arrays
+        }
         self.type = re.sub(r"\b(?:const|auto)\b", "", work.axis.type).strip() or "int"
 
     def edit(self) -> TextEdit:
@@ -298,7 +321,9 @@ class _Writer:
         """The vectors where they fit, else element after element."""
         work, limit = self.work, self.work.axis.limit
         whole = [f"{self.first} + {self.vector} <= {limit}"]
-        whole += [f"reinterpret_cast<size_t>({self._address(a)}) % {self._bytes(a)} == 0" for a in self.arrays]
+        whole += [
+            f"reinterpret_cast<size_t>({self._address(a)}) % {self._bytes(a)} == 0" for a in self.arrays
+        ]
         tests = " &&\n    ".join(whole)
         lines = [f"if ({tests}) {{", indented(self._fast()), "} else {"]
         head = f"for ({self.type} {work.axis.name} = {self.first}; "
@@ -310,7 +335,12 @@ class _Writer:
         return array.bytes * self.count
 
     def _address(self, array: _Array) -> str:
-        return f"&{renamed(array.written, {self.work.axis.name: self.first})}"
+        text = array.written
+        for one in reversed(self.work.outputs.declared):
+            if not self._is_top(one) and one.value is not None and one.is_index:
+                text = renamed(text, {one.name: f"({self.view.written(one.value)})"})
+        text = re.sub(r"\[\(([^()]*)\)\]", r"[\1]", text)
+        return f"&{renamed(text, {self.work.axis.name: self.first})}"
 
     def _fast(self) -> str:
         lines, pairs = [], []

@@ -27,8 +27,11 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.refusal import Refused
 
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 _ZERO = re.compile(r"[-+]?0*\.?0*(?:[eE][-+]?\d+)?[fFuUlL]*")
-_CONVERSIONS = re.compile(r"(?:__\w+2\w+|static_cast\s*<.*>|float|double|int|f?absf?|fabsf?|sqrtf?|__fsqrt_\w+)")
+_CONVERSIONS = re.compile(
+    r"(?:__\w+2\w+|static_cast\s*<.*>|float|double|int|f?absf?|fabsf?|sqrtf?|__fsqrt_\w+)"
+)
 _FUSED = re.compile(r"(?:std::)?fmaf?|__fmaf_\w+|__hfma|__fma_\w+")
 #: Calls that may stand in the loop: arithmetic that touches no memory.
 _HARMLESS = re.compile(r"(?!atomic|__ldg|__ld|__st|__sh|__sync|printf|mem)\w[\w:<> ]*")
@@ -71,6 +74,8 @@ class Product(msgspec.Struct, frozen=True):
     #: Integers and pointers that the loop's body declares.
     locals: tuple[Declared, ...]
     operands: tuple[Operand, ...]
+    #: Elements that the loop reads again and again, one for each value of an axis.
+    kept: tuple[Operand, ...]
     states: tuple[State, ...]
     tail: tuple[Node, ...]
     #: An iteration in which every operand is zero changes nothing.
@@ -93,7 +98,9 @@ def read_product(view: View, outputs: Outputs) -> Product:
     body = statements(field(loop, "body"))
     rests, found = _locals(view, outputs, body, variable)
     states = _states(view, outputs, loop, variable)
-    operands = _operands(view, outputs, loop, body, rests, {s.declared.name for s in states})
+    if len(outputs.axes) == 1 and any(n.type in _LOOPS for w in tail for n in walk(w)):
+        raise Refused("the work goes on with other loops")
+    operands, kept = _operands(view, outputs, loop, body, rests, {s.declared.name for s in states})
     return Product(
         outputs=outputs,
         loop=loop,
@@ -104,6 +111,7 @@ def read_product(view: View, outputs: Outputs) -> Product:
         body=tuple(body),
         locals=tuple(found),
         operands=operands,
+        kept=kept,
         states=states,
         tail=tuple(tail),
         zero_is_neutral=_zero_is_neutral(view, body, operands),
@@ -182,7 +190,12 @@ def _states(view: View, outputs: Outputs, loop: Node, variable: str) -> tuple[St
         elif outputs.rests[one.name] and not (one.is_index and not _reads(view, one.value)):
             states.append(State(one, outputs.rests[one.name] & axes))
     known = {s.declared.name for s in states}
-    own = {d.name for n in statements(field(loop, "body")) if n.type == "declaration" for d in declared_in(view, n)}
+    own = {
+        d.name
+        for n in statements(field(loop, "body"))
+        if n.type == "declaration"
+        for d in declared_in(view, n)
+    }
     nested = {view.code(n) for n in walk(loop) if n.type == "identifier" and _is_declared_inside(n)}
     if changed - known - own - nested:
         raise Refused("the loop writes more than its own results")
@@ -207,10 +220,11 @@ def _operands(
     body: list[Node],
     rests: dict[str, frozenset[str]],
     states: set[str],
-) -> tuple[Operand, ...]:
+) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
     axes = frozenset(a.name for a in outputs.axes)
     variable = next(iter(_variable_of(view, loop)))
     found: dict[str, Operand] = {}
+    kept: dict[str, Operand] = {}
     for statement in body:
         for node in _read_in(view, statement):
             names = view.names(node)
@@ -219,19 +233,19 @@ def _operands(
                 continue
             if view.space(node) != "global" or names & states or not view.is_plain_enough(node):
                 raise Refused("the loop reads what is not known to be an array of global memory")
-            if variable not in on or len(on & axes) > 1 or on - axes - {variable}:
+            if len(on & axes) > 1 or on - axes - {variable}:
                 raise Refused("the loop reads elements that no other thread of the block reads")
             place = _loaded(view, node)
             key = squeezed(view.code(node))
-            known = found.get(key)
+            known = found.get(key) or kept.get(key)
             places = (*known.places, place) if known is not None else (place,)
-            found[key] = _operand(view, outputs, node, places, on & axes, loop)
+            (found if variable in on else kept)[key] = _operand(view, node, places, on & axes)
     if stores(view, loop):
         raise Refused("the loop stores to memory")
-    if not found:
-        raise Refused("the loop reads no operands")
-    _check_calls(view, loop, found)
-    return tuple(found.values())
+    if not any(o.axis is None or len(axes) > 1 or o.along_loop for o in found.values()):
+        raise Refused("no operand is read by several threads of a block, or across memory")
+    _check_calls(view, loop, {**found, **kept})
+    return tuple(found.values()), tuple(kept.values())
 
 
 def _read_in(view: View, statement: Node) -> list[Node]:
@@ -246,10 +260,7 @@ def _variable_of(view: View, loop: Node) -> list[str]:
     return [view.code(unwrapped(field(condition, "left")))]
 
 
-def _operand(
-    view: View, outputs: Outputs, node: Node, places: tuple[Node, ...], on: frozenset[str], loop: Node
-) -> Operand:
-    del outputs
+def _operand(view: View, node: Node, places: tuple[Node, ...], on: frozenset[str]) -> Operand:
     element = view.element(node)
     if not element:
         raise Refused("the type of an operand is not known")
@@ -259,12 +270,12 @@ def _operand(
         element_type=element,
         array=view.array(node),
         axis=next(iter(on), None),
-        along_loop=_is_along(view, node, loop),
+        along_loop=_is_along(view, node),
         names=view.names(node),
     )
 
 
-def _is_along(view: View, node: Node, loop: Node) -> bool:
+def _is_along(view: View, node: Node) -> bool:
     """Whether the next iteration reads the next element; so where nothing is known of the index."""
     pointer = view.place(node)
     offset = pointer.traced if pointer is not None else None
@@ -276,7 +287,11 @@ def _is_along(view: View, node: Node, loop: Node) -> bool:
 def _loaded(view: View, node: Node) -> Node:
     """The access, or the whole of `__ldg(&a[i])` around it."""
     address = node.parent
-    if address is not None and address.type == "argument_list" and view.code(address.parent or node).startswith("__ldg"):
+    if (
+        address is not None
+        and address.type == "argument_list"
+        and view.code(address.parent or node).startswith("__ldg")
+    ):
         return address.parent or node
     if address is None or address.type != "pointer_expression" or not view.code(address).startswith("&"):
         return node
@@ -308,7 +323,11 @@ def _check_calls(view: View, loop: Node, operands: dict[str, Operand]) -> None:
 def _zero_is_neutral(view: View, body: list[Node], operands: tuple[Operand, ...]) -> bool:
     """Whether the loop only adds what is zero where its operands are."""
     zeros: set[str] = set()
-    if any(not _CONVERSIONS.fullmatch(name) and not _FUSED.fullmatch(name) for n in body for name, _ in calls(n, view)):
+    if any(
+        not _CONVERSIONS.fullmatch(name) and not _FUSED.fullmatch(name)
+        for n in body
+        for name, _ in calls(n, view)
+    ):
         return False  # What is no number, times zero, is no number.
     places = {p.id for o in operands for p in o.places}
     for statement in body:
@@ -333,7 +352,11 @@ def _adds_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> boo
         first, second = field(right, "left"), field(right, "right")
         if view.code(unwrapped(first)) == left:
             return _is_zero(view, second, zeros, places)
-        return view.code(unwrapped(second)) == left and operator_of(right) == "+" and _is_zero(view, first, zeros, places)
+        return (
+            view.code(unwrapped(second)) == left
+            and operator_of(right) == "+"
+            and _is_zero(view, first, zeros, places)
+        )
     if right.type == "call_expression" and _FUSED.fullmatch(view.code(field(right, "function"))):
         given = field(right, "arguments").named_children
         added = len(given) == 3 and view.code(given[2]) == left

@@ -14,6 +14,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.rewrite.common.reading import (
@@ -30,6 +31,10 @@ from warplens_tools.rewrite.common.refusal import Refused
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+#: A condition with any of these may ask the data.
+_BY_DATA = frozenset(
+    {"subscript_expression", "pointer_expression", "call_expression", "assignment_expression"}
+)
 #: What a name rests on beyond axes: a thread's or block's own number.
 THREAD = "threadIdx"
 
@@ -62,6 +67,8 @@ class Axis(msgspec.Struct, frozen=True):
     letter: str
     #: It runs below this expression of the kernel's; "" where nothing says so.
     limit: str = ""
+    #: Its first value.
+    offset: int = 0
 
 
 class Outputs(msgspec.Struct, frozen=True):
@@ -75,6 +82,8 @@ class Outputs(msgspec.Struct, frozen=True):
     #: Conditions that rest on axes beyond their limits, as written.
     others: tuple[str, ...]
     work: tuple[Node, ...]
+    #: `if (…) { …; return; }` before the work: outputs that need none of it.
+    early: tuple[Node, ...]
     #: What each declared name rests on: names of axes, `THREAD`.
     rests: dict[str, frozenset[str]]
 
@@ -87,6 +96,7 @@ class _Head(msgspec.Struct):
     declared: list[Declared]
     conditions: list[Node]
     work: list[Node]
+    early: list[Node]
 
 
 def declared_in(view: View, statement: Node) -> list[Declared]:
@@ -136,12 +146,13 @@ def read_outputs(view: View, site: LaunchSite | None) -> Outputs:
         tuple(uniform),
         tuple(others),
         tuple(head.work),
+        tuple(head.early),
         rests,
     )
 
 
 def _head(view: View) -> _Head:
-    head = _Head([], [], [])
+    head = _Head([], [], [], [])
     rest = statements(view.body)
     while rest:
         first = rest[0]
@@ -149,7 +160,11 @@ def _head(view: View) -> _Head:
             head.declared += declared_in(view, first)
             rest = rest[1:]
             continue
-        guard = _guard(view, first, last=len(rest) == 1)
+        if _is_early(first) and len(rest) > 1:
+            head.early.append(first)
+            rest = rest[1:]
+            continue
+        guard = _guard(first, last=len(rest) == 1)
         if guard is None:
             break
         head.conditions += guard[0]
@@ -160,12 +175,22 @@ def _head(view: View) -> _Head:
     return head
 
 
-def _guard(view: View, node: Node, *, last: bool) -> tuple[list[Node], list[Node] | None] | None:
+def _is_early(node: Node) -> bool:
+    """Whether a statement gives some outputs their value and returns."""
+    if node.type != "if_statement" or node.child_by_field_name("alternative") is not None:
+        return False
+    inside = statements(field(node, "consequence"))
+    return len(inside) > 1 and inside[-1].type == "return_statement"
+
+
+def _guard(node: Node, *, last: bool) -> tuple[list[Node], list[Node] | None] | None:
     """The conditions of `if (row >= M) return;` or of `if (row < M) { … }`, and the statements inside."""
     if node.type != "if_statement" or node.child_by_field_name("alternative") is not None:
         return None
     inside = statements(field(node, "consequence"))
     condition = unwrapped(field(node, "condition"))
+    if any(n.type in _BY_DATA for n in walk(condition)):
+        return None
     if len(inside) == 1 and inside[0].type == "return_statement":
         return _parts(condition, "||"), None
     return (_parts(condition, "&&"), inside) if last else None
@@ -188,8 +213,11 @@ def _returns(node: Node) -> bool:
 
 
 def axis_letter(form: Form | None, site: LaunchSite | None) -> str:
-    """ "x" of `blockIdx.x * blockDim.x + threadIdx.x`, or with the block's size for `blockDim.x`; "" of all else."""
-    terms = dict(form.terms) if form is not None else {}
+    """ "x" of `blockIdx.x * blockDim.x + threadIdx.x`, or with the block's size for `blockDim.x`; "" of all else.
+
+    A constant may be added.
+    """
+    terms = {symbols: factor for symbols, factor in form.terms if symbols} if form is not None else {}
     if len(terms) != 2:
         return ""
     for number, letter in enumerate("xyz"):
@@ -203,15 +231,14 @@ def axis_letter(form: Form | None, site: LaunchSite | None) -> str:
     return ""
 
 
-def _axes(
-    view: View, head: _Head, site: LaunchSite | None
-) -> tuple[list[Axis], dict[str, frozenset[str]]]:
+def _axes(view: View, head: _Head, site: LaunchSite | None) -> tuple[list[Axis], dict[str, frozenset[str]]]:
     axes: list[Axis] = []
     rests: dict[str, frozenset[str]] = {}
     for one in head.declared:
         letter = axis_letter(view.forms.form(one.value), site) if one.value is not None else ""
         if letter and letter not in {a.letter for a in axes} and not one.stars:
-            axes.append(Axis(one.name, one.type, letter))
+            form = view.forms.form(one.value)
+            axes.append(Axis(one.name, one.type, letter, offset=form.constant if form is not None else 0))
             rests[one.name] = frozenset({one.name})
     _spread(view, head, rests, axes)
     return axes, rests
@@ -230,7 +257,10 @@ def _spread(view: View, head: _Head, rests: dict[str, frozenset[str]], axes: lis
 
 def places_thread(code: str, letters: str) -> bool:
     """Whether code says which thread or block runs it, on these axes of the launch."""
-    return re.search(rf"\b(?:threadIdx|blockDim|gridDim|laneid)\b|\bblockIdx\s*\.\s*[{letters}]", code) is not None
+    return (
+        re.search(rf"\b(?:threadIdx|blockDim|gridDim|laneid)\b|\bblockIdx\s*\.\s*[{letters}]", code)
+        is not None
+    )
 
 
 def _conditions(
@@ -283,11 +313,15 @@ def _divided(view: View, head: _Head, axes: list[Axis], limits: dict[str, str]) 
     if len(axes) != 1:
         return plain
     name = axes[0].name
+    if axes[0].offset:
+        return plain
     row = _over(view, head, name, "/")
     column = _over(view, head, name, "%")
     if column is None and row is not None:
         rest = squeezed(f"{name}-{row[0].name}*{row[1]}")
-        column = next(((d, row[1]) for d in head.declared if d.value and squeezed(view.code(d.value)) == rest), None)
+        column = next(
+            ((d, row[1]) for d in head.declared if d.value and squeezed(view.code(d.value)) == rest), None
+        )
     if row is None or column is None or row[1] != column[1] or not limits.get(name):
         return plain
     by = view.written(field(unwrapped(row[0].value), "right")) if row[0].value is not None else row[1]
@@ -331,9 +365,10 @@ def stores(view: View, node: Node) -> list[Node]:
     """The array elements that a node assigns."""
     found = []
     for element in view.elements(node):
-        outer, inner = element.parent, element
+        inner: Node = element
+        outer = element.parent
         while outer is not None and outer.type in ("parenthesized_expression", "field_expression"):
-            outer, inner = outer.parent, outer
+            inner, outer = outer, outer.parent
         is_left = outer is not None and outer.type == "assignment_expression"
         left = outer.child_by_field_name("left") if is_left and outer is not None else None
         stepped = outer is not None and outer.type == "update_expression"

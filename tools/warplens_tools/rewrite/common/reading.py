@@ -123,6 +123,16 @@ class View:
         found = self.place(node)
         return found.element_type if found is not None else ""
 
+    def concrete(self, element_type: str) -> str:
+        """The type that a template's parameter stands for in every launch; any other type as it is."""
+        names = self.kernel.template_parameters
+        if element_type not in names:
+            return element_type
+        place = names.index(element_type)
+        sites = self.model.launches_of(self.kernel)
+        given = {s.template_arguments[place] if place < len(s.template_arguments) else "" for s in sites}
+        return given.pop() if len(given) == 1 else ""
+
     def space(self, node: Node) -> str:
         """The memory space that an access goes to."""
         found = self.place(node)
@@ -136,9 +146,8 @@ class View:
     def elements(self, node: Node) -> Iterator[Node]:
         """The array elements that a node mentions, `a[i][j]` once, in text order."""
         for found in walk(node):
-            if found.type == "subscript_expression" and not is_base(found):
-                yield found
-            elif found.type == "pointer_expression" and self.code(found).startswith("*"):
+            is_element = found.type == "subscript_expression" and not is_base(found)
+            if is_element or (found.type == "pointer_expression" and self.code(found).startswith("*")):
                 yield found
 
 
@@ -212,7 +221,10 @@ def calls(node: Node, view: View) -> Iterator[tuple[str, Node]]:
 
 def has_barrier(view: View) -> bool:
     """Whether the threads of a block wait for each other, or a warp's lanes exchange values."""
-    return re.search(r"__sync\w+|__shfl\w*|\bsync\s*\(|cooperative_groups|\basm\b", view.code(view.body)) is not None
+    return (
+        re.search(r"__sync\w+|__shfl\w*|\bsync\s*\(|cooperative_groups|\basm\b", view.code(view.body))
+        is not None
+    )
 
 
 def squeezed(text: str) -> str:
@@ -229,7 +241,9 @@ def renamed(text: str, names: dict[str, str]) -> str:
     """Text with variables renamed; members, strings and comments stay."""
     if not names:
         return text
-    word = re.compile(_SKIPPED.pattern + r"|(?<![\w.])(?<!->)(" + "|".join(map(re.escape, names)) + r")\b", re.DOTALL)
+    word = re.compile(
+        _SKIPPED.pattern + r"|(?<![\w.])(?<!->)(" + "|".join(map(re.escape, names)) + r")\b", re.DOTALL
+    )
     return word.sub(lambda m: names[m[1]] if m[1] else m[0], text)
 
 

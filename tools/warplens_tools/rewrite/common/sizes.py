@@ -51,7 +51,9 @@ def limit_of(view: View, launches: Launches, letter: str) -> str:
         extent = launch.grid.axis("xyz".index(letter)) if letter else ""
         rounded = _ROUNDED.fullmatch(extent.strip())
         given = launch.site.arguments
-        names = [p.name for p, a in zip(view.kernel.parameters, given, strict=False) if rounded and a == rounded[1]]
+        names = [
+            p.name for p, a in zip(view.kernel.parameters, given, strict=False) if rounded and a == rounded[1]
+        ]
         if rounded and not names and _is_constant(view, rounded[1]):
             names = [rounded[1]]
         found.add(names[0] if names else "")

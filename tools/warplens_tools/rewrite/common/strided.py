@@ -30,6 +30,8 @@ class Strided:
         sites = launches.read()
         self.outputs = read_outputs(view, sites[0].site)
         limited = [a for a in self.outputs.axes if a.limit and a.letter]
+        if self.outputs.early:
+            raise Refused("some items are done early")
         if any(not a.letter for a in self.outputs.axes):
             raise Refused("its threads' number is divided into two")
         #: The axis along which a thread takes several items; None where nothing limits its number.
@@ -43,7 +45,9 @@ class Strided:
         """The edit of the kernel's body."""
         view = self.view
         inner = [self.style.code(self._text(n, replaced)) for n in self.outputs.work]
-        body = "\n".join([*filter(None, [self._top(), before]), self._items("\n".join(inner), replaced), after])
+        body = "\n".join(
+            [*filter(None, [self._top(), before]), self._items("\n".join(inner), replaced), after]
+        )
         newline = view.text.newline
         text = f"{{{newline}{self.style.lines(body)}{newline}{self.style.margin}}}"
         return TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
@@ -63,7 +67,9 @@ class Strided:
         return RewriteResult((*constants, edit, *self.launches.edits()), title=title, caveat=caveat)
 
     def _text(self, node: Node, replaced: Sequence[Replacement]) -> str:
-        inside = [(n, t) for n, t in replaced if node.start_byte <= n.start_byte and n.end_byte <= node.end_byte]
+        inside = [
+            (n, t) for n, t in replaced if node.start_byte <= n.start_byte and n.end_byte <= node.end_byte
+        ]
         return substituted(self.view, node, inside)
 
     def _is_top(self, one: Declared) -> bool:
@@ -82,7 +88,8 @@ class Strided:
         return f"{one.type} {one.stars}{one.name}{value};"
 
     def _value(self, axis: Axis) -> str:
-        return f"blockIdx.{axis.letter} * blockDim.{axis.letter} + threadIdx.{axis.letter}"
+        added = f" + {axis.offset}" if axis.offset else ""
+        return f"blockIdx.{axis.letter} * blockDim.{axis.letter} + threadIdx.{axis.letter}{added}"
 
     def _items(self, inner: str, replaced: Sequence[Replacement]) -> str:
         del replaced
@@ -96,7 +103,8 @@ class Strided:
         below = [self._declaration(d) for d in self.outputs.declared if not self._is_top(d)]
         written = re.sub(r"\b(?:const|auto)\b", "", axis.type).strip() or "int"
         step = f"blockDim.{axis.letter} * gridDim.{axis.letter}"
-        head = f"for ({written} {axis.name} = {self._value(axis)}; {axis.name} < {axis.limit}; {axis.name} += {step}) {{"
+        first = f"{written} {axis.name} = {self._value(axis)}"
+        head = f"for ({first}; {axis.name} < {axis.limit}; {axis.name} += {step}) {{"
         return "\n".join([head, indented("\n".join([*below, inner])), "}"])
 
     def check_uniform(self, node: Node) -> None:
@@ -106,11 +114,14 @@ class Strided:
             Refused: it is not.
         """
         names = self.view.names(node)
-        known = self.view.parameters | {d.name for d in self.outputs.declared if not self.outputs.rests[d.name]}
+        known = self.view.parameters | {
+            d.name for d in self.outputs.declared if not self.outputs.rests[d.name]
+        }
         known |= {c.name for c in self.view.model.constants}
         form = self.view.forms.form(node)
         is_number = form is not None and form.value is not None
-        if not is_number and (names - known or THREAD in self.outputs.resting(names) or "threadIdx" in self.view.code(node)):
+        by_thread = THREAD in self.outputs.resting(names) or "threadIdx" in self.view.code(node)
+        if not is_number and (names - known or by_thread):
             raise Refused("the threads of a block do not all go to one place")
 
 

@@ -10,7 +10,9 @@ from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import TextEdit
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+[A-Z]\w*[ \t]+\(?\d", re.MULTILINE)
-_CONSTEXPR = re.compile(r"\bconstexpr\b|^[ \t]*(?:static[ \t]+)?const[ \t]+(?:unsigned[ \t]+)?int\b", re.MULTILINE)
+_CONSTEXPR = re.compile(
+    r"\bconstexpr\b|^[ \t]*(?:static[ \t]+)?const[ \t]+(?:unsigned[ \t]+)?int\b", re.MULTILINE
+)
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 

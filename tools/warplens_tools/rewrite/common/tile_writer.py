@@ -16,8 +16,10 @@ from warplens_tools.rewrite.common.outputs import Axis, Declared, declared_in
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
+    field,
     renamed,
     squeezed,
+    statements,
     substituted,
 )
 from warplens_tools.rewrite.common.sizes import host_text, limit_of
@@ -27,6 +29,8 @@ from warplens_tools.text import TextEdit
 #: Bytes by which rows of a tile that is written across are padded: neighbours then fall into other banks, and
 #: rows stay aligned for 16-byte reads.
 _PADDING_BYTES = 16
+#: Static shared memory that a block may have.
+_STATIC_BYTES = 48 * 1024
 
 
 #: Longer tiles are unrolled in part: code that outgrows the instruction cache costs more than it saves.
@@ -73,11 +77,14 @@ class TileWriter:
     """The new text of one kernel, and of its launches."""
 
     def __init__(self, view: View, product: Product, launches: Launches, shape: Shape) -> None:
+        shape = _fitting(product, shape)
         self.view, self.product, self.launches, self.shape = view, product, launches, shape
         self.style = Style(view)
         self.outputs = product.outputs
         several = any(n > 1 for n in shape.outputs)
-        self.depth = self.style.constant("kTileDepth", str(shape.depth), f"steps of {product.variable} held at a time")
+        self.depth = self.style.constant(
+            "kTileDepth", str(shape.depth), f"steps of {product.variable} held at a time"
+        )
         self.sides = [self._side(axis, i, shape, several) for i, axis in enumerate(self._ordered())]
         self.thread = self.style.local("thread") if len(self.sides) > 1 else "threadIdx.x"
         self.threads = self._product([s.threads for s in self.sides])
@@ -85,6 +92,7 @@ class TileWriter:
         self.outer = self.style.local(f"{variable}0")
         self.inner = self.style.local(variable * 2 if len(variable) == 1 else f"{variable}_in_tile")
         self.counter = self.style.local("t")
+        self.own = {id(o): self.style.local(f"own{o.array[:1].upper()}{o.array[1:]}") for o in product.kept}
         self.tiles = {id(o): self.style.local(_tile_name(o.array)) for o in product.operands}
 
     def _ordered(self) -> list[Axis]:
@@ -108,7 +116,11 @@ class TileWriter:
         threads = constant(f"kThreads{suffix}", str(shape.threads[index]), said)
         outputs, tile = "", threads
         if several:
-            outputs = constant(f"kOutputs{suffix}", str(shape.outputs[index]), f"outputs of a thread along {axis.name}" if two else "outputs of a thread")
+            outputs = constant(
+                f"kOutputs{suffix}",
+                str(shape.outputs[index]),
+                f"outputs of a thread along {axis.name}" if two else "outputs of a thread",
+            )
             tile = constant(f"kTile{suffix}", f"{threads} * {outputs}")
         limit = axis.limit or limit_of(self.view, self.launches, axis.letter)
         first = self.style.local(f"{axis.name}0")
@@ -127,7 +139,9 @@ class TileWriter:
         text = f"{{{newline}{self.style.lines(body)}{newline}{self.style.margin}}}"
         edit = TextEdit(view.text.span(start, end), text)
         self._relaunch()
-        return RewriteResult((self.style.constants(), edit, *self.launches.edits()), title=title, caveat=caveat)
+        return RewriteResult(
+            (self.style.constants(), edit, *self.launches.edits()), title=title, caveat=caveat
+        )
 
     # the launch
 
@@ -136,7 +150,8 @@ class TileWriter:
             grid, block = {}, {}
             for index, side in enumerate(self.sides):
                 limit = host_text(self.view, self.launches, launch, side.limit)
-                grid[index] = f"({limit} + {side.tile} - 1) / {side.tile}"
+                before = f" - {side.axis.offset}" if side.axis.offset else ""
+                grid[index] = f"({limit}{before} + {side.tile} - 1) / {side.tile}"
                 block[index] = side.threads
             self.launches.set(launch.grid, grid)
             self.launches.set(launch.block, block)
@@ -172,7 +187,8 @@ class TileWriter:
             lines.append(f"const int {self.thread} = threadIdx.y * {x.threads} + threadIdx.x;")
         for side in reversed(self.sides):
             written = _unqualified(side.axis.type)
-            lines.append(f"const {written} {side.first} = blockIdx.{side.letter} * {side.tile};")
+            offset = f" + {side.axis.offset}" if side.axis.offset else ""
+            lines.append(f"const {written} {side.first} = blockIdx.{side.letter} * {side.tile}{offset};")
         return "\n".join(lines)
 
     def _is_uniform(self, one: Declared) -> bool:
@@ -189,7 +205,21 @@ class TileWriter:
         lines: list[str] = []
         for state in self.product.states:
             lines += self._state(state)
+        for operand in self.product.kept:
+            lines += self._kept_operand(operand)
         return "\n".join(lines)
+
+    def _kept_operand(self, operand: Operand) -> list[str]:
+        """An element that the loop read again and again, read once for each of the thread's outputs."""
+        side, name = self._side_of(operand), self.own[id(operand)]
+        extent = f"[{side.outputs}] = {{}}" if side.outputs else "{}"
+        load = self._declarations(operand.names, {side.axis.name})
+        load.append(f"{self._inside([side])}{self._own_place(operand)} = {operand.written};")
+        return [f"{operand.element_type} {name}{extent};", self._each("\n".join(load), [side])]
+
+    def _own_place(self, operand: Operand) -> str:
+        side = self._side_of(operand)
+        return self.own[id(operand)] + (f"[{side.counter}]" if side.outputs else "")
 
     def _state(self, state: State) -> list[str]:
         one = state.declared
@@ -231,7 +261,11 @@ class TileWriter:
         states = {s.declared.name for s in self.product.states} | {self.product.variable}
         kept = []
         for one in reversed(every):
-            if one.name in needed and one.name not in states and (one in self.product.locals or not self._is_uniform(one)):
+            if (
+                one.name in needed
+                and one.name not in states
+                and (one in self.product.locals or not self._is_uniform(one))
+            ):
                 kept.append(self._kept(one))
                 needed |= frozenset(WORD.findall(one.text)) if one.text else self._names_of(one)
         axes = [s for s in reversed(self.sides) if s.axis.name in needed or (of and s.axis.name in of)]
@@ -244,7 +278,9 @@ class TileWriter:
         product = self.product
         condition = renamed(self.view.written(product.condition), {product.variable: self.outer})
         written = _unqualified(product.type)
-        lines = [f"for ({written} {self.outer} = {product.first}; {condition}; {self.outer} += {self.depth}) {{"]
+        lines = [
+            f"for ({written} {self.outer} = {product.first}; {condition}; {self.outer} += {self.depth}) {{"
+        ]
         for operand in product.operands:
             lines.append(indented(self._load(operand)))
         lines += ["  __syncthreads();", indented(self._compute()), "  __syncthreads();", "}"]
@@ -261,7 +297,11 @@ class TileWriter:
         else:
             side = self._side_of(operand)
             count = f"{side.tile} * {depth}" if operand.along_loop else f"{depth} * {side.tile}"
-            k, r = (f"{t} % {depth}", f"{t} / {depth}") if operand.along_loop else (f"{t} / {side.tile}", f"{t} % {side.tile}")
+            k, r = (
+                (f"{t} % {depth}", f"{t} / {depth}")
+                if operand.along_loop
+                else (f"{t} / {side.tile}", f"{t} % {side.tile}")
+            )
             lines.append(f"{side.axis.type} {side.axis.name} = {side.first} + {r};")
             condition = f"{side.axis.name} < {side.limit} && {condition}"
             place = f"[{k}][{r}]"
@@ -281,11 +321,13 @@ class TileWriter:
         lines = [self._replaced(n) for n in kept]
         names = frozenset().union(*(self._left_names(n) for n in kept))
         own = {d.name for d in product.locals}
-        head = [d for d in self._declarations(names - own)]
+        head = self._declarations(names - own)
         inner = self._each("\n".join([*head, *lines]), list(reversed(self.sides)))
         condition = f"{self.inner} < {self.depth}"
         if not product.zero_is_neutral:
-            limit = renamed(self.view.written(product.condition), {product.variable: f"{self.outer} + {self.inner}"})
+            limit = renamed(
+                self.view.written(product.condition), {product.variable: f"{self.outer} + {self.inner}"}
+            )
             condition += f" && {limit}"
         unroll = "#pragma unroll" if self.shape.depth <= _MOST_UNROLLED else f"#pragma unroll {_UNROLLED}"
         start = f"{unroll}\nfor (int {self.inner} = 0; {condition}; ++{self.inner}) {{"
@@ -300,7 +342,9 @@ class TileWriter:
             return False
         others = [n for n in self.product.body if n.id != statement.id and not self._is_index(n)]
         left = frozenset().union(*(self._left_names(n) for n in others)) if others else frozenset()
-        return not {d.name for d in mine} & left and len(mine) == len(statement.children_by_field_name("declarator"))
+        return not {d.name for d in mine} & left and len(mine) == len(
+            statement.children_by_field_name("declarator")
+        )
 
     def _is_index(self, statement: Node) -> bool:
         return any(d.statement.id == statement.id for d in self.product.locals) and not any(
@@ -311,7 +355,7 @@ class TileWriter:
 
     def _left_names(self, statement: Node) -> frozenset[str]:
         """The names that a statement still has when its operands come from tiles."""
-        places = [p for o in self.product.operands for p in o.places]
+        places = [p for o in (*self.product.operands, *self.product.kept) for p in o.places]
         found = set()
         stack = [statement]
         while stack:
@@ -329,7 +373,11 @@ class TileWriter:
             place = f"[{self.inner}]"
             if operand.axis is not None:
                 place += f"[{self._side_of(operand).place()}]"
-            found += [(p, f"{self.tiles[id(operand)]}{place}") for p in operand.places if _is_in(p, statement)]
+            found += [
+                (p, f"{self.tiles[id(operand)]}{place}") for p in operand.places if _is_in(p, statement)
+            ]
+        for operand in self.product.kept:
+            found += [(p, self._own_place(operand)) for p in operand.places if _is_in(p, statement)]
         return self.style.code(renamed(substituted(self.view, statement, found), self._instances()))
 
     def _instances(self) -> dict[str, str]:
@@ -341,14 +389,26 @@ class TileWriter:
                 found[state.declared.name] = state.declared.name + "".join(f"[{s.counter}]" for s in sides)
         return found
 
+    def _after_early(self, lines: list[str]) -> list[str]:
+        """The tail as what is left to do for outputs that got no value before the loop."""
+        for node in reversed(self.outputs.early):
+            condition = self.view.written(field(node, "condition"))
+            inside = [
+                self.style.code(self.view.written(n)) for n in statements(field(node, "consequence"))[:-1]
+            ]
+            lines = [f"if {condition} {{", *map(indented, inside), "} else {", *map(indented, lines), "}"]
+        return lines
+
     def _tail(self) -> str:
         product = self.product
-        names = frozenset().union(*(self.view.names(n) for n in product.tail)) if product.tail else frozenset()
+        ends = [*self.outputs.early, *product.tail]
+        names = frozenset[str]().union(*(self.view.names(n) for n in ends))
         own = {d.name for n in product.tail if n.type == "declaration" for d in declared_in(self.view, n)}
         lines = [self.style.code(renamed(self.view.written(n), self._instances())) for n in product.tail]
         tests = [f"{s.axis.name} < {s.limit}" for s in reversed(self.sides)] + list(self.outputs.others)
         used = frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(tests)))
         head = self._declarations((names | used) - own, {s.axis.name for s in self.sides})
+        lines = self._after_early(lines)
         inner = "\n".join(lines)
         guarded = f"if ({' && '.join(tests)}) {{\n{indented(inner)}\n}}"
         if len(lines) == 1 and "\n" not in inner:
@@ -357,6 +417,19 @@ class TileWriter:
         if not any(s.outputs for s in self.sides):
             return body
         return self._each(body, list(reversed(self.sides)))
+
+
+def _fitting(product: Product, shape: Shape) -> Shape:
+    """The shape with tiles that fit into a block's static shared memory."""
+    pairs = zip(product.outputs.axes, shape.threads, shape.outputs, strict=True)
+    extents = {axis.name: threads * outputs + 8 for axis, threads, outputs in pairs}
+    row = sum(
+        (type_bytes(o.element_type) or 16) * (extents[o.axis] if o.axis else 1) for o in product.operands
+    )
+    depth = shape.depth
+    while depth > 1 and row * depth > _STATIC_BYTES:
+        depth //= 2
+    return msgspec.structs.replace(shape, depth=depth)
 
 
 def _is_in(inner: Node, outer: Node) -> bool:

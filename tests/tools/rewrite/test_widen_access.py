@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise kernels with vectors: the same results at odd sizes, at odd addresses, in every type."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+N = "  int n = atoi(argv[1]), o = atoi(argv[2]);\n"
+SAXPY = """
+__global__ void saxpy(const float* x, float* y, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    y[i] = a * x[i] + y[i];
+  }
+}
+void run(const float* x, float* y, int n) { saxpy<<<(n + 255) / 256, 256>>>(x, y, 2.0f, n); }
+"""
+PROGRAMS = {
+    "float, in place, data at an offset": (
+        SAXPY,
+        N + "  Device<float> x(n + 8), y(n + 8, 2); run(x + o, y + o, n); y.show();",
+    ),
+    "half, helper, locals": (
+        """
+__device__ float gelu(float v) { return 0.5f * v * (1.0f + tanhf(0.79788456f * (v + 0.044715f * v * v * v))); }
+__global__ void activate(const __half* __restrict__ in, __half* __restrict__ out, unsigned int count)
+{
+    const unsigned int idx = threadIdx.x + blockIdx.x * blockDim.x;
+    if (idx >= count) return;
+    float v = __half2float(in[idx]);
+    if (v > 3.0f) v = 3.0f;
+    out[idx] = __float2half(gelu(v));
+}
+""",
+        N + "  Device<__half> a(n + 8), b(n + 8, 2); int t = 128;\n"
+        "  activate<<<(n + t - 1) / t, t>>>(a + o, b + o, n); b.show();",
+    ),
+    "a loop over the grid, bfloat16": (
+        """
+__global__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int n) {
+  int stride = blockDim.x * gridDim.x;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+    c[i] = __float2bfloat16(__bfloat162float(a[i]) + __bfloat162float(b[i]));
+}
+""",
+        N
+        + "  Device<__nv_bfloat16> a(n + 8), b(n + 8, 2), c(n + 8, 3); add<<<2, 64>>>(a, b + o, c, n); c.show();",
+    ),
+    "bytes and floats, rows of an image": (
+        """
+__global__ void gray(const unsigned char* r, const unsigned char* g, float* out, int width, int height) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < width && y < height) {
+    int idx = y * width + x;
+    out[idx] = 0.3f * r[idx] + 0.6f * g[y * width + x];
+  }
+}
+""",
+        N + "  int w = 37 + o; Device<unsigned char> r(w * n), g(w * n, 2); Device<float> f(w * n, 3);\n"
+        "  dim3 b(16, 16), d((w + 15) / 16, (n + 15) / 16); gray<<<d, b>>>(r, g, f, w, n); f.show();",
+    ),
+    "another index beside the own one": (
+        """
+template <typename T>
+__global__ void bias_add(T* out, const T* in, const T* bias, int n, int c) {
+  size_t tid = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (tid < n) out[tid] = in[tid] + bias[tid % c];
+}
+""",
+        N + "  Device<int> a(n + 8), b(7, 2), c(n + 8, 3);\n"
+        "  bias_add<int><<<(n + 63) / 64, 64>>>(c + o, a, b, n, 7); c.show();",
+    ),
+    "a condition around what is also read": (
+        """
+__global__ void clip(double* v, const double* limit, int n) {
+  int i = blockDim.x * blockIdx.x + threadIdx.x;
+  if (i < n) {
+    if (v[i] > limit[i]) { v[i] = limit[i]; }
+  }
+}
+""",
+        N + "  Device<double> v(n + 8), l(n + 8, 2); clip<<<(n + 255) / 256, 256>>>(v + o, l, n); v.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_elements_are_accessed_in_vectors(name: str) -> None:
+    after = holds(
+        "widen-access", program(*PROGRAMS[name]), (1001, 0), (1001, 1), (3, 4), (1024, 2), relative=1e-6
+    )
+    assert "reinterpret_cast" in after
+    assert rewritten("widen-access", after)[0].refused
+
+
+REFUSED = {
+    "stored under a condition": SAXPY.replace("y[i] = a * x[i] + y[i]", "if (x[i] > 0) y[i] = x[i]"),
+    "left early": SAXPY.replace(
+        "    y[i] =", "    for (int q = 0; q < 3; ++q) if (x[i] > q) break;\n    y[i] ="
+    ),
+    "an element apart": SAXPY.replace("x[i]", "x[i + 1]").replace("y[i]", "y[2 * i]"),
+    "threads told apart": SAXPY.replace("y[i] =", "if (threadIdx.x > 3) y[i] ="),
+    "a barrier": SAXPY.replace("  if (i < n)", "  __syncthreads();\n  if (i < n)"),
+    "no launch": SAXPY[: SAXPY.index("void run")],
+    "columns": SAXPY.replace("[i]", "[i * n]"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_widened_is_left_alone(name: str) -> None:
+    assert rewritten("widen-access", REFUSED[name])[0].refused
