@@ -89,6 +89,7 @@ class _Dealer:
             return False
         work = self.reader.work(loop)
         why = work.why_not
+        why = why or self._knows_its_thread(loop, how) or self._guard(loop)
         if not why and work.folds and self._keeps_apart(loop):
             why = "what a thread folds is kept for that thread"
         if why:
@@ -100,6 +101,34 @@ class _Dealer:
             self.found.edits.replace(node, new)
             self._gone.append(node)
         return True
+
+    def _knows_its_thread(self, loop: Counting, how: list[tuple[Node, str]]) -> str:
+        """Why iterations could not be another thread's: they use what this one has computed."""
+        own = {f.place.split(".")[0] for f in self.reader.work(loop).folds} | {loop.variable}
+        for node in walk(loop.body):
+            if node.type != "identifier" or any(_holds(gone, node) for gone, _ in how):
+                continue
+            name, binding = self.tree.code_of(node), self.reader.binding(node)
+            outside = binding is None or self.reader.is_inside(binding, loop.node) or name in own
+            if outside and name not in ("threadIdx", "blockIdx"):
+                continue
+            form = self.forms.form(node)
+            is_parameter = any(p.name == name for p in self.found.kernel.parameters)
+            if name in ("threadIdx", "blockIdx") or (not is_parameter and not _is_uniform(form)):
+                return f"an iteration uses {name}, which is this thread's"
+        return ""
+
+    def _guard(self, loop: Counting) -> str:
+        """Why not every thread comes to the loop."""
+        current = loop.node.parent
+        while current is not None and current.id != self.reader.body.id:
+            if current.type != "compound_statement":
+                return "the loop stands in a branch or a loop"
+            current = current.parent
+        for node in walk(self.reader.body):
+            if node.type == "return_statement" and node.start_byte < loop.node.start_byte:
+                return "some threads leave before the loop"
+        return ""
 
     def _keeps_apart(self, loop: Counting) -> bool:
         """Whether memory is written outside of the loop other than by atomics."""
@@ -273,6 +302,10 @@ class _Dealer:
                 return []
             names.append(name)
         return names
+
+
+def _is_uniform(form: Form | None) -> bool:
+    return form is not None and not any(s.kind in ("thread", "block") for s in form.symbols)
 
 
 def _is_statement(node: Node) -> bool:

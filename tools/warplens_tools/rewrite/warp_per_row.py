@@ -65,13 +65,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tree_sitter import Node
-
-from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
+from warplens_tools.rewrite.common.iterations import Work
 from warplens_tools.rewrite.common.launches import times
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
@@ -81,8 +80,8 @@ from warplens_tools.text import SourceText
 
 CAVEAT = "sums are added up in another order: results may differ in the last digits"
 _WARP = 32
-#: Parts of a warp that share a row, where rows are short.
-_PARTS = (8, 16)
+#: How many lanes share a segment whose length data tell: many are short.
+_PART = 8
 
 
 @refusing
@@ -93,8 +92,8 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     numbering = Numbering(found.reader, "x", found.launches.block_value(0))
     numbering.check_whole()
     sharing = Sharer(found.reader, found.rows()).share()
-    if lanes != _WARP and any(_is_inner(found, join.behind) for join in sharing.joins):
-        raise Refused("parts of a warp would wait for each other in loops of different length")
+    if lanes != _WARP and not any(_is_segment(work) for work in sharing.works):
+        raise Refused("its rows are not segments whose length is data")
     width, definition = found.constant(lanes, "lanes", "per", "row")
     if _launch(found, width):
         _number_by_block(found, numbering)
@@ -102,7 +101,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
         _number_by_warp(found, numbering, width)
     lane = found.edits.fresh("lane")
     found.edits.before(found.first_statement(), f"const int {lane} = threadIdx.x % {width};")
-    writer = GroupEdits(found.edits, WarpGroup(found.style, width, lane))
+    writer = GroupEdits(found.edits, WarpGroup(found.style, width, lane, whole=lanes == _WARP))
     writer.write(sharing)
     writer.define_helpers(definition)
     title = "Give each row to a warp" if lanes == _WARP else f"Give each row to {lanes} lanes"
@@ -110,15 +109,16 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     return RewriteResult(edits, title=title, caveat=CAVEAT if sharing.joins else "")
 
 
-def _is_inner(found: Opened, node: Node) -> bool:
-    """Whether loops are around that not every row goes through as often."""
-    return any(loop.start_byte not in found.rows() for loop in loops_around(node))
+def _is_segment(work: Work) -> bool:
+    """Whether a loop's bounds are loaded."""
+    ends = (work.loop.first, *work.loop.bounds)
+    return any(n.type == "subscript_expression" for end in ends for n in walk(end))
 
 
 def _parts(kernel: Kernel) -> Sequence[Target]:
-    """Also parts of a warp."""
+    """Also a part of a warp."""
     del kernel
-    return tuple(Target(names=(str(lanes),)) for lanes in _PARTS)
+    return (Target(names=(str(_PART),)),)
 
 
 def _launch(found: Opened, width: str) -> bool:

@@ -26,6 +26,9 @@ _HALF = re.compile(r"(?:__)?(?:nv_)?(?:half|bfloat16)2?\Z")
 _FLOATING = {"float": ("fmaxf", "fminf"), "double": ("fmax", "fmin")}
 
 
+_ALL_LANES = "0xffffffff"
+
+
 class Style(msgspec.Struct, frozen=True):
     """How the file names and indents."""
 
@@ -116,8 +119,10 @@ class WarpGroup(Group):
 
     barrier = "__syncwarp();"
 
-    def __init__(self, style: Style, width: str, lane: str) -> None:
+    def __init__(self, style: Style, width: str, lane: str, *, whole: bool = True) -> None:
         self.style, self.width, self.lane = style, width, lane
+        #: The lanes are all of a warp; else exchanges are among the lanes of the part, which others need not reach.
+        self.whole = whole
 
     def _steps(self, lines: Sequence[str]) -> str:
         body = "\n".join(f"{self.style.unit}{line}" for line in lines)
@@ -126,9 +131,15 @@ class WarpGroup(Group):
     def join(self, fold: Fold, kind: str, companion: str) -> Joined:
         """By exchanges between lanes."""
         if fold.operation == "best":
-            return Joined((self._steps(best_lines(fold, kind, companion, self.style.unit)),))
-        name = self.style.function("warp", _NAMES[fold.operation])
+            lines = best_lines(fold, kind, companion, self.style.unit)
+            if not self.whole:
+                lines = [part_mask(self.width), *(line.replace(_ALL_LANES, "mask") for line in lines)]
+            return Joined((self._steps(lines),))
+        name = self.style.function("warp" if self.whole else "lanes", _NAMES[fold.operation])
         helper = warp_helper(self.style, fold, kind, name, self.width)
+        if not self.whole:
+            head, _, rest = helper.partition("\n")
+            helper = f"{head}\n{self.style.unit}{part_mask(self.width)}\n{rest.replace(_ALL_LANES, 'mask')}"
         return Joined((f"{fold.place} = {name}({fold.place});",), (helper,))
 
 
@@ -149,6 +160,11 @@ def warp_helper(style: Style, fold: Fold, kind: str, name: str, width: str) -> s
         f"{unit}for (int offset = {first}; offset > 0; offset /= 2) {{\n{unit * 2}{step}\n{unit}}}\n"
         f"{unit}return value;\n}}\n"
     )
+
+
+def part_mask(width: str) -> str:
+    """The lanes of a warp that a thread's part of it has."""
+    return f"const unsigned mask = ((1u << {width}) - 1) << (threadIdx.x % 32 / {width} * {width});"
 
 
 def best_lines(fold: Fold, kind: str, companion: str, unit: str) -> list[str]:

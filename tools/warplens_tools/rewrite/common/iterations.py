@@ -242,6 +242,8 @@ class KernelReader:
             if store.space == "local":
                 continue
             words = {self.tree.code_of(n) for n in walk(store.target) if n.type == "identifier"}
+            if not words & moving and self._is_same(store, moving):
+                continue
             if not words & moving:
                 return f"every iteration writes the same element of {name}"
             if store.updates and self._may_meet(store.target):
@@ -249,6 +251,15 @@ class KernelReader:
             if self._reads_elsewhere(loop, store):
                 return f"an iteration reads elements of {name} that another writes"
         return ""
+
+    def _is_same(self, store: Store, moving: set[str]) -> bool:
+        """Whether every iteration writes the same value: a flag."""
+        parent = store.target.parent
+        value = parent.child_by_field_name("right") if parent is not None and not store.updates else None
+        return value is not None and not any(
+            n.type == "call_expression" or (n.type == "identifier" and self.tree.code_of(n) in moving)
+            for n in walk(value)
+        )
 
     def moving(self, loop: Counting) -> set[str]:
         """Names whose value changes with the loop's variable."""
