@@ -13,6 +13,7 @@ from warplens_tools.rewrite import (
     register_tile,
     restrict_const,
     shared_tile,
+    split_columns,
     swap_thread_axes,
     warp_per_row,
     widen_access,
@@ -32,6 +33,7 @@ REWRITES: tuple[Rewrite, ...] = (
     reduce_before_atomic.REWRITE,
     private_histogram.REWRITE,
     widen_access.REWRITE,
+    split_columns.REWRITE,
 )
 
 

@@ -236,3 +236,42 @@ class BlockGroup(Group):
                 exchange,
             )
         )
+
+
+class ColumnGroup(Group):
+    """Threads of a block that have one `threadIdx.x`."""
+
+    lane = "threadIdx.y"
+    barrier = "__syncthreads();"
+
+    def __init__(self, style: Style, parts: str, columns: str) -> None:
+        self.style, self.width, self._columns = style, parts, columns
+
+    def join(self, fold: Fold, kind: str, companion: str) -> Joined:
+        """Through shared memory, each by itself in the order of the parts."""
+        del companion
+        if fold.operation == "best":
+            raise ValueError("it goes along with another")
+        name, unit = self.style.function("column", _NAMES[fold.operation]), self.style.unit
+        step = _folded("value", "partial[part][threadIdx.x]", fold, kind)
+        helper = (
+            f"__device__ {kind} {name}({kind} value) {{\n"
+            f"{unit}__shared__ {kind} partial[{self.width}][{self._columns}];\n"
+            f"{unit}partial[threadIdx.y][threadIdx.x] = value;\n"
+            f"{unit}__syncthreads();\n"
+            f"{unit}value = partial[0][threadIdx.x];\n"
+            f"{unit}for (int part = 1; part < {self.width}; ++part) {{\n{unit * 2}{step}\n{unit}}}\n"
+            f"{unit}__syncthreads();\n"
+            f"{unit}return value;\n}}\n"
+        )
+        return Joined((f"{fold.place} = {name}({fold.place});",), (helper,))
+
+
+def _folded(value: str, other: str, fold: Fold, kind: str) -> str:
+    """The statement that folds an expression into a variable."""
+    if fold.operation in "+*|&^" and not fold.function:
+        return f"{value} {fold.operation}= {other};"
+    if fold.operation in ("max", "min") and not (fold.function or _extreme(kind, greater=True)):
+        sign = ">" if fold.operation == "max" else "<"
+        return f"if ({other} {sign} {value}) {value} = {other};"
+    return f"{value} = {joined_value(fold, kind, value, other)};"

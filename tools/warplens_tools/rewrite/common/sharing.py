@@ -59,11 +59,15 @@ class Sharer:
     """Reads how the statements of one kernel may be shared by a group.
 
     `row_loops`: offsets of loops that go from one piece of work to the next, which every group does for itself.
+    `outermost`: of nested loops the outer one is dealt out, else the one along which accesses are neighbours.
     """
 
-    def __init__(self, reader: KernelReader, row_loops: Iterable[int] = ()) -> None:
+    def __init__(
+        self, reader: KernelReader, row_loops: Iterable[int] = (), *, outermost: bool = False
+    ) -> None:
         self.reader, self.tree = reader, reader.tree
         self._rows = frozenset(row_loops)
+        self._outermost = outermost
         self._works: list[Work] = []
         self._guarded: list[tuple[Node, ...]] = []
         self._reasons: list[str] = []
@@ -161,7 +165,9 @@ class Sharer:
         if work is None:
             self._visit(loop.body)
             return
-        inner = [w for w in self._inner(loop.body) if self.reader.neighbours(w.loop)]
+        inner = (
+            [] if self._outermost else [w for w in self._inner(loop.body) if self.reader.neighbours(w.loop)]
+        )
         if inner and not self.reader.neighbours(loop):
             self._visit(loop.body)
         else:
