@@ -12,6 +12,7 @@ from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
 from warplens_tools.evidence import KernelEvidence, LaunchTiming, Observation
 from warplens_tools.finding import Confidence, Finding, Gain, Severity
 from warplens_tools.kernel import KernelView
+from warplens_tools.micro.registry import TOOLS
 from warplens_tools.settle import SPREAD, WARNED, one_a_cause, one_a_place, settle, within_launch
 from warplens_tools.testing import odd_evidence, views
 from warplens_tools.text import Span
@@ -110,7 +111,8 @@ def test_one_cause_on_one_line_is_one_finding() -> None:
     write = msgspec.structs.replace(write, span=Span(1, 50, 1, 60))
     other = finding(gain, slug="low-ilp")
     below = finding(gain, slug="uncoalesced-global-write", line=9)
-    kept = one_a_cause((read, write, other, below))
+    families = {tool.slug: tool.family for tool in TOOLS}
+    kept = one_a_cause((read, write, other, below), families)
     assert [f.slug for f in kept] == ["uncoalesced-global-read", "low-ilp", "uncoalesced-global-write"]
     assert [r.span for r in kept[0].related] == [write.span]
 

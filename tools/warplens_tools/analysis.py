@@ -104,7 +104,9 @@ def analyse_kernel(
     if evidence.counters is not None and not any(f.severity == "warning" for f in findings):
         for tool in relevant:
             findings += _settled(tool, view, _guarded(tool, view, tool.run_counters))
-    return KernelAnalysis(kernel, view.bottleneck, one_a_cause(rank(findings)), evidence)
+    return KernelAnalysis(
+        kernel, view.bottleneck, one_a_cause(rank(findings), {t.slug: t.family for t in relevant}), evidence
+    )
 
 
 def _settled(tool: type[MicroTool], view: KernelView, findings: Sequence[Finding]) -> list[Finding]:

@@ -8,7 +8,7 @@ were seen, and a warning is what is worth one in the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -24,13 +24,6 @@ WARNED = 1.05
 #: 33 gained on the card within the first of what was promised, and all within the second.
 SPREAD: dict[Confidence, float] = {"high": 1.5, "medium": 2.0}
 _MEASURED = ("timing", "counters", "timeline")
-#: Tools whose findings on one line are one cause with one cure: how lanes are laid over an array.
-_LAYOUT = frozenset(
-    {
-        "uncoalesced-global-read", "uncoalesced-global-write", "strided-field-access", "per-thread-chunks",
-        "misaligned-access", "scalar-access",
-    }
-)  # fmt: skip
 
 
 def settle(view: KernelView, finding: Finding, *, of_program: bool) -> Finding:
@@ -123,20 +116,18 @@ def _severity(
     return "warning" if louder else finding.severity
 
 
-def one_a_cause(ranked: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings on how lanes are laid over one line's arrays, each line once: the best, with the others' places."""
+def one_a_cause(ranked: Sequence[Finding], families: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Findings of one family of tools on one line once: the best, with the others' places. `families` is by slug."""
     kept: list[Finding] = []
+    of_line: dict[tuple[str, int], int] = {}
     for finding in ranked:
-        first = next((i for i, f in enumerate(kept) if _is_same_cause(f, finding)), None)
-        if first is None:
+        family = families.get(finding.slug, "")
+        first = of_line.setdefault((family, finding.span.line), len(kept)) if family else len(kept)
+        if first == len(kept):
             kept.append(finding)
         else:
-            kept[first] = _joined(kept[first], RelatedSpan(finding.span, "the same layout of lanes here"))
+            kept[first] = _joined(kept[first], RelatedSpan(finding.span, f"{family} here"))
     return tuple(kept)
-
-
-def _is_same_cause(first: Finding, other: Finding) -> bool:
-    return {first.slug, other.slug} <= _LAYOUT and first.span.line == other.span.line
 
 
 def _joined(finding: Finding, place: RelatedSpan) -> Finding:

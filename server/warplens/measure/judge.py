@@ -65,8 +65,7 @@ class Judge:
     """Judges candidates for one kernel of one workload.
 
     Holds the GPU lock only while the GPU is in use; edits of host code, where the settings let them be judged, are
-    built under it too. Not safe for use from several threads at once; the
-    task may be stopped from any thread, and with it builds and programs with their children.
+    built under it too. Not safe for use from several threads at once; a task may be stopped from any.
     """
 
     def __init__(

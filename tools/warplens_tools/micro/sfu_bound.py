@@ -101,9 +101,6 @@ class SfuBound(MicroTool):
         judge_by_metric(names.COMPUTE_PIPES["XU"], least=XU_BUSY),
         judge_by_room(own=("XU",), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),
     )
-    judge_software = judge_by_room(
-        own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)
-    )
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line whose special functions weigh most."""

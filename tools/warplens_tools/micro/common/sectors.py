@@ -36,8 +36,7 @@ class SectorTool(MicroTool):
 
     relevant: ClassVar[Sequence[BottleneckClass]] = ("memory", "latency")
     tiers: ClassVar[Sequence[Tier]] = ("source", "binary")
-    #: Sectors over the sectors needed from which it is told.
-    overfetched: ClassVar[float] = OVERFETCHED
+    family: ClassVar[str] = "the same layout of lanes"
 
     def is_compiled(self, warp: WarpAccess) -> bool:
         """Whether SASS, where it is at hand, has global accesses on the line: the compiler may have removed them."""
