@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
 from warplens.agent.edits import text_hash
-from warplens.agent.moves import Move, Proposal
+from warplens.agent.moves import Proposal
 from warplens.agent.priors import Cause, Expectation, Known, Rule, of_kernel
+from warplens.agent.rewriting import RewriteSource, move_of
+from warplens.agent.search_settings import SearchSettings
+from warplens.agent.templates import TemplateSource
 from warplens.agent.text_source import TextSource
 from warplens.agent.versions import ProposalSource
 from warplens.measure.verdict import State
@@ -19,10 +22,10 @@ from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.finding import Gain
-from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, Target
+from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.extract import KINDS, extract, illegal, launch_geometry
-from warplens_tools.tunable.parameter import Geometry, TunableParameter, edits_for
+from warplens_tools.tunable.parameter import Geometry, Template, TunableParameter, edits_for
 from warplens_tools.tunable.source import File
 
 #: A value two octaves from the present one is this much less likely to be better than one octave away.
@@ -37,7 +40,7 @@ class KernelSpace:
     """The steps for one kernel of one file; see `warplens.agent.versions.Space`.
 
     `busy` is the share of its peak, 0 to 1, at which the baseline ran each resource ("dram", "l2", "sm"). `further`
-    are sources beside rewrites and parameters.
+    are sources beside rewrites, parameters and templates; `without` names sources to do without.
     """
 
     def __init__(
@@ -52,24 +55,25 @@ class KernelSpace:
         rates: Sequence[HitRate] = (),
         busy: Mapping[str, float] | None = None,
         further: Sequence[ProposalSource] = (),
+        without: Collection[str] = (),
+        settings: SearchSettings | None = None,
+        seed: int = 0,
     ) -> None:
         self.path, self.kernel, self.limits = path, kernel, limits
         self.known = Known(of_kernel(causes, kernel), tuple(rates), dict(busy or {}))
-        self._rewrites = [(rewrite, Rule.of_rewrite(rewrite)) for rewrite in rewrites]
         self._files: dict[str, File] = {}
         self._baseline = self._file(baseline)
-        self._of_text = (
-            TextSource("rewrites", self.by_rewrite),
-            TextSource("parameters", self.by_parameter),
-        )
-        self.sources: tuple[ProposalSource, ...] = (*self._of_text, *further)
+        self._rewrites = RewriteSource(rewrites, self._kernel, self._expect)
+        self._parameters = TextSource("parameters", self.by_parameter)
+        self.templates = TemplateSource(self.template, self._expect, settings, seed)
+        sources: tuple[ProposalSource, ...] = (self._rewrites, self._parameters, self.templates, *further)
+        self.sources = tuple(source for source in sources if source.name not in without)
 
     def learn(self, causes: Sequence[Cause], busy: Mapping[str, float]) -> None:
         """Expect from here on what these findings and resources say; nothing of them leaves it as it is."""
         mine = of_kernel(causes, self.kernel) or self.known.causes
         self.known = msgspec.structs.replace(self.known, causes=mine, busy=dict(busy) or self.known.busy)
-        for source in self._of_text:
-            source.forget()
+        self._parameters.forget()
 
     def promised(self, answers: Sequence[str]) -> Gain | None:
         """The largest gain that the findings of these codes promise."""
@@ -80,7 +84,7 @@ class KernelSpace:
 
     def propose(self, text: SourceText) -> list[Proposal]:
         """All steps that the text alone decides, and that lead to a file which still parses and fits the card."""
-        found = (*self.by_rewrite(text), *self.by_parameter(text))
+        found = (*self._rewrites.steps(text), *self.by_parameter(text))
         return [p for p in found if not self.illegal(text.apply(list(p.edits)))]
 
     def geometry(self, text: SourceText) -> Geometry:
@@ -91,38 +95,29 @@ class KernelSpace:
         """Why a version could not run on the card; "" if nothing speaks for that."""
         return illegal(self._baseline, self._file(text), self.kernel, self.limits)
 
-    def by_rewrite(self, text: SourceText) -> Iterator[Proposal]:
-        """Steps of the rewrites, each for the whole kernel and at each of its places."""
-        file, kernel = self._kernel(text)
-        for rewrite, rule in self._rewrites if kernel is not None else ():
-            expected = self.known.expect(rule)
-            if expected is None:
-                continue
-            assert kernel is not None
-            for target in (EVERYWHERE, *rewrite.sites(kernel)):
-                result = rewrite.apply(file.text, file.model, kernel, target)
-                if result.edits:
-                    change = "/".join((rewrite.slug, *_place(file.text, target)))
-                    title = result.title or rewrite.title
-                    yield Proposal(_move(change, rule, title, expected, result.caveat), result.edits)
-
     def by_parameter(self, text: SourceText) -> Iterator[Proposal]:
         """Other values of one parameter each."""
-        file, kernel = self._kernel(text)
-        template = extract(file, kernel, self.limits) if kernel is not None else None
-        for parameter in template.parameters if template is not None else ():
+        for parameter in self.template(text).parameters:
             for value in parameter.domain:
                 rule = Rule.of_parameter(KINDS[parameter.kind], 1 if value > parameter.value else -1)
-                expected = self.known.expect(rule)
+                expected = self._expect(rule)
                 if expected is None:
                     continue
                 shown = (_shown(parameter, parameter.value), _shown(parameter, value))
                 chance = expected.probability * _nearness(parameter, value)
                 expected = msgspec.structs.replace(expected, probability=chance)
                 title = f"{parameter.name}: {shown[0]} to {shown[1]}"
-                move = _move(f"{parameter.name}={value}", rule, title, expected)
+                move = move_of(f"{parameter.name}={value}", rule, title, expected)
                 move = msgspec.structs.replace(move, repairs=_FITS)
                 yield Proposal(move, edits_for(parameter, value))
+
+    def template(self, text: SourceText) -> Template:
+        """The parameters of a version's kernel."""
+        file, kernel = self._kernel(text)
+        return extract(file, kernel, self.limits) if kernel is not None else Template()
+
+    def _expect(self, rule: Rule) -> Expectation | None:
+        return self.known.expect(rule)
 
     def _kernel(self, text: SourceText) -> tuple[File, Kernel | None]:
         file = self._file(text)
@@ -138,26 +133,6 @@ class KernelSpace:
                 self._files.pop(next(iter(self._files)))
             self._files[key] = file
         return file
-
-
-def _move(change: str, rule: Rule, title: str, expected: Expectation, caveat: str = "") -> Move:
-    return Move(
-        changes=(change,),
-        rule=rule.name,
-        title=title,
-        gain=expected.gain,
-        probability=expected.probability,
-        answers=expected.answers,
-        caveat=caveat,
-        why=expected.why,
-    )
-
-
-def _place(text: SourceText, target: Target) -> Iterator[str]:
-    """A place in words that mean the same on another version: names, and lines by what stands on them."""
-    yield from target.names
-    for line in target.lines:
-        yield "".join(text.line_text(line).split())
 
 
 def _nearness(parameter: TunableParameter, value: int) -> float:

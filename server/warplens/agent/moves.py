@@ -78,6 +78,8 @@ class Idea(msgspec.Struct, frozen=True):
     #: Makes the step; None where that came to nothing. What takes time or money happens here, and heeds the task.
     make: Callable[[Task], Proposal | None]
     text_hash: str = ""
+    #: Making it takes milliseconds and no money, and gives the same each time.
+    free: bool = False
 
     @property
     def made(self) -> bool:

@@ -36,7 +36,9 @@ class RandomSearch(Policy):
         at, steps, changed = root, list[Proposal](), set[str]()
         for _ in range(length):
             ideas = [i for i in self.versions.ideas(at) if i.made and changed.isdisjoint(i.move.subjects)]
-            step = draw.choice(ideas).make(task) if ideas else None
+            step = None
+            while ideas and step is None:
+                step = ideas.pop(draw.randrange(len(ideas))).make(task)
             if step is None:
                 break
             try:

@@ -17,13 +17,12 @@ from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
 from warplens.agent.journal import Journal
 from warplens.agent.limits import confirmed
+from warplens.agent.policies import POLICIES, PolicyName
 from warplens.agent.priors import Cause
-from warplens.agent.random_search import RandomSearch
 from warplens.agent.report import control_of, nothing_found, offers, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
 from warplens.agent.search_settings import Budget, SearchSettings
 from warplens.agent.searcher import Searcher
-from warplens.agent.tree import SearchTree
 from warplens.agent.versions import Node, best_first
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
@@ -35,7 +34,6 @@ from warplens_tools.text import SourceText
 #: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
 #: program disagrees with the visit, the next are then seldom of the same family.
 CONFIRMATIONS = 3
-Strategy = Literal["mcts", "random"]
 Stopped = Literal["budget", "time", "roof", "exhausted"]
 
 
@@ -87,6 +85,7 @@ class Problem(msgspec.Struct, frozen=True):
     seed: int = 0
     #: Go on with an interrupted or finished run of the same text, workload, card and seed.
     resume: bool = False
+    search: PolicyName = "mcts"
     #: Run a random-search baseline of as many candidates as well.
     control: bool = False
     #: The baseline's time over the roof's, where the roofline says so.
@@ -120,7 +119,7 @@ def optimize(
             remedy="give it more time by --seconds, or the program less work by its arguments",
         )
     loop = _Loop(problem, judge, store, baseline, task)
-    found = loop.run("mcts", _left(problem, started))
+    found = loop.run(problem.search, _left(problem, started))
     winner = loop.confirm(found) if found.best else None
     control = loop.run("random", problem.budget.seconds) if problem.control else None
     outcome: Outcome = "faster" if winner is not None else "nothing"
@@ -205,7 +204,7 @@ class _Loop:
         self.baseline, self.task = baseline, task
         self._learned = Learned()
 
-    def run(self, strategy: Strategy, seconds: float) -> _Found:
+    def run(self, strategy: PolicyName, seconds: float) -> _Found:
         """One search to the end of its budget, or of `seconds`. However it ends, what was told stays in the journal."""
         space = self.problem.space(self.baseline.kernel)
         searcher = self._searcher(strategy, space)
@@ -214,14 +213,14 @@ class _Loop:
         try:
             stopped: Stopped = "time"
             with self.task.within(seconds) as limit:
-                stopped = self._spend(searcher, journal, space, limit)
+                stopped = self._spend(strategy, searcher, journal, space, limit)
         except BaseException as error:
             ended = "cancelled" if isinstance(error, CancelledError | KeyboardInterrupt) else "failed"
             finish_run(self.store, journal.run, outcome=ended, speedup=None)
             raise
         spent = Spent(len(searcher.versions.told()), time.monotonic() - started, resumed, stopped)
         found = _Found(searcher, journal, space, spent)
-        if strategy == "random":
+        if strategy != self.problem.search:
             best = found.best
             speedup = best[0].speedup if best else None
             finish_run(self.store, journal.run, outcome="control", speedup=speedup)
@@ -242,18 +241,9 @@ class _Loop:
         speedup = timings[0].speedup.median if timings else None
         finish_run(self.store, found.journal.run, outcome=result.outcome, speedup=speedup)
 
-    def _searcher(self, strategy: Strategy, space: KernelSpace) -> Searcher:
+    def _searcher(self, strategy: PolicyName, space: KernelSpace) -> Searcher:
         problem = self.problem
-        if strategy == "random":
-            return RandomSearch(
-                problem.text,
-                path=problem.path,
-                kernel=self.baseline.kernel,
-                space=space,
-                settings=problem.settings,
-                seed=problem.seed,
-            )
-        return SearchTree(
+        return POLICIES[strategy](
             problem.text,
             path=problem.path,
             kernel=self.baseline.kernel,
@@ -263,7 +253,7 @@ class _Loop:
             headroom=self._headroom(),
         )
 
-    def _journal(self, strategy: Strategy, searcher: Searcher) -> tuple[Journal, int]:
+    def _journal(self, strategy: PolicyName, searcher: Searcher) -> tuple[Journal, int]:
         """A run to write to: the one to go on with where that is asked for and there is one, else a new one."""
         conditions, arch = self.baseline.conditions, self.baseline.compiled.arch
         card = f"{self.problem.workload}\n{conditions.uuid}\n{conditions.driver}\n{conditions.cuda}\n{arch}"
@@ -287,8 +277,10 @@ class _Loop:
         journal.began(self.baseline)
         return journal, 0
 
-    def _spend(self, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task) -> Stopped:
-        budget, learned = self.problem.budget, isinstance(searcher, RandomSearch)
+    def _spend(
+        self, strategy: PolicyName, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task
+    ) -> Stopped:
+        budget, learned = self.problem.budget, strategy == "random"
         asks = [node.ask for node in searcher.versions.waiting()]
         while True:
             told = len(searcher.versions.told())
@@ -314,6 +306,7 @@ class _Loop:
             return
         self._learned = self.problem.learn(self.baseline.kernel, limit)
         space.learn(self._learned.causes, self._learned.busy)
+        searcher.headroom = self._headroom()
         searcher.versions.reconsider()
 
     def _judge(self, searcher: Searcher, journal: Journal, candidates: list[Candidate], limit: Task) -> None:
@@ -332,11 +325,16 @@ class _Loop:
         return self._learned.headroom or self.problem.headroom(self.baseline)
 
     def _standing(self, searcher: Searcher) -> tuple[str, float]:
-        nodes = searcher.versions.told()
+        """What was judged, the best so far, what is tried next, and why."""
+        nodes, waiting = searcher.versions.told(), searcher.versions.waiting()
         best = best_first(nodes)
-        leader = f", best {best[0].speedup:.2f}x" if best else ""
+        leader = f", best {best[0].speedup:.2f}x ({best[0].ask.candidate.title})" if best else ""
+        trying = ""
+        if waiting:
+            move = waiting[0].ask.move
+            trying = f"; trying {move.title}" + (f", which {move.why}" if move.why else "")
         most = self.problem.budget.candidates
-        return f"judged {len(nodes)} of {most}{leader}", min(1.0, len(nodes) / most)
+        return f"judged {len(nodes)} of {most}{leader}{trying}", min(1.0, len(nodes) / most)
 
     def _at_the_roof(self, searcher: Searcher) -> bool:
         """Whether the best version has used up the headroom, as far as the ceilings are known."""

@@ -24,6 +24,8 @@ class SearchSettings(msgspec.Struct, frozen=True):
     best_share: float = 0.5
     #: What a pending candidate counts for in visits without reward (virtual loss): it is worth a visit at once.
     virtual_visits: int = 1
+    #: Times that an idea is made again where it came to a known text or one that cannot run, in a row.
+    makings: int = 8
     #: Versions in which a change must have failed, and never have worked, before it is not tried again: two, as one
     #: failure may be the company's.
     strikes: int = 2

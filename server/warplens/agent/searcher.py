@@ -92,7 +92,9 @@ class Policy:
         self.asked(self.versions.add(ask))
 
     def asked(self, node: Node) -> None:
-        """A version was handed out."""
+        """A version was handed out, now or in an earlier process."""
+        for source in self.versions.space.sources:
+            source.asked(node)
 
     def learned(self, node: Node) -> None:
         """A version's verdict is known, and remembered."""
@@ -117,8 +119,12 @@ class Policy:
 
     def grow(self, node: Node, idea: Idea, task: Task) -> Node | None:
         """The version that an idea makes; None where it comes to nothing new."""
-        proposal = idea.make(task)
-        return self.versions.grow(node, proposal) if proposal is not None else None
+        for _ in range(1 if idea.free else self.settings.makings):
+            proposal = idea.make(task)
+            child = self.versions.grow(node, proposal) if proposal is not None else None
+            if child is not None or proposal is None:
+                return child
+        return None
 
     def _prior(self, move: Move) -> Move:
         return move if self.settings.priors else Move(move.changes, move.rule, move.title)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from warplens.agent.edits import text_hash
 from warplens.agent.moves import Idea, Proposal
@@ -29,10 +29,15 @@ class TextSource:
         key = version.ask.candidate.text_hash
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = tuple(_ideas(version.text, self._propose(version.text)))
+            found = self._kept[key] = tuple(
+                made_idea(*step) for step in with_hashes(version.text, self._propose(version.text))
+            )
             while len(self._kept) > KEPT:
                 self._kept.pop(next(iter(self._kept)))
         return found
+
+    def asked(self, version: Node) -> None:
+        """What is asked changes nothing in what a text allows."""
 
     def told(self, version: Node) -> None:
         """A verdict changes nothing in what a text allows."""
@@ -42,18 +47,22 @@ class TextSource:
         self._kept.clear()
 
 
-def _ideas(text: SourceText, proposals: Iterable[Proposal]) -> Iterable[Idea]:
+def with_hashes(text: SourceText, proposals: Iterable[Proposal]) -> Iterator[tuple[Proposal, str]]:
+    """Steps on a text, each with the hash of the text it leads to; none whose edits touch the same place."""
     for proposal in proposals:
         try:
             after = text.apply(list(proposal.edits))
-        except InputError:  # two of its edits touch the same place
+        except InputError:
             continue
-        yield Idea(proposal.move, _Made(proposal), text_hash(after))
+        yield proposal, text_hash(after)
+
+
+def made_idea(proposal: Proposal, key: str) -> Idea:
+    """An idea whose step is there already."""
+    return Idea(proposal.move, _Made(proposal), key, free=True)
 
 
 class _Made:
-    """A step that is there already."""
-
     def __init__(self, proposal: Proposal) -> None:
         self.proposal = proposal
 

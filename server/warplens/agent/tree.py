@@ -41,12 +41,15 @@ class SearchTree(Policy):
 
     def asked(self, node: Node) -> None:
         """A virtual visit, here and above, until the verdict comes."""
+        super().asked(node)
         self._pend(node, 1)
 
     def learned(self, node: Node) -> None:
         """A visit with its reward, here and above."""
         assert node.verdict is not None
         self._pend(node, -1)
+        if node.parent is not None:
+            node.parent.spent = False
         reward = self.reward(node.verdict)
         for at in (node, *node.ancestors):
             at.visits += 1

@@ -25,7 +25,7 @@ class ProposalSource(Protocol):
 
     The search alone decides which idea of which source is tried on which version; a source says what it could do
     and what it expects of that. What is asked is written to the journal with its edits, so a source need not
-    repeat itself when a run is resumed: it is told the earlier verdicts instead.
+    repeat itself when a run is resumed: it is given the earlier versions and verdicts instead.
     """
 
     @property
@@ -39,8 +39,11 @@ class ProposalSource(Protocol):
         A version that failed is asked too, for `Move.repairs`.
         """
 
+    def asked(self, version: Node) -> None:
+        """A version was handed out, of a step of this source or of another, now or in an earlier process."""
+
     def told(self, version: Node) -> None:
-        """A verdict is known, of a step of this source or of another, now or in an earlier process."""
+        """Its verdict is known, of a step of this source or of another, now or in an earlier process."""
 
 
 class Space(Protocol):
@@ -120,6 +123,8 @@ class Versions:
         self.space = space
         #: By the hash of its text; None for a text that nobody need ask about.
         self._known: dict[str, Node | None] = {candidate.text_hash: self.root}
+        for source in space.sources:
+            source.told(self.root)
 
     def grow(self, parent: Node, proposal: Proposal) -> Node | None:
         """The version that a step makes; None where that text is known already, or cannot run on the card."""

@@ -100,6 +100,24 @@ def edits_for(parameter: TunableParameter, value: int) -> tuple[TextEdit, ...]:
     )
 
 
+def skeleton(text: SourceText, parameters: Iterable[TunableParameter]) -> str:
+    """A text with its parameters taken out: equal for texts that differ in their values alone."""
+    cuts = sorted(
+        (
+            text.offset(p.span.line, p.span.column),
+            text.offset(p.span.end_line, p.span.end_column),
+            parameter.name,
+        )
+        for parameter in parameters
+        for p in parameter.places
+    )
+    parts, at = list[str](), 0
+    for start, end, name in cuts:
+        parts += [text.text[at:start], f"\0{name}\0"]
+        at = max(at, end)
+    return "".join([*parts, text.text[at:]])
+
+
 def place(text: SourceText, start: int, end: int, *, offset: int = 0, prefix: str = "") -> Place:
     """A place between two code-point offsets."""
     return Place(text.span(start, end), offset, prefix)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites as a source of steps. One is applied when it is chosen, so that dozens cost nothing before that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from warplens.agent.edits import text_hash
+from warplens.agent.moves import Idea, Move, Proposal
+from warplens.agent.priors import Expectation, Rule
+from warplens.agent.text_source import KEPT, made_idea, with_hashes
+from warplens.agent.versions import Node
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.process.task import Task
+from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, Target
+from warplens_tools.text import SourceText
+from warplens_tools.tunable.source import File
+
+#: Gives a text's file and its kernel, None where that cannot be rewritten.
+Read = Callable[[SourceText], tuple[File, Kernel | None]]
+#: Gives what a rule is expected to bring; None where it has no room.
+Expect = Callable[[Rule], Expectation | None]
+
+#: A step, and the hash of the text it leads to.
+_Step = tuple[Proposal, str]
+
+
+class RewriteSource:
+    """The steps of a list of rewrites: each on the whole kernel, and at each of its places."""
+
+    name = "rewrites"
+
+    def __init__(self, rewrites: Sequence[Rewrite], read: Read, expect: Expect) -> None:
+        self._rules = tuple((rewrite, Rule.of_rewrite(rewrite)) for rewrite in rewrites)
+        self._read, self._expect = read, expect
+        #: By text, then by slug: the steps of a rewrite that was applied to it, with their texts' hashes.
+        self._kept: dict[str, dict[str, tuple[_Step, ...]]] = {}
+
+    def ideas(self, version: Node) -> Sequence[Idea]:
+        """The steps of rewrites that were applied, and one idea to apply each that was not."""
+        applied = self._applied(version.text)
+        found: list[Idea] = []
+        for rewrite, rule in self._rules:
+            expected = self._expect(rule)
+            if expected is None:
+                continue
+            if rewrite.slug in applied:
+                found += (made_idea(_expecting(p, expected), h) for p, h in applied[rewrite.slug])
+            else:
+                move = move_of(rewrite.slug, rule, rewrite.title, expected)
+                found.append(Idea(move, _Applying(self, rewrite, version.text), free=True))
+        return found
+
+    def told(self, version: Node) -> None:
+        """A verdict changes nothing in what a text allows."""
+
+    def asked(self, version: Node) -> None:
+        """A rewrite that an earlier process has applied is applied now, so that its places are there again."""
+        parent, rule = version.parent, version.ask.move.rule
+        rewrite = next((r for r, _ in self._rules if r.slug == rule), None)
+        if parent is not None and rewrite is not None and rule not in self._applied(parent.text):
+            self.apply(rewrite, parent.text)
+
+    def steps(self, text: SourceText, only: str = "") -> Iterator[Proposal]:
+        """The steps of all rewrites, or of one, on a text."""
+        file, kernel = self._read(text)
+        for rewrite, rule in self._rules:
+            expected = self._expect(rule) if kernel is not None and only in ("", rewrite.slug) else None
+            if kernel is None or expected is None:
+                continue
+            for target in (EVERYWHERE, *rewrite.sites(kernel)):
+                result = rewrite.apply(file.text, file.model, kernel, target)
+                if result.edits:
+                    change = "/".join((rewrite.slug, *_place(file.text, target)))
+                    title = result.title or rewrite.title
+                    yield Proposal(move_of(change, rule, title, expected, result.caveat), result.edits)
+
+    def apply(self, rewrite: Rewrite, text: SourceText) -> tuple[_Step, ...]:
+        """The steps of one rewrite on a text, from now on among its ideas."""
+        made = tuple(with_hashes(text, self.steps(text, rewrite.slug)))
+        self._applied(text)[rewrite.slug] = made
+        return made
+
+    def _applied(self, text: SourceText) -> dict[str, tuple[_Step, ...]]:
+        while len(self._kept) > KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        return self._kept.setdefault(text_hash(text), {})
+
+
+class _Applying:
+    """Applies a rewrite that was not yet; its first step."""
+
+    def __init__(self, source: RewriteSource, rewrite: Rewrite, text: SourceText) -> None:
+        self._source, self._rewrite, self._text = source, rewrite, text
+
+    def __call__(self, task: Task) -> Proposal | None:
+        task.check()
+        made = self._source.apply(self._rewrite, self._text)
+        return made[0][0] if made else None
+
+
+def move_of(change: str, rule: Rule, title: str, expected: Expectation, caveat: str = "") -> Move:
+    """One step of a rule, with what is expected of it."""
+    return Move(
+        changes=(change,),
+        rule=rule.name,
+        title=title,
+        gain=expected.gain,
+        probability=expected.probability,
+        answers=expected.answers,
+        caveat=caveat,
+        why=expected.why,
+    )
+
+
+def _expecting(proposal: Proposal, expected: Expectation) -> Proposal:
+    """A step with what is expected of it by now."""
+    move = msgspec.structs.replace(
+        proposal.move,
+        gain=expected.gain,
+        probability=expected.probability,
+        answers=expected.answers,
+        why=expected.why,
+    )
+    return Proposal(move, proposal.edits)
+
+
+def _place(text: SourceText, target: Target) -> Iterator[str]:
+    """A place in words that mean the same on another version: names, and lines by what stands on them."""
+    yield from target.names
+    for line in target.lines:
+        yield "".join(text.line_text(line).split())
