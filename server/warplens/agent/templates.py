@@ -64,6 +64,11 @@ class TemplateSource:
 
     def asked(self, version: Node) -> None:
         """A trial of the version's template began."""
+        if version.parent is not None:
+            # A template has the ranges of the first version that it was met in.
+            before, first = self._of(version.parent.text)
+            if first is not None and version.parent.parent is None:
+                first.tell(tuple(p.value for p in before), 0.0)
         parameters, study = self._of(version.text)
         if study is not None:
             study.begin(tuple(p.value for p in parameters), chosen=version.ask.move.rule == RULE)

@@ -123,8 +123,6 @@ class Versions:
         self.space = space
         #: By the hash of its text; None for a text that nobody need ask about.
         self._known: dict[str, Node | None] = {candidate.text_hash: self.root}
-        for source in space.sources:
-            source.told(self.root)
 
     def grow(self, parent: Node, proposal: Proposal) -> Node | None:
         """The version that a step makes; None where that text is known already, or cannot run on the card."""

@@ -69,6 +69,9 @@ class ModelSource:
         move = Move(("model",), "model:planner", "a change that the model plans", PRIOR[1], PRIOR[0])
         return (Idea(move, functools.partial(self._plan_and_code, version)),)
 
+    def asked(self, version: Node) -> None:
+        """What was asked is said with its verdict."""
+
     def told(self, version: Node) -> None:
         """Remember it, whoever made it."""
         self._judged.append(version)
