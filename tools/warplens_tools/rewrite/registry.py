@@ -12,9 +12,11 @@ from warplens_tools.rewrite import (
     reduce_before_atomic,
     register_tile,
     restrict_const,
+    several_outputs,
     shared_tile,
     split_columns,
     swap_thread_axes,
+    transpose_tile,
     warp_per_row,
     widen_access,
 )
@@ -34,6 +36,8 @@ REWRITES: tuple[Rewrite, ...] = (
     private_histogram.REWRITE,
     widen_access.REWRITE,
     split_columns.REWRITE,
+    transpose_tile.REWRITE,
+    several_outputs.REWRITE,
 )
 
 

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters, convolutions and weighted sums with several outputs a thread."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+WH = "  int w = atoi(argv[1]), h = atoi(argv[2]);\n"
+CONV = """
+__global__ void conv2d(const float* input, const float* filters, const float* bias, float* output, int C, int H, int W,
+                       int K, int R) {
+  int OH = H - R + 1, OW = W - R + 1;
+  int ow = blockIdx.x * blockDim.x + threadIdx.x;
+  int oh = blockIdx.y * blockDim.y + threadIdx.y;
+  int k = blockIdx.z;
+  if (ow >= OW || oh >= OH) return;
+  float sum = bias[k];
+  for (int c = 0; c < C; c++)
+    for (int r = 0; r < R; r++)
+      for (int s = 0; s < R; s++)
+        sum += input[(c * H + oh + r) * W + ow + s] * filters[((k * C + c) * R + r) * R + s];
+  output[(k * OH + oh) * OW + ow] = sum;
+}
+"""
+PROGRAMS = {
+    "a convolution of planes": (
+        CONV,
+        WH + "  Device<float> in(3 * w * h), f(2 * 3 * 9, 2), b(2, 3), out(2 * w * h, 4);\n"
+        "  dim3 block(16, 16, 1), grid((w - 2 + 15) / 16, (h - 2 + 15) / 16, 2);\n"
+        "  conv2d<<<grid, block>>>(in, f, b, out, 3, h, w, 2, 3); out.show();",
+    ),
+    "a blur that clamps": (
+        """
+#define RADIUS 2
+#define WIDTH (2 * RADIUS + 1)
+__constant__ float d_filter[WIDTH * WIDTH];
+__global__ void blur(const unsigned char* src, unsigned char* dst, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) {
+        float sum = 0.0f;
+        for (int fy = -RADIUS; fy <= RADIUS; fy++) {
+            for (int fx = -RADIUS; fx <= RADIUS; fx++) {
+                int sx = min(max(x + fx, 0), w - 1);
+                int sy = min(max(y + fy, 0), h - 1);
+                sum += src[sy * w + sx] * d_filter[(fy + RADIUS) * WIDTH + fx + RADIUS];
+            }
+        }
+        dst[y * w + x] = (unsigned char)(sum + 0.5f);
+    }
+}
+""",
+        WH
+        + "  Device<unsigned char> s(w * h), d(w * h, 2); std::vector<float> f(WIDTH * WIDTH, 1.0f / 32);\n"
+        "  cudaMemcpyToSymbol(d_filter, f.data(), f.size() * sizeof(float));\n"
+        "  dim3 block(16, 16), grid((w + block.x - 1) / block.x, (h + block.y - 1) / block.y);\n"
+        "  blur<<<grid, block>>>(s, d, w, h); d.show();",
+    ),
+    "zero padding by continue": (
+        """
+__global__ void filter2D(const double *img, const double *ker, double *res, int rows, int cols, int ks)
+{
+    unsigned int c = threadIdx.x + blockIdx.x * blockDim.x, r = threadIdx.y + blockIdx.y * blockDim.y;
+    if (r < rows && c < cols)
+    {
+        double acc = 0.0;
+        int half = ks / 2;
+        for (int i = 0; i < ks; ++i) {
+            int yy = (int)r + i - half;
+            if (yy < 0 || yy >= rows) continue;
+            for (int j = 0; j < ks; ++j) {
+                int xx = (int)c + j - half;
+                if (xx < 0 || xx >= cols) continue;
+                acc += img[yy * cols + xx] * ker[i * ks + j];
+            }
+        }
+        res[r * cols + c] = acc;
+    }
+}
+""",
+        WH + "  Device<double> a(w * h), k(25, 2), o(w * h, 3); dim3 t(8, 8);\n"
+        "  filter2D<<<dim3((w + 7) / 8, (h + 7) / 8), t>>>(a, k, o, h, w, 5); o.show();",
+    ),
+    "taps around a condition, one axis": (
+        """
+__global__ void fir(const float* x, const float* taps, float* y, int n, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float total = 0.0f, weight = 0.0f;
+  for (int t = 0; t < count; ++t) {
+    float w = taps[t];
+    if (i - t >= 0) {
+      total += w * x[i - t];
+      weight += w * w;
+    }
+  }
+  y[i] = weight > 0.5f ? total / weight : total;
+}
+""",
+        WH
+        + "  Device<float> x(w), t(9, 2), y(w, 3); fir<<<(w + 63) / 64, 64>>>(x, t, y, w, 9); y.show(); (void)h;",
+    ),
+    "an inner loop under a condition": (
+        """
+__global__ void pool(const float* in, float* out, int width, int height, int size) {
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  if (col >= width) return;
+  if (row >= height) return;
+  float best = -1e30f;
+  for (int j = -size; j <= size; ++j) {
+    int yy = row + j;
+    if (yy >= 0 && yy < height) {
+      for (int i = -size; i <= size; ++i) {
+        int xx = col + i;
+        if (xx >= 0 && xx < width) best = fmaxf(best, in[yy * width + xx]);
+      }
+    }
+  }
+  out[row * width + col] = best;
+}
+""",
+        WH + "  Device<float> a(w * h), o(w * h, 3); dim3 t(16, 4), g((w + 15) / 16, (h + 3) / 4);\n"
+        "  pool<<<g, t>>>(a, o, w, h, 2); o.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_several_outputs_are_worked_out(name: str) -> None:
+    after = holds(
+        "several-outputs", program(*PROGRAMS[name]), (37, 30), (70, 7), relative=1e-5, absolute=1e-5
+    )
+    assert "kOutputs" in after or "OUTPUTS" in after
+    assert rewritten("several-outputs", after)[0].refused
+
+
+LAUNCHED = CONV + "void run(float* p, dim3 g, dim3 b) { conv2d<<<g, b>>>(p, p, p, p, 3, 9, 9, 2, 3); }\n"
+REFUSED = {
+    "its length differs": LAUNCHED.replace("c < C", "c < oh"),
+    "left early": LAUNCHED.replace("        sum +=", "        if (sum > 9) break; else sum +="),
+    "lower limits": LAUNCHED.replace("ow >= OW ||", "ow < 1 || ow >= OW ||"),
+    "threads told apart": LAUNCHED.replace("* filters", "* threadIdx.x * filters"),
+    "no launch": CONV,
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_loops_are_left_alone(name: str) -> None:
+    assert rewritten("several-outputs", REFUSED[name])[0].refused

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""several-outputs
+
+Let each thread work out several outputs at a time, with what they share in registers.
+
+In a convolution, a filter or a weighted sum a thread loads a coefficient and an element for one multiply-add. With
+four outputs of a column, it loads the coefficient once for four, works out what is the same for all of them once,
+and has four sums under way that do not wait for each other. Elements that neighbours share come from registers where
+the window is unrolled.
+
+```cuda
+__global__ void filter(const float* in, const float* weights, float* out, int width, int height, int size) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < width && y < height) {
+    float sum = 0.0f;
+    for (int j = 0; j < size; ++j) {
+      for (int i = 0; i < size; ++i) {
+        sum += weights[j * size + i] * in[(y + j) * (width + size) + x + i];
+      }
+    }
+    out[y * width + x] = sum;
+  }
+}
+void run(const float* in, const float* weights, float* out, int width, int height, int size) {
+  dim3 block(32, 8), grid((width + 31) / 32, (height + 7) / 8);
+  filter<<<grid, block>>>(in, weights, out, width, height, size);
+}
+```
+
+```cuda
+constexpr int kOutputs = 4;  // of a thread
+
+__global__ void filter(const float* in, const float* weights, float* out, int width, int height, int size) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  if (x >= width) return;
+  const int y0 = (blockIdx.y * blockDim.y + threadIdx.y) * kOutputs;
+  float sum[kOutputs] = {};
+  for (int j = 0; j < size; ++j) {
+    for (int i = 0; i < size; ++i) {
+      #pragma unroll
+      for (int o = 0; o < kOutputs; ++o) {
+        int y = y0 + o < height ? y0 + o : height - 1;
+        sum[o] += weights[j * size + i] * in[(y + j) * (width + size) + x + i];
+      }
+    }
+  }
+  #pragma unroll
+  for (int o = 0; o < kOutputs; ++o) {
+    int y = y0 + o;
+    if (y < height) out[y * width + x] = sum[o];
+  }
+}
+void run(const float* in, const float* weights, float* out, int width, int height, int size) {
+  dim3 block(32, 8), grid((width + 31) / 32, ((height + 7) / 8 + kOutputs - 1) / kOutputs);
+  filter<<<grid, block>>>(in, weights, out, width, height, size);
+}
+```
+
+Loops may skip what lies outside by `continue` or `if`. Left alone: loops whose length differs from output to output,
+that are left early, or that store.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.outputs import (
+    Axis,
+    Declared,
+    Outputs,
+    declared_in,
+    places_thread,
+    read_outputs,
+    stores,
+)
+from warplens_tools.rewrite.common.reading import (
+    View,
+    assigned,
+    calls,
+    field,
+    has_barrier,
+    refusing,
+    renamed,
+    statements,
+    unwrapped,
+)
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.sizes import limit_of
+from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.text import TextEdit
+
+#: Four sums hide the four cycles of a multiply-add, and share a load among four.
+_OUTPUTS = 4
+_LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
+
+
+class _Carried(msgspec.Struct, frozen=True):
+    """What the groups inside a loop take from outside: locals to declare again, and conditions to skip by."""
+
+    locals: tuple[Declared, ...] = ()
+    skips: tuple[Node, ...] = ()
+    #: Conditions under which there is work, as written.
+    tests: tuple[str, ...] = ()
+
+
+def _apply(view: View, target: Target) -> RewriteResult:
+    del target
+    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+        raise Refused("the threads of a block work together already")
+    launches = Launches(view.text, view.model, view.kernel)
+    sites = launches.read()
+    outputs = read_outputs(view, sites[0].site)
+    if outputs.early or outputs.others or not outputs.axes or any(not a.letter for a in outputs.axes):
+        raise Refused("its outputs are not numbered along the axes of the launch alone")
+    if not any(n.type == "for_statement" and not stores(view, n) for n in outputs.work):
+        raise Refused("no loop works out an output")
+    return _Writer(view, outputs, launches).result()
+
+
+class _Writer:
+    def __init__(self, view: View, outputs: Outputs, launches: Launches) -> None:
+        self.view, self.outputs, self.launches = view, outputs, launches
+        self.axis: Axis = outputs.axes[-1]
+        self.limit = self.axis.limit or limit_of(view, launches, self.axis.letter)
+        self.style = Style(view)
+        self.count = self.style.constant("kOutputs", str(_OUTPUTS), "of a thread")
+        self.counter = self.style.local("o")
+        self.first = self.style.local(f"{self.axis.name}0")
+        self._check()
+        self.states = self._states()
+        self.instances = {s.name: f"{s.name}[{self.counter}]" for s in self.states}
+
+    def _check(self) -> None:
+        """That the work is the same for each output."""
+        view = self.view
+        code = " ".join(view.code(n) for n in self.outputs.work)
+        if places_thread(code, "".join(a.letter for a in self.outputs.axes)):
+            raise Refused("the work rests on the thread's place in its block")
+        nodes = [n for w in self.outputs.work for n in walk(w)]
+        if any(n.type in ("return_statement", "break_statement", "goto_statement") for n in nodes):
+            raise Refused("the work is left early")
+        if any(
+            name.startswith(("atomic", "__shfl")) for w in self.outputs.work for name, _ in calls(w, view)
+        ):
+            raise Refused("the work shares memory with other threads")
+
+    def _states(self) -> list[Declared]:
+        changed = {name for w in self.outputs.work for name, _ in assigned(w, self.view)}
+        if self.axis.name in changed:
+            raise Refused("the output's number changes")
+        found = []
+        for one in self.outputs.declared:
+            rests = self.axis.name in self.outputs.rests[one.name]
+            if one.name in changed or (rests and not one.is_index):
+                found.append(one)
+        return found
+
+    def result(self) -> RewriteResult:
+        """All edits."""
+        view, newline = self.view, self.view.text.newline
+        lines = [self._top(), self._first(), *map(self._state, self.states)]
+        for node in self.outputs.work:
+            if node.type == "for_statement" and not stores(view, node):
+                lines.append(self._nest(node, _Carried()))
+            else:
+                lines.append(self._end(node))
+        body = self.style.lines("\n".join(n for n in lines if n))
+        text = f"{{{newline}{body}{newline}{self.style.margin}}}"
+        edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
+        index = "xyz".index(self.axis.letter)
+        for launch in self.launches.read():
+            extent = launch.grid.axis(index)
+            self.launches.set(launch.grid, {index: f"({extent} + {self.count} - 1) / {self.count}"})
+        edits = (self.style.constants(), edit, *self.launches.edits())
+        return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs a thread")
+
+    # the head
+
+    def _top(self) -> str:
+        names = {s.name for s in self.states}
+        others = [a for a in self.outputs.axes if a.name != self.axis.name]
+        lines = [f"{a.type} {a.name} = {_number(a)};" for a in others]
+        lines += [
+            self._declaration(d)
+            for d in self.outputs.declared
+            if d.name not in names and self.axis.name not in self.outputs.rests[d.name]
+        ]
+        tests = [f"{a.name} >= {a.limit}" for a in others if a.limit]
+        tests += [f"!({c})" for c in self.outputs.uniform]
+        return "\n".join([*lines, *([f"if ({' || '.join(tests)}) return;"] if tests else [])])
+
+    def _first(self) -> str:
+        """The first output of the thread; neighbours along x stay neighbours."""
+        letter, written = self.axis.letter, _unqualified(self.axis.type)
+        if letter == "x":
+            value = f"blockIdx.x * blockDim.x * {self.count} + threadIdx.x"
+        else:
+            value = f"(blockIdx.{letter} * blockDim.{letter} + threadIdx.{letter}) * {self.count}"
+        added = f" + {self.axis.offset}" if self.axis.offset else ""
+        return f"const {written} {self.first} = {value}{added};"
+
+    def _index(self) -> str:
+        step = f"{self.counter} * blockDim.x" if self.axis.letter == "x" else self.counter
+        return f"{self.first} + {step}"
+
+    def _declaration(self, one: Declared) -> str:
+        value = f" = {self.view.written(one.value)}" if one.value is not None else ""
+        return f"{one.type} {one.stars}{one.name}{value};"
+
+    def _each(self, inner: str) -> str:
+        head = f"#pragma unroll\nfor (int {self.counter} = 0; {self.counter} < {self.count}; ++{self.counter}) {{"
+        return f"{head}\n{indented(inner)}\n}}"
+
+    def _state(self, one: Declared) -> str:
+        declared = f"{_unqualified(one.type)} {one.stars}{one.name}[{self.count}]"
+        value = self.view.written(one.value) if one.value is not None else ""
+        if re.fullmatch(r"0*\.?0*[fFuUlL]?", value):
+            return f"{declared}{' = {}' if value else ''};"
+        names = self.view.names(one.value) if one.value is not None else frozenset()
+        start = f"{one.name}[{self.counter}] = {renamed(value, self.instances_before(one))};"
+        return f"{declared};\n{self._each(self._with(names, start, _Carried()))}"
+
+    def instances_before(self, one: Declared) -> dict[str, str]:
+        """The states that are declared before this one."""
+        names = [s.name for s in self.states]
+        return {n: f"{n}[{self.counter}]" for n in names[: names.index(one.name)]}
+
+    # the loops
+
+    def _with(self, names: frozenset[str], inner: str, carried: _Carried, *, clamped: bool = True) -> str:
+        """Code for one output with the locals before it that it needs."""
+        states = {s.name for s in self.states}
+        needed = set(names)
+        for skip in carried.skips:
+            needed |= self.view.names(skip)
+        for test in carried.tests:
+            needed |= set(re.findall(r"[A-Za-z_]\w*", test))
+        kept: list[str] = []
+        for one in reversed([*self.outputs.declared, *carried.locals]):
+            is_outer = one in carried.locals or self.axis.name in self.outputs.rests[one.name]
+            if one.name in needed and one.name not in states and is_outer:
+                kept.append(renamed(self._declaration(one), self.instances))
+                needed |= self.view.names(one.value) if one.value is not None else frozenset()
+        lines = []
+        if self.axis.name in needed:
+            value = (
+                f"{self._index()} < {self.limit} ? {self._index()} : {self.limit} - 1"
+                if clamped
+                else self._index()
+            )
+            lines.append(f"{self.axis.type} {self.axis.name} = {value};")
+        lines += kept[::-1]
+        lines += [self.style.code(self.view.written(s)) for s in carried.skips]
+        if carried.tests:
+            return "\n".join([*lines, f"if ({' && '.join(carried.tests)}) {{", indented(inner), "}"])
+        return "\n".join([*lines, inner])
+
+    def _rests(self, names: frozenset[str], carried: _Carried) -> bool:
+        """Whether an expression differs between the outputs of a thread."""
+        states = {s.name for s in self.states}
+        inside = {d.name for d in carried.locals}
+        return bool(names & (states | inside)) or self.axis.name in self.outputs.resting(names)
+
+    def _nest(self, loop: Node, carried: _Carried) -> str:
+        view = self.view
+        body = field(loop, "body")
+        names = frozenset(
+            view.code(n) for c in loop.children if c.id != body.id for n in walk(c) if n.type == "identifier"
+        )
+        if self._rests(names, carried):
+            raise Refused("a loop is not as long for all outputs")
+        begin, opening = view.start(loop), view.start(body)
+        head = " ".join(view.text.text[begin:opening].split())
+        return "\n".join([f"{head} {{", indented(self._group(statements(body), carried)), "}"])
+
+    def _group(self, nodes: list[Node], carried: _Carried) -> str:
+        """The statements of a loop's body: runs of plain ones for each output, and loops."""
+        lines: list[str] = []
+        run: list[Node] = []
+        for at, node in enumerate(nodes):
+            later = any(_has_loop(n) for n in nodes[at:])
+            if node.type == "for_statement":
+                lines += [self._run(run, carried), self._nest(node, carried)]
+                run = []
+            elif later and node.type == "declaration":
+                carried, text = self._local(node, carried)
+                lines.append(text)
+            elif later and node.type == "if_statement":
+                carried, text = self._branch(node, carried, last=at == len(nodes) - 1)
+                lines += [self._run(run, carried), text]
+                run = []
+            elif _has_loop(node) or (later and "continue" in self.view.code(node)):
+                raise Refused("a loop stands in a statement that is not understood")
+            else:
+                run.append(node)
+        return "\n".join(n for n in [*lines, self._run(run, carried)] if n)
+
+    def _local(self, node: Node, carried: _Carried) -> tuple[_Carried, str]:
+        """A declaration before an inner loop: once for all outputs, or again in the loop for each."""
+        every = declared_in(self.view, node)
+        names = frozenset().union(*(self.view.names(d.value) for d in every if d.value is not None))
+        if not self._rests(names, carried):
+            return carried, self.style.code(self.view.written(node))
+        if not all(d.is_index and d.value is not None for d in every):
+            raise Refused("a loop's own variables would have to be kept for each output")
+        return msgspec.structs.replace(carried, locals=(*carried.locals, *every)), ""
+
+    def _branch(self, node: Node, carried: _Carried, *, last: bool) -> tuple[_Carried, str]:
+        """`if (outside) continue;` and `if (inside) { for … }` before or around an inner loop."""
+        condition = unwrapped(field(node, "condition"))
+        inside = statements(field(node, "consequence"))
+        if node.child_by_field_name("alternative") is not None:
+            raise Refused("a loop stands in one branch of two")
+        if len(inside) == 1 and inside[0].type == "continue_statement":
+            return msgspec.structs.replace(carried, skips=(*carried.skips, node)), ""
+        if _has_loop(node) and (last or not self._rests(self.view.names(condition), carried)):
+            written = self.view.written(condition)
+            below = msgspec.structs.replace(carried, tests=(*carried.tests, written))
+            if not self._rests(self.view.names(condition), carried):
+                inner = self._group(inside, carried)
+                return carried, f"if ({written}) {{\n{indented(inner)}\n}}"
+            return carried, self._group(inside, below)
+        raise Refused("a loop stands beside a condition that is not understood")
+
+    def _run(self, run: list[Node], carried: _Carried) -> str:
+        """Plain statements: once where they are the same for all outputs, else for each."""
+        if not run:
+            return ""
+        once: list[str] = []
+        own: set[str] = set()
+        while run and run[0].type == "declaration":
+            every = declared_in(self.view, run[0])
+            names = frozenset().union(*(self.view.names(d.value) for d in every if d.value is not None))
+            if self._rests(names, carried) or names & own or carried.skips or carried.tests:
+                break
+            once.append(self.style.code(self.view.written(run[0])))
+            run = run[1:]
+        if not run:
+            return "\n".join(once)
+        names = frozenset().union(*(self.view.names(n) for n in run))
+        text = "\n".join(self.style.code(renamed(self.view.written(n), self.instances)) for n in run)
+        return "\n".join([*once, self._each(self._with(names, text, carried))])
+
+    def _end(self, node: Node) -> str:
+        """What is done with each output that there is."""
+        text = self.style.code(renamed(self.view.written(node), self.instances))
+        names = self.view.names(node) | {self.axis.name}
+        inner = self._with(frozenset(names), text, _Carried(), clamped=False)
+        first, _, rest = inner.partition("\n")
+        test = f"{self.axis.name} < {self.limit}"
+        guarded = f"if ({test}) {rest}" if "\n" not in rest else f"if ({test}) {{\n{indented(rest)}\n}}"
+        return self._each(f"{first}\n{guarded}")
+
+
+def _has_loop(node: Node) -> bool:
+    return any(n.type in _LOOPS for n in walk(node))
+
+
+def _number(axis: Axis) -> str:
+    added = f" + {axis.offset}" if axis.offset else ""
+    return f"blockIdx.{axis.letter} * blockDim.{axis.letter} + threadIdx.{axis.letter}{added}"
+
+
+def _unqualified(written: str) -> str:
+    plain = " ".join(w for w in written.split() if w not in ("const", "constexpr", "register", "static"))
+    return "int" if plain == "auto" else plain
+
+
+REWRITE = Rewrite(
+    slug="several-outputs",
+    title="Work out several outputs a thread",
+    apply=refusing(_apply),
+    answers=("low-ilp", "missing-cache-reuse"),
+    useless_at="dram",
+)
