@@ -24,6 +24,7 @@ from warplens.agent.result import OptimizeResult, Outcome, Spent
 from warplens.agent.search_settings import Budget, SearchSettings
 from warplens.agent.searcher import Searcher
 from warplens.agent.versions import Node, best_first
+from warplens.measure.exchange import AwaitingError
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.runs import Target, adopt_run, find_run, finish_run, start_run
@@ -216,6 +217,7 @@ class _Loop:
                 stopped = self._spend(strategy, searcher, journal, space, limit)
         except BaseException as error:
             ended = "cancelled" if isinstance(error, CancelledError | KeyboardInterrupt) else "failed"
+            ended = "waiting" if isinstance(error, AwaitingError) else ended
             finish_run(self.store, journal.run, outcome=ended, speedup=None)
             raise
         spent = Spent(len(searcher.versions.told()), time.monotonic() - started, resumed, stopped)

@@ -16,6 +16,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("explain", "warplens.cli.explain:explain", "The page of one check: what it sees, and what to do about it."),
     ("profile", "warplens.cli.profile:profile", "Everything known of a file's kernels, reports imported."),
     ("optimize", "warplens.cli.optimize:optimize", "Search for a faster version of a kernel, proven on this GPU."),
+    ("evaluate", "warplens.cli.evaluate:evaluate", "Judge the candidates that `optimize --ask` has written."),
     ("spec", "warplens.cli.spec:spec", "Write a first launch spec for kernels without a program."),
     ("history", "warplens.cli.history:app", "Past runs, and what the rules were worth."),
     ("search", "warplens.cli.search:search", "Find a CUTLASS/CuTe symbol or example."),

@@ -17,15 +17,18 @@ from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.streams import answering, console, write_json
 from warplens.present.proof import conditions_words, expected_words, factor, proof_words
+from warplens.service import exchange
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.service import Service
+from warplens_tools.errors import InputError
+from warplens_tools.process.task import Task
 
 Switch = Parameter(negative="")
 
 
 def optimize(
-    file: Path,
+    file: Path | None = None,
     /,
     *,
     kernel: str = "",
@@ -37,6 +40,8 @@ def optimize(
     seed: int = 0,
     arch: str = "",
     edited: Path | None = None,
+    ask: Path | None = None,
+    tell: Path | None = None,
     host_edits: Annotated[bool | None, Parameter(negative="--no-host-edits")] = None,
     lower_precision: Annotated[bool | None, Parameter(negative="--no-lower-precision")] = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
@@ -68,6 +73,11 @@ def optimize(
         Architecture to compile for, such as sm_90; the card's own if left out.
     edited
         Judge this version of the file instead of searching for one.
+    ask
+        Write the next candidates into this folder instead of judging them here; `warplens evaluate` judges them where
+        the card is. The first call begins the search; later ones need no file.
+    tell
+        Read the verdicts in such a folder. With the last ones comes the result.
     host_edits
         Judge edits of host code too, from outside the program. They run host code that you did not write;
         the setting if left out.
@@ -89,12 +99,48 @@ def optimize(
         control=control,
     )
     service, task = Service(Path.cwd()), command_task()
+    if ask is not None or tell is not None:
+        return _by_files(service, file, options, ask, tell, task, apply=apply, json=format == "json")
+    if file is None:
+        raise InputError("FILE is missing", remedy="see `warplens optimize --help`")
     if edited is not None:
         result = prove_edited(service, file, edited, options, task=task)
     else:
         result = optimize_path(service, file, options, task=task)
+    return _ended(result, apply=apply, json=format == "json")
+
+
+def _by_files(
+    service: Service,
+    file: Path | None,
+    options: OptimizeOptions,
+    asks: Path | None,
+    tells: Path | None,
+    task: Task,
+    *,
+    apply: bool,
+    json: bool,
+) -> int:
+    """A search whose candidates are judged elsewhere. Asking reads what is there, too."""
+    folder = asks or tells or Path()
+    if asks is not None and tells not in (None, asks):
+        raise InputError("--ask and --tell name two folders", remedy="they are of one search, so name one")
+    go_on = exchange.ask if asks is not None else exchange.tell
+    standing = go_on(service, exchange.file_of(folder, file), folder, options, task=task)
+    if standing.result is not None:
+        return _ended(standing.result, apply=apply, json=json)
     with answering():
-        if format == "json":
+        if json:
+            write_json(standing)
+        else:
+            words = f"{len(standing.waiting)} to measure in {folder}"
+            console().print(Text(f"{words}; where the card is: warplens evaluate {folder}"))
+    return EXIT_CLEAN
+
+
+def _ended(result: OptimizeResult, *, apply: bool, json: bool) -> int:
+    with answering():
+        if json:
             write_json(result)
         else:
             print_result(console(), result)

@@ -65,6 +65,8 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     resume: bool = False
     #: Run a random-search baseline on the same budget as well.
     control: bool = False
+    #: What sets this search apart from others on the same text, beside its seed.
+    name: str = ""
 
 
 class FileInputs(msgspec.Struct, frozen=True):
@@ -147,7 +149,8 @@ def optimize_file(
             path=str(inputs.path),
             name=shown_name(inputs),
             space=space,
-            workload=msgspec.json.encode((workload, allowed) if allowed != Allowed() else workload).decode(),
+            workload=msgspec.json.encode((workload, allowed) if allowed != Allowed() else workload).decode()
+            + options.name,
             budget=_budget(options, inputs.loaded),
             seed=options.seed,
             resume=options.resume,

@@ -15,9 +15,9 @@ _LEFT_OUT = {".git", ".hg", ".svn", ".cache", ".venv", "node_modules", "__pycach
 MOST_BYTES = 4 << 30
 
 
-def copy_project(root: Path, to: Path) -> Path:
+def copy_project(root: Path, to: Path, *, without: Path | None = None) -> Path:
     """Copy `root` to `to` with times and links, without version control and CMake's build folders (which know their
-    own place and could not be used elsewhere).
+    own place and could not be used elsewhere), and without the folder `without`.
 
     Raises:
         InputError: it is not there, or larger than `MOST_BYTES`.
@@ -32,7 +32,7 @@ def copy_project(root: Path, to: Path) -> Path:
         for name in set(names) - dropped:
             path = Path(folder) / name
             # sockets, pipes and links that lead nowhere cannot be copied
-            if not path.exists() or not (path.is_file() or path.is_dir()):
+            if not path.exists() or not (path.is_file() or path.is_dir()) or path == without:
                 dropped.add(name)
             elif path.is_file() and not path.is_symlink():
                 size += path.stat().st_size

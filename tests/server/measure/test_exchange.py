@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask, evaluate and tell by files: each side may be killed at any point, nothing is lost or judged twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.server.agent.doubles import CODE, ComputedJudge
+
+from warplens.agent.result import OptimizeResult
+from warplens.measure.exchange import Exchange
+from warplens.service.exchange import answer, ask, file_of, tell
+from warplens.service.optimize import OptimizeOptions
+from warplens.service.service import Service
+from warplens_tools.errors import InputError
+from warplens_tools.text import SourceText
+
+ROOT = Path(__file__).parents[3]
+#: One step of a search in a process of its own, which kills itself at its `limit`-th step to disk.
+CHILD = """
+import contextlib, os, signal, sqlite3, sys
+from pathlib import Path
+from tests.server.agent.doubles import ComputedJudge
+from warplens.measure import exchange
+from warplens.service.exchange import answer, ask, tell
+from warplens.service.optimize import OptimizeOptions
+from warplens.service.service import Service
+from warplens_tools.text import SourceText
+import warplens.store.database as database, warplens.store.runs as runs, warplens.agent.journal as journal
+
+what, file, folder, log, limit = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5])
+steps = 0
+def step():
+    global steps
+    steps += 1
+    if steps == limit:
+        os.kill(os.getpid(), signal.SIGKILL)
+put, transaction = exchange._put, database.transaction
+def counted_put(path, value):
+    step(); put(path, value); step()
+@contextlib.contextmanager
+def counted_transaction(connection):
+    step()
+    with transaction(connection) as made:
+        yield made
+    step()
+exchange._put = counted_put
+for module in (database, runs, journal):
+    module.transaction = counted_transaction
+
+class Logged(ComputedJudge):
+    def __enter__(self): return self
+    def __exit__(self, *error): return None
+    def _verdict(self, candidate):
+        with log.open("a") as out:
+            out.write(candidate.text_hash + "\\n")
+        return super()._verdict(candidate)
+    def confirm(self, candidate, **fields):
+        with log.open("a") as out:
+            out.write("confirm\\n")
+        return super().confirm(candidate, **fields)
+
+options = OptimizeOptions(candidates=8)
+service = Service(file.parent)
+if what == "evaluate":
+    answer(folder, judge=lambda *_: Logged(SourceText(file.read_text())))
+    standing = None
+else:
+    standing = (ask if what == "ask" else tell)(service, file, folder, options)
+print(steps, "result" if standing is not None and standing.result is not None else "waiting")
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WARPLENS_HOME", str(tmp_path / "home"))
+    # the commands' own process has no compiler to look for
+    monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "work" / "scale.cu"
+    path.parent.mkdir()
+    path.write_text(CODE)
+    (path.parent / "warplens.toml").write_text('tier = "source"\n')
+    return path
+
+
+class Judged(ComputedJudge):
+    """As a context."""
+
+    def __enter__(self) -> Judged:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+def test_a_search_by_files_ends_as_one_at_the_card(file: Path, tmp_path: Path) -> None:
+    folder, service, options = tmp_path / "asks", Service(file.parent), OptimizeOptions(candidates=12)
+    judge, result, rounds = Judged(SourceText(CODE)), None, []
+    while result is None:
+        standing = ask(service, file, folder, options)
+        assert standing == ask(service, file, folder, options)
+        if standing.result is None:
+            rounds.append(standing.waiting)
+            assert tell(service, file, folder, options).waiting == standing.waiting
+            assert answer(folder, judge=lambda *_: judge) == len(standing.waiting)
+            assert answer(folder, judge=lambda *_: judge) == 0
+        result = tell(service, file, folder, options).result
+    assert rounds[0] == ("baseline",) and rounds[-1][0].startswith("confirm-")
+    assert (
+        isinstance(result, OptimizeResult) and result.outcome == "faster" and "+#define BLOCK " in result.diff
+    )
+    assert len(judge.judged) == len(set(judge.judged)) == 12 and len(judge.confirmed) == 1
+    assert (folder / "project/scale.cu").read_text() == CODE and file_of(folder, None) == file
+    file.write_text(CODE.replace("256", "512"))
+    with pytest.raises(InputError, match="is not the file that the search"):
+        ask(service, file, folder, options)
+
+
+def step(what: str, file: Path, folder: Path, log: Path, limit: int) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", CHILD, what, str(file), str(folder), str(log), str(limit)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1])
+def test_each_side_killed_loses_nothing_and_judges_nothing_twice(
+    file: Path, tmp_path: Path, seed: int
+) -> None:
+    folder, log, draw = tmp_path / "asks", tmp_path / "log", random.Random(seed)
+    killed = {"ask": 0, "evaluate": 0, "tell": 0}
+    done = False
+    for turn in range(30):
+        for what in killed:
+            # each is killed in one of its first three turns, at one of its steps to disk
+            limit = draw.randint(1, 6) if killed[what] == 0 and turn in (1, 2, 3) else 0
+            ran = step(what, file, folder, log, limit)
+            if ran.returncode == -signal.SIGKILL:
+                killed[what] += 1
+                ran = step(what, file, folder, log, 0)
+            assert ran.returncode == 0, ran.stderr
+            done = done or (what != "evaluate" and ran.stdout.split()[1] == "result")
+        if done:
+            break
+    assert done and all(killed.values()), killed
+    judged = log.read_text().split()
+    answers = [path.name for path in (folder / "answers").glob("judge-*.json")]
+    # a verdict that was computed and lost before it was on disk is the only one that is computed again
+    assert len(answers) == 8 and len(set(judged) - {"confirm"}) == 8 and len(judged) <= 8 + 2 + 1 + 1
+    texts = [msgspec.json.decode(p.read_bytes())["text_hash"] for p in (folder / "asks").glob("judge-*.json")]
+    assert len(texts) == len(set(texts)) == 8
+
+
+def test_what_cannot_be_exchanged_is_said(file: Path, tmp_path: Path) -> None:
+    service, options = Service(file.parent), OptimizeOptions()
+    with pytest.raises(InputError, match="holds no candidates"):
+        tell(service, file, tmp_path / "nothing", options)
+    with pytest.raises(InputError, match="holds no candidates"):
+        answer(tmp_path / "nothing")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="is not empty"):
+        ask(service, file, tmp_path / "full", options)
+    # within the project, as one would: the copy does not hold itself
+    ask(service, file, file.parent / "asks", options)
+    assert not (file.parent / "asks/project/asks").exists()
+    exchange = Exchange(file.parent / "asks")
+    with exchange.alone(), pytest.raises(InputError, match="another process evaluates"):
+        answer(file.parent / "asks")
+    shutil.rmtree(file.parent / "asks")
