@@ -11,7 +11,7 @@ from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.text import TextEdit
 
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"#[ \t]*(\w+)")
 _TOKEN = re.compile(r"\w+|\S")
 
 
@@ -31,16 +31,13 @@ def insert_before(tree: SourceTree, statement: Node, written: str) -> TextEdit |
     """
     if statement.parent is None or statement.parent.type != "compound_statement":
         return None
-    text, masked = tree.file.text, tree.file.masked
+    text = tree.file.text
     place = tree.span(statement)
     start = text.offset(place.line, place.column)
     token = _TOKEN.match(tree.code_of(statement))
     if token is None or not text.text.startswith(token[0], start):
         return None
-    before = len(masked.code[:start].rstrip())
-    # A macro that the tree does not show, as one that spells a pragma.
-    hidden = re.search(r"\S", masked.source[before:start])
-    first = min(start if hidden is None else before + hidden.start(), _first_pragma(text.text, before, start))
+    first = start_with_pragmas(tree.file, start)
     line = max(text.text.rfind(end, 0, first) for end in "\r\n") + 1
     lines = written.splitlines()
     if text.text[line:first].strip():
@@ -50,8 +47,16 @@ def insert_before(tree: SourceTree, statement: Node, written: str) -> TextEdit |
     return TextEdit(text.span(line, line), "".join(f"{margin}{one}{text.newline}" for one in lines))
 
 
+def start_with_pragmas(file: SourceTree, start: int) -> int:
+    """Where the pragmas in front of the statement at `start` begin, with the `#if` around them; else `start`."""
+    before = len(file.masked.code[:start].rstrip())
+    # A macro that the tree does not show, as one that spells a pragma.
+    hidden = re.search(r"\S", file.masked.source[before:start])
+    spelled = start if hidden is None else before + hidden.start()
+    return min(spelled, _first_pragma(file.text.text, before, start))
+
+
 def _first_pragma(text: str, start: int, end: int) -> int:
-    """Where the pragmas in front of `end` begin, with the `#if` around them; `end` where there are none."""
     code = without_comments(to_ascii(text[:end]))
     first, open_at = end, list[int]()
     for found in _DIRECTIVE.finditer(code, start):

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.rewrite.common.insertion import start_with_pragmas
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import SourceText, TextEdit
 
 #: At one place: what ends a statement, begins one, is a condition before it, replaces.
 _END, _BEGIN, _CONDITION = 0, 1, 2
 _INDENT = re.compile(r"[ \t]*")
-_PRAGMA = re.compile(r"[ \t]*#[ \t]*pragma\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -157,7 +157,7 @@ class KernelEdits:
     ) -> list[tuple[tuple[int, int, int, int], str]]:
         text, newline = self.text.text, self.text.newline
         start, end = self.offsets(statement)
-        start = self._with_pragmas(start)
+        start = start_with_pragmas(self.expanded.tree.file, start)
         order = (start, start, _BEGIN, -end)
         alone, lines = self._is_body(statement), self._leads(statement)
         if not lines:
@@ -187,15 +187,6 @@ class KernelEdits:
         """Whether a statement is all that a loop or a branch has, without braces."""
         parent = statement.parent
         return parent is not None and parent.type not in ("compound_statement", "case_statement")
-
-    def _with_pragmas(self, start: int) -> int:
-        text = self.text.text
-        while True:
-            low = _line_start(text, start)
-            above = _line_start(text, low - 1) if low else 0
-            if text[low:start].strip() or not low or not _PRAGMA.match(text, above, low):
-                return start
-            start = above + len(_indent_at(text, above))
 
 
 def _line_start(text: str, at: int) -> int:
