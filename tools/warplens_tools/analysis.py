@@ -36,6 +36,8 @@ class KernelAnalysis(msgspec.Struct, frozen=True):
     bottleneck: Bottleneck
     findings: tuple[Finding, ...]
     evidence: KernelEvidence
+    #: Array accesses that were not judged, for there are too many.
+    left_out: int = 0
 
 
 def analyse_file(
@@ -80,9 +82,9 @@ def _remembered(
     basis = rests_on.basis(kernel)
     known = memo.find(basis, kernel, text)
     if known is not None:
-        return KernelAnalysis(kernel, known.bottleneck, known.findings, KernelEvidence())
+        return KernelAnalysis(kernel, known.bottleneck, known.findings, KernelEvidence(), known.left_out)
     fresh = analyse_kernel(kernel, model, text, gpu, KernelEvidence(), tools)
-    memo.keep(basis, kernel, text, Analysed(fresh.bottleneck, fresh.findings))
+    memo.keep(basis, kernel, text, Analysed(fresh.bottleneck, fresh.findings, fresh.left_out))
     return fresh
 
 
@@ -104,9 +106,8 @@ def analyse_kernel(
     if evidence.counters is not None and not any(f.severity == "warning" for f in findings):
         for tool in relevant:
             findings += _settled(tool, view, _guarded(tool, view, tool.run_counters))
-    return KernelAnalysis(
-        kernel, view.bottleneck, one_a_cause(rank(findings), {t.slug: t.family for t in relevant}), evidence
-    )
+    found = one_a_cause(rank(findings), {t.slug: t.family for t in relevant})
+    return KernelAnalysis(kernel, view.bottleneck, found, evidence, view.accesses_left_out)
 
 
 def _settled(tool: type[MicroTool], view: KernelView, findings: Sequence[Finding]) -> list[Finding]:

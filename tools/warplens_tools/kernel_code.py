@@ -25,6 +25,8 @@ from warplens_tools.text import SourceText, Span
 
 #: Nanoseconds from which a measured kernel is long enough for its shape to matter more than its launch.
 LONG_NS = 20_000.0
+#: Accesses of one kernel that are judged: more is generated code, and takes seconds.
+MAX_ACCESSES = 4_000
 _LOOPS = "[(for_statement) (while_statement) (do_statement)] @loop"
 
 
@@ -69,7 +71,16 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def accesses(self) -> tuple[ArrayAccess, ...]:
-        """Every array access in the kernel's own text, in text order."""
+        """The array accesses in the kernel's own text, in text order: at most `MAX_ACCESSES`."""
+        return self._every_access[:MAX_ACCESSES]
+
+    @property
+    def accesses_left_out(self) -> int:
+        """How many accesses are not judged, for there are too many."""
+        return max(0, len(self._every_access) - MAX_ACCESSES)
+
+    @cached_property
+    def _every_access(self) -> tuple[ArrayAccess, ...]:
         return accesses(self.tree, self.kernel, self.dim3)
 
     @cached_property

@@ -32,6 +32,8 @@ class Analysed(msgspec.Struct, frozen=True):
 
     bottleneck: Bottleneck
     findings: tuple[Finding, ...]
+    #: Array accesses that were not judged.
+    left_out: int = 0
 
 
 class _Anchor(msgspec.Struct, frozen=True):
@@ -76,7 +78,7 @@ class KernelMemo:
             return entry.analysed
         places = [(a.span, d) for a, d in zip(entry.anchors, deltas, strict=True) if a is not None]
         findings = tuple(_moved(f, places) for f in entry.analysed.findings)
-        return Analysed(entry.analysed.bottleneck, findings)
+        return Analysed(entry.analysed.bottleneck, findings, entry.analysed.left_out)
 
     def keep(self, basis: Basis, kernel: Kernel, text: SourceText, analysed: Analysed) -> None:
         """Remember an analysis, if all it points at lies in the kernel and in what it rests on."""

@@ -14,6 +14,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.evidence import Unknown
 from warplens_tools.finding import Finding
+from warplens_tools.kernel_code import MAX_ACCESSES
 from warplens_tools.launches import Launches
 
 
@@ -75,6 +76,9 @@ def unknown_kernels(
             why = "no launch in this file or in others of its folder names it"
             remedy = "" if analysis.kernel.launch_bounds else "its __launch_bounds__ would do instead"
             unknowns.append(Unknown(f"grid and block of {name}", why, remedy))
+        if analysis.left_out:
+            why = f"the first {MAX_ACCESSES} array accesses are judged, {analysis.left_out} come after them"
+            unknowns.append(Unknown(f"the rest of {name}", why))
         if analysis.bottleneck.bound == "unknown":
             unknowns.append(Unknown(f"what bounds {name}", analysis.bottleneck.reason))
     return unknowns

@@ -118,6 +118,9 @@ def test_wrappers_of_a_header_launch_what_they_are_passed(tmp_path: Path, wrappe
             {"k", "twice"},
         ),
         ("void (*f)(float*, int) = table[m]; f<<<1, 32>>>(nullptr, 1);", {""}),
+        ("void (*f[2])(float*, int) = {k, twice}; f[m]<<<1, 32>>>(nullptr, 1);", {"k", "twice"}),
+        ("void (*f[2])(float*, int); f[0] = k; f[1] = twice; f[m]<<<1, 32>>>(nullptr, 1);", {"k", "twice"}),
+        ("void (*f[2])(float*, int); f[0] = k; f[1] = g(m); f[m]<<<1, 32>>>(nullptr, 1);", {""}),
     ],
 )
 def test_function_pointers(host: str, kernels: set[str]) -> None:

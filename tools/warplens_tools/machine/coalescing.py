@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu, Limits
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.constants import layouts_of
-from warplens_tools.cuda.values.forms import Form, Symbol
+from warplens_tools.cuda.values.forms import Form, Monomial, Symbol
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.address_evidence import pattern_of
@@ -117,7 +118,8 @@ class _Coalescing:
             self.code.arguments | self.code.launches.grid,
             self.code.gpu,
         )
-        found = [w for p in places if (w := lanes.warp_access(p, places)) is not None]
+        groups = _siblings(places)
+        found = [w for p in places if (w := lanes.warp_access(p, groups[_likeness(p)])) is not None]
         if self.code.compiled is None:
             return tuple(found)
         told = {w.access.span: w for w in found}
@@ -201,6 +203,38 @@ def _passes(limits: Limits, pattern: AddressPattern) -> int:
     return wavefronts([lane * abs(pattern.stride) for lane in range(limits.warp_size)], pattern.width, limits)
 
 
+class _Siblings:
+    """Accesses of the same array in the same loops whose index differs by a constant, in text order."""
+
+    def __init__(self) -> None:
+        self.places: list[_Place] = []
+
+    @cached_property
+    def union(self) -> tuple[tuple[int, int], ...]:
+        """The byte ranges of an element that they take together."""
+        return merged(p.ranges for p in self.places)
+
+    @cached_property
+    def read(self) -> bool:
+        """Whether one of them reads."""
+        return any(p.access.reads for p in self.places)
+
+
+def _likeness(place: _Place) -> tuple[object, ...]:
+    """The same for siblings alone."""
+    access = place.access
+    loops = tuple(loop.offset for loop in access.loops)
+    return access.name, place.element, loops, _without_constant(access.index)
+
+
+def _siblings(places: Sequence[_Place]) -> dict[tuple[object, ...], _Siblings]:
+    """The places by what makes them siblings."""
+    found: dict[tuple[object, ...], _Siblings] = {}
+    for place in places:
+        found.setdefault(_likeness(place), _Siblings()).places.append(place)
+    return found
+
+
 class _Lanes:
     """Evaluates index forms for the lanes of a warp."""
 
@@ -208,8 +242,12 @@ class _Lanes:
         self.block, self.known, self.limits = block, known, gpu.limits
         self.fetched = max(1, gpu.costs.fetch_bytes // SECTOR_BYTES)
         self.first = warp_lanes(block, self.limits.warp_size)
+        #: What was worked out once: of siblings, and of index forms without their constants.
+        self._partials: dict[int, float] = {}
+        self._shares: dict[int, float] = {}
+        self._bases: dict[tuple[object, ...], list[int] | None] = {}
 
-    def warp_access(self, place: _Place, every: Sequence[_Place]) -> WarpAccess | None:
+    def warp_access(self, place: _Place, siblings: _Siblings) -> WarpAccess | None:
         """The access; None where an address is unknown or hangs on what is unknown."""
         index = place.access.index
         if index is None:
@@ -220,27 +258,25 @@ class _Lanes:
         counts = sorted((len(s.sectors), s) for s in shapes if s is not None)
         if counts[-1][0] > _AGREE * counts[0][0]:
             return None
-        return self._described(place, counts[0][1], every)
+        return self._described(place, counts[0][1], siblings)
 
     def _footprint(self, place: _Place, probe: Mapping[str, int]) -> Footprint | None:
         starts = self._elements(place, self._values(place.access.index, probe), self.first)
         return footprint(starts, place.ranges) if starts is not None else None
 
-    def _described(self, place: _Place, shape: Footprint, every: Sequence[_Place]) -> WarpAccess:
+    def _described(self, place: _Place, shape: Footprint, siblings: _Siblings) -> WarpAccess:
         ideal = max(1, math.ceil(shape.wanted / SECTOR_BYTES))
         used = sum(size for _, size in place.ranges)
         reused_by: ReusedBy = "nobody"
         unshared, partial, read_too = 1.0, 0.0, False
         dram = float(len(shape.sectors))
         if len(shape.sectors) > ideal:
-            siblings = self._siblings(place, every)
-            union = merged(p.ranges for p in siblings) if len(siblings) > 1 else place.ranges
             reused_by = self._reused_by(place, shape, siblings)
             unshared, partial = self._unshared(place), self._partial(siblings)
-            read_too = any(p.access.reads for p in siblings)
+            read_too = siblings.read
             own = reused_by in ("nobody", "fields")
             dram = self._shared_sectors(siblings) if own else shape.wanted / SECTOR_BYTES
-            used = max(used, sum(size for _, size in union))
+            used = max(used, sum(size for _, size in siblings.union))
         return WarpAccess(
             access=place.access,
             wanted=shape.wanted,
@@ -261,30 +297,22 @@ class _Lanes:
             lines_used=place.lines,
         )
 
-    def _siblings(self, place: _Place, every: Sequence[_Place]) -> list[_Place]:
-        """Accesses of the same array in the same loops whose index differs by a constant, itself included."""
-        mine = place.access
-        return [
-            p
-            for p in every
-            if p.access.name == mine.name
-            and p.element == place.element
-            and [x.offset for x in p.access.loops] == [x.offset for x in mine.loops]
-            and _without_constant(p.access.index) == _without_constant(mine.index)
-        ]
-
-    def _shared_sectors(self, siblings: Sequence[_Place]) -> float:
-        """This access's share of the sectors that it and its siblings touch together."""
+    def _shared_sectors(self, siblings: _Siblings) -> float:
+        """An access's share of the sectors that it and its siblings touch together."""
+        known = self._shares.get(id(siblings))
+        if known is not None:
+            return known
         touched: set[int] = set()
-        for sibling in siblings:
+        for sibling in siblings.places:
             shape = self._footprint(sibling, _PROBES[0])
-            touched |= set(shape.sectors) if shape is not None else set()
-        if siblings[0].access.reads:
+            touched.update(shape.sectors if shape is not None else ())
+        found = len(touched)
+        if siblings.places[0].access.reads:
             # Missing sectors come with their neighbours.
-            return len({s // self.fetched for s in touched}) * self.fetched / len(siblings)
-        return len(touched) / max(1, len(siblings))
+            found = len({s // self.fetched for s in touched}) * self.fetched
+        return self._shares.setdefault(id(siblings), found / len(siblings.places))
 
-    def _reused_by(self, place: _Place, shape: Footprint, siblings: Sequence[_Place]) -> ReusedBy:
+    def _reused_by(self, place: _Place, shape: Footprint, siblings: _Siblings) -> ReusedBy:
         """Who uses what is left of the sectors."""
         index = place.access.index
         values = self._values(index, _PROBES[0])
@@ -299,8 +327,7 @@ class _Lanes:
             for name in names:
                 if name in values and self._moves_inside(place, values, name):
                     return user
-        covered = merged(p.ranges for p in siblings)
-        whole = sum(size for _, size in covered) >= place.element and place.element > shape.width
+        whole = sum(size for _, size in siblings.union) >= place.element and place.element > shape.width
         return "fields" if whole else "nobody"
 
     def _next_warp_shares(self, place: _Place, values: Mapping[str, int], shape: Footprint) -> bool:
@@ -313,15 +340,19 @@ class _Lanes:
         other = footprint(starts, place.ranges)
         return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
 
-    def _partial(self, siblings: Sequence[_Place]) -> float:
+    def _partial(self, siblings: _Siblings) -> float:
         """Share of the sectors that the siblings write of which they leave bytes."""
+        known = self._partials.get(id(siblings))
+        if known is not None:
+            return known
         spans: set[tuple[int, int]] = set()
-        for sibling in siblings:
+        for sibling in siblings.places:
             shape = self._footprint(sibling, _PROBES[0]) if sibling.access.writes else None
             if shape is not None:
                 spans |= {(s + at, s + at + size) for s in shape.starts for at, size in sibling.ranges}
         filled = filled_sectors(spans, SECTOR_BYTES)
-        return sum(part < SECTOR_BYTES for part in filled.values()) / max(1, len(filled))
+        share = sum(part < SECTOR_BYTES for part in filled.values()) / max(1, len(filled))
+        return self._partials.setdefault(id(siblings), share)
 
     def _unshared(self, place: _Place) -> float:
         """Sectors that the block touches over those that its warps touch, each for itself."""
@@ -359,18 +390,30 @@ class _Lanes:
     ) -> list[int] | None:
         """Byte address of each lane's element, from the array's start."""
         index = place.access.index
-        found = []
-        for x, y, z in lanes:
-            threads = {"threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z}
-            at = index.evaluate({**values, **threads}) if index is not None else None
-            if at is None:
-                return None
-            found.append(at * place.element)
-        return found
+        if index is None:
+            return None
+        terms = _without_constant(index)
+        key = (terms, tuple(values.items()), tuple(lanes))
+        if key not in self._bases:
+            self._bases[key] = _evaluated(Form(terms), values, lanes)
+        bases, constant = self._bases[key], index.constant
+        return None if bases is None else [(at + constant) * place.element for at in bases]
+
+
+def _evaluated(
+    form: Form, values: Mapping[str, int], lanes: Sequence[tuple[int, int, int]]
+) -> list[int] | None:
+    found = []
+    for x, y, z in lanes:
+        at = form.evaluate({**values, "threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z})
+        if at is None:
+            return None
+        found.append(at)
+    return found
 
 
 _PLAIN = frozenset({"block", "block size", "grid size", "parameter", "loop"})
 
 
-def _without_constant(form: Form | None) -> tuple[object, ...]:
+def _without_constant(form: Form | None) -> tuple[tuple[Monomial, int], ...]:
     return tuple(t for t in form.terms if t[0]) if form is not None else ()

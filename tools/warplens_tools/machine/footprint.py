@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 
@@ -27,6 +28,16 @@ class Footprint(msgspec.Struct, frozen=True, order=True):
 
 def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Footprint:
     """Of lanes whose elements start there, each taking `ranges` (offset, size) of its element."""
+    # The same pattern comes again and again at other places: it is worked out once, from the sector it begins in.
+    base = min(starts) // SECTOR_BYTES * SECTOR_BYTES
+    shape = _footprint(tuple([s - base for s in starts]), tuple(ranges))
+    moved = base // SECTOR_BYTES
+    sectors = tuple([n + moved for n in shape.sectors])
+    return Footprint(tuple(starts), sectors, shape.wanted, shape.first + base, shape.width, shape.whole)
+
+
+@functools.lru_cache(maxsize=4096)
+def _footprint(starts: tuple[int, ...], ranges: tuple[tuple[int, int], ...]) -> Footprint:
     spans = {(s + offset, s + offset + size) for s in starts for offset, size in ranges}
     sector = SECTOR_BYTES
     sectors = {n for low, high in spans for n in range(low // sector, (high - 1) // sector + 1)}
@@ -37,7 +48,7 @@ def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Footp
     first = min(low for low, _ in spans)
     width = sum(size for _, size in ranges)
     whole = sum(part >= sector for part in filled_sectors(spans, sector).values())
-    return Footprint(tuple(starts), tuple(sorted(sectors)), wanted, first, width, whole)
+    return Footprint(starts, tuple(sorted(sectors)), wanted, first, width, whole)
 
 
 def filled_sectors(spans: Iterable[tuple[int, int]], size: int) -> dict[int, int]:

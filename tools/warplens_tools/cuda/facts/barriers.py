@@ -93,8 +93,10 @@ def _are_apart(every: Sequence[ArrayAccess], block: Dim3, group: int) -> bool:
     """
     if any(a.atomic or a.index is None for a in every):
         return False
-    indices = [(a.name, a.index) for a in every if a.index is not None]
-    period = {name: math.gcd(*(_period(f) for n, f in indices if n == name)) for name, _ in indices}
+    indices = dict.fromkeys((a.name, a.index) for a in every if a.index is not None)
+    period: dict[str, int] = {}
+    for name, index in indices:
+        period[name] = math.gcd(period.get(name, 0), _period(index))
     x, y, z = (n or 1 for n in block)
     owner: dict[tuple[str, int], int] = {}
     for name, index in indices:

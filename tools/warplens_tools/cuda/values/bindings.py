@@ -294,6 +294,11 @@ def value_node(tree: SourceTree, binding: Binding) -> Node | None:
 
 def is_set_once(tree: SourceTree, binding: Binding) -> bool:
     """Whether nothing after the declaration can change the variable."""
+    key = ("set once", binding.name, binding.kind, binding.declaration, binding.end)
+    return tree.remembered(key, lambda: _is_set_once(tree, binding))
+
+
+def _is_set_once(tree: SourceTree, binding: Binding) -> bool:
     code = tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
     return not changes(tree, code, binding.name, by_call=binding.kind != "pointer")
 

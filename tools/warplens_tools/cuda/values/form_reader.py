@@ -263,7 +263,10 @@ class FormReader:
         if binding is None or body is None or binding.start > loop.end_byte:
             return False
         inside = body.start_byte <= binding.start < body.end_byte
-        return not inside and not changes(self.tree, self.tree.code_of(body), name)
+        key = ("changes", name, body.start_byte, body.end_byte)
+        return not inside and not self.tree.remembered(
+            key, lambda: changes(self.tree, self.tree.code_of(body), name)
+        )
 
     def _in_loop(self, loop: Loop) -> Form | None:
         if loop.origin is not None and loop.counter and loop.step is not None:

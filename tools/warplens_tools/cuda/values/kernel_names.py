@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from warplens_tools.cuda.syntax.functions import plain_name
-from warplens_tools.cuda.syntax.lexical import matching
+from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding
 from warplens_tools.cuda.values.constants import Constants
 
 _NAME = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*<.*>)?(?:::[A-Za-z_]\w*(?:\s*<.*>)?)*", re.DOTALL)
+_ELEMENT = re.compile(r"([A-Za-z_]\w*)\s*\[[^\[\]]*\]")
 _CHOICE = re.compile(r"[^?]+\?([^?:]|::)+(?<!:):(?!:)([^?:]|::)+", re.DOTALL)
 #: Pointers followed one behind the other, and kernels that one pointer may hold.
 _MOST_STEPS, _MOST_KERNELS = 6, 16
@@ -47,6 +48,10 @@ class KernelNames:
             for side in _sides(text):
                 yield from self._named(side, constants, at, depth + 1)
             return
+        element = _ELEMENT.fullmatch(text)
+        if element is not None and depth <= _MOST_STEPS:
+            yield from self._in_table(element[1], constants, at, depth)
+            return
         if depth > _MOST_STEPS or not _NAME.fullmatch(text):
             yield None
             return
@@ -75,6 +80,21 @@ class KernelNames:
             yield None
         for text, at in given:
             yield from self._named(text, constants, at, depth)
+
+    def _in_table(self, name: str, constants: Constants, at: int, depth: int) -> Iterator[Named | None]:
+        """The kernels that the elements of an array hold: what it is initialised with, what is assigned to them."""
+        bound = constants.binding(name, at)
+        if bound is None:
+            yield None
+            return
+        code = self.tree.masked.code[bound.declaration[0] : bound.end].decode("ascii")
+        listed = re.search(rf"\b{name}\s*\[[^\]]*\]\s*\)?\s*(?:\([^()]*\))?\s*=\s*\{{([^{{}}]*)\}}", code)
+        values = split_arguments(listed[1]) if listed else []
+        values += re.findall(rf"(?<![\w.>]){name}\s*\[[^\]]*\]\s*=(?!=)\s*([^;={{}}]+);", code)
+        if not values:
+            yield None
+        for text in filter(None, map(str.strip, values)):
+            yield from self._named(text, constants, at, depth + 1)
 
     def _assigned(self, bound: Binding) -> Iterable[tuple[str, int]]:
         """What is assigned to a variable of a function after its declaration."""

@@ -60,7 +60,8 @@ def stepping_loop(tree: SourceTree, node: Node, binding: Binding) -> tuple[Node,
 
     None where the variable is changed elsewhere too, conditionally, or after which `node` stands.
     """
-    update = _only_update(tree, binding)
+    key = ("only update", binding.name, binding.declaration)
+    update = tree.remembered(key, lambda: _only_update(tree, binding))
     if update is None or (update.start_byte < node.start_byte and not _in_header(update)):
         return None
     statement = update.parent
@@ -78,7 +79,17 @@ def _in_header(update: Node) -> bool:
     return update.parent is not None and update.parent.type == "for_statement"
 
 
+_STEPPED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\+=|-=|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
+
+
+def _stepped_names(tree: SourceTree) -> frozenset[str]:
+    """Every name of the text that is stepped somewhere."""
+    return frozenset(m[1] or m[2] for m in _STEPPED.finditer(tree.masked.code.decode("ascii")))
+
+
 def _only_update(tree: SourceTree, binding: Binding) -> Node | None:
+    if binding.name not in tree.remembered("stepped names", lambda: _stepped_names(tree)):
+        return None
     start = binding.declaration[1]
     code = tree.masked.code[start : binding.end].decode("ascii")
     name = re.escape(binding.name)
