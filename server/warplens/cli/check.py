@@ -44,6 +44,7 @@ def check(
     sanitize: Annotated[bool, Switch] = False,
     stdin_filename: Path = Path("stdin.cu"),
     watch: Annotated[bool, Switch] = False,
+    jobs: Annotated[int | None, Parameter(name=["--jobs", "-j"])] = None,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> int:
     """Show what bounds each kernel and what to do about it, on the line.
@@ -88,6 +89,8 @@ def check(
         The name that standard input goes by: where its settings and compile flags are looked up.
     watch
         Check again whenever a file changes, until interrupted.
+    jobs
+        Files that are looked at at once; the machine's cores if left out. What is run on a GPU runs alone.
     quiet
         Print nothing; the exit status answers.
     """
@@ -102,6 +105,7 @@ def check(
         selection=Selection.of(select or (), ignore or (), baseline),
         sanitize=sanitize,
         stdin_name=stdin_filename,
+        jobs=jobs,
     )
     if watch:
         from warplens.cli.watching import watch_files

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,7 @@ import msgspec
 from warplens.cli.streams import STDIN
 from warplens.cli.text import displayed
 from warplens.service.baseline import Baseline
-from warplens.service.profile import check_measured
 from warplens.service.report import FileReport, Report
-from warplens.service.sanitize import with_faults
 from warplens.service.service import CheckOptions, Service
 from warplens.service.suppression import chosen
 from warplens_tools.errors import InputError
@@ -91,10 +90,14 @@ class CheckRun:
         selection: Selection,
         sanitize: bool,
         stdin_name: Path,
+        jobs: int | None = None,
     ) -> None:
         self.reads_stdin = Path(STDIN) in paths
         self.stdin = b""
         self._paths, self._tier, self._archs = paths, tier, archs
+        self._jobs = jobs if jobs is not None else os.cpu_count() or 1
+        if self._jobs < 1:
+            raise InputError("--jobs takes a number from 1 on")
         self._selection, self._sanitize, self._stdin_name = selection, sanitize, stdin_name
         if self.reads_stdin:
             if len(paths) > 1:
@@ -119,6 +122,8 @@ class CheckRun:
         reports = [self._report(service, arch or None, task) for arch in self._archs or (None,)]
         report = joined(reports)
         if self._sanitize:
+            from warplens.service.sanitize import with_faults
+
             report = with_faults(service, report, task=task)
         chosen = [self._selection.of_file(file) for file in report.files]
         files = tuple(file for file, _ in chosen)
@@ -130,7 +135,11 @@ class CheckRun:
         options = CheckOptions(tier=self._tier, arch=arch)
         if self.reads_stdin:
             return service.check_stream(self._stdin_name, self.stdin, options, task=task)
-        return check_measured(service, list(self._paths), options, task=task)
+        if service.tier_to_run(options) is None:
+            return service.check(self._paths, options, task=task, jobs=self._jobs)
+        from warplens.service.profile import check_measured
+
+        return check_measured(service, self._paths, options, task=task)
 
 
 def joined(reports: Sequence[Report]) -> Report:

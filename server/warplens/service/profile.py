@@ -31,7 +31,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.errors import CancelledError, CompileError, InputError, WarplensError
-from warplens_tools.evidence import TIERS, BinaryEvidence, KernelEvidence, Tier, Unknown
+from warplens_tools.evidence import BinaryEvidence, KernelEvidence, Tier, Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain
@@ -106,9 +106,8 @@ def check_measured(
     Raises:
         As `Service.check`.
     """
-    settings = service.settings_for(service.root).settings
-    tier = options.tier or (None if settings.tier == "auto" else settings.tier)
-    if tier is None or TIERS.index(tier) <= TIERS.index("binary"):
+    tier = service.tier_to_run(options)
+    if tier is None:
         return service.check(paths, options, task=task)
     wanted = ProfileOptions(arch=options.arch, tier=tier, named=True)
     there = service.files(paths, options.arch)

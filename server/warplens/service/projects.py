@@ -33,14 +33,17 @@ class Projects:
         """The project that a file belongs to: the files of its folder, and the units of its compile_commands.json."""
         folder = project_folder(path, self._root)
         exclude = tuple(loaded.settings.exclude)
+
+        def candidates() -> list[Path]:
+            found = sources(folder, exclude, most=MAX_FILES + 1)
+            return found + [u for u in _units(path, loaded) if not excluded(u, exclude)]
+
         key = (folder, (*exclude, *map(str, include_dirs)))
         with self._lock:
             now = self._clock()
             made, project = self._known.get(key, (0.0, None))
             if project is None or now - made > _FRESH_SECONDS:
-                found = sources(folder, exclude, most=MAX_FILES + 1)
-                found += [u for u in _units(path, loaded) if not excluded(u, exclude)]
-                project = Project(found, include_dirs)
+                project = Project(candidates, include_dirs)
                 self._known[key] = (now, project)
             project.with_file(path)
             return project

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -149,24 +150,35 @@ class Service:
         text = SourceText.decode(data, name=str(name))
         return self._report([self._check(name, options, task, text)])
 
-    def check(self, paths: Sequence[Path], options: CheckOptions, *, task: Task = UNATTENDED) -> Report:
-        """Files and folders, recursively. A file that cannot be read is reported, the others are checked.
+    def check(
+        self, paths: Sequence[Path], options: CheckOptions, *, task: Task = UNATTENDED, jobs: int = 1
+    ) -> Report:
+        """Files and folders, recursively, `jobs` at once. A file that cannot be read is reported, the others are
+        checked.
 
         Raises:
             As `check_file`; InputError also where a path does not exist, or the only file cannot be read.
         """
         found = self.files(paths, options.arch)
         files = found.files
-        done = []
-        for number, path in enumerate(files):
+
+        def one(number: int) -> Checked:
             try:
-                done.append(self._check(path, options, task.step(number, len(files))))
+                return self._check(files[number], options, task.step(number, len(files)))
             except InputError as error:
                 if len(files) == 1:
                     raise
-                done.append(_unreadable(path, error))
+                return _unreadable(files[number], error)
+
+        done = in_order(one, len(files), jobs, task)
         report = self._report(done)
         return msgspec.structs.replace(report, files=tuple(one_each(report.files)), skipped=found.skipped)
+
+    def tier_to_run(self, options: CheckOptions) -> Tier | None:
+        """The tier to collect for which programs are run; None where what is asked for needs none."""
+        settings = self.settings_for(self.root).settings
+        tier = options.tier or (None if settings.tier == "auto" else settings.tier)
+        return None if tier is None or TIERS.index(tier) <= TIERS.index("binary") else tier
 
     def files(self, paths: Sequence[Path], arch: str | None = None) -> Found:
         """The files that `paths` mean, at least one.
@@ -317,6 +329,22 @@ class Service:
             files=tuple(checked.report for checked in done),
             unknown=tuple(dict.fromkeys(unknown)),
         )
+
+
+def in_order(one: Callable[[int], Checked], count: int, jobs: int, task: Task) -> list[Checked]:
+    """What `one` gives for 0 to `count` - 1, several at once. The first error ends the rest."""
+    if min(count, jobs) < 2:
+        return [one(number) for number in range(count)]
+    with ThreadPoolExecutor(min(count, jobs), thread_name_prefix="warplens-check") as pool:
+        futures = [pool.submit(one, number) for number in range(count)]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            if task is not UNATTENDED:
+                task.token.cancel()
+            raise
 
 
 def wants_binary(options: CheckOptions, settings: Settings, toolchain: Toolchain) -> bool:

@@ -67,3 +67,15 @@ def test_headers_with_kernels_belong_to_a_folder_and_to_the_units_that_include_t
     (found,) = header.kernels
     assert (found.name, found.launched_in) == ("k", (f"{tmp_path / 'src/main.cu'}:2",))
     assert service.check_text(tmp_path / "k.h", files["k.h"]).kernels == header.kernels
+
+
+def test_several_files_at_once_give_the_answer_of_one_after_the_other(tmp_path: Path) -> None:
+    for number in range(6):
+        text = f"__global__ void k{number}(float* x) {{ x[threadIdx.x * {number + 1}] *= 2.0; }}\n"
+        (tmp_path / f"{number}.cu").write_text(text)
+    (tmp_path / "binary.cu").write_bytes(b"\0" * 64)
+    source = CheckOptions(tier="source")
+    alone = Service(tmp_path).check([tmp_path], source)
+    at_once = Service(tmp_path).check([tmp_path], source, jobs=4)
+    assert at_once == alone
+    assert [unknown.failed for unknown in alone.unknown if "binary.cu" in unknown.what] == [True]

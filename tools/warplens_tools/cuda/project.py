@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import bisect
 import re
+import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +24,13 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^
 _GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\r?\n\s*#[ \t]*define[ \t]+(\w+)[ \t]*(?=\r?\n)")
 _ONCE = re.compile(r"\s*#[ \t]*pragma[ \t]+once[^\n]*")
 _LAST_ENDIF = re.compile(r"#[ \t]*endif[^\n]*\s*\Z")
+#: Headers of the languages, of the system and of the toolkit: no need to look for them among the user's files.
+_SYSTEM = re.compile(
+    r"[^.]*$|c?(?:std\w+|math|float|limits|assert|string|ctype|errno|time|signal|complex|fenv|inttypes|locale)\.h$"
+    r"|(?:unistd|getopt|fcntl|pthread|dirent|omp|mpi|mma|texture_\w+|vector_\w+|device_\w+|math_\w+|sm_\d+\w*)\.h$"
+    r"|(?:cuda|curand|cublas|cufft|cusparse|cusolver|cudnn|nv|nccl)\w*\.hp?p?$"
+    r"|(?:sys|thrust|cub|cuda|nvtx3|cooperative_groups|boost|GL|crt)/|cooperative_groups\w*\.h$"
+)
 #: Suffixes of files that nvcc compiles as CUDA on their own, and of those that a host compiler takes.
 UNIT_SUFFIXES = frozenset({".cu"})
 HOST_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".C", ".c"})
@@ -70,35 +78,53 @@ class Joined:
 class Project:
     """Files that may include one another and launch one another's kernels; each is read once, when first needed.
 
-    Beyond `MAX_FILES` candidates the rest is ignored; `complete` is then false.
+    Beyond `MAX_FILES` candidates the rest is ignored; `complete` is then false. Safe to use from several threads.
     """
 
-    def __init__(self, candidates: Iterable[Path], include_dirs: Sequence[Path] = ()) -> None:
-        self._files: dict[Path, Path] = {}
-        self.complete = True
+    def __init__(
+        self, candidates: Iterable[Path] | Callable[[], Iterable[Path]], include_dirs: Sequence[Path] = ()
+    ) -> None:
+        """`candidates` may be a function, which is asked when somebody needs to know them all."""
+        self._candidates = candidates
         self._include_dirs = include_dirs
+        self._lock = threading.RLock()
+        #: By their real path, the name they go by.
+        self._own: dict[Path, Path] = {}
         self._texts: dict[Path, SourceText] = {}
         self._includes: dict[Path, list[tuple[int, int, Path]]] = {}
-        for path in candidates:
-            if len(self._files) >= MAX_FILES:
-                self.complete = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether all candidates belong to the project."""
+        return len(self._listed) < MAX_FILES
+
+    @cached_property
+    def _listed(self) -> dict[Path, Path]:
+        found: dict[Path, Path] = {}
+        for path in self._candidates() if callable(self._candidates) else self._candidates:
+            if len(found) >= MAX_FILES:
                 break
             real = real_path(path)
             if real is not None and not real.is_dir():
-                self._files.setdefault(real, path)
+                found.setdefault(real, path)
+        return found
+
+    @property
+    def _files(self) -> dict[Path, Path]:
+        return {**self._own, **self._listed}
 
     def with_file(self, path: Path) -> Path | None:
         """The real path of a file, which from now on belongs to the project; None where it is not there."""
         real = real_path(path)
-        if real is not None and real not in self._files:
-            self._files[real] = path
-            for name in ("_by_name", "_included_by"):
-                self.__dict__.pop(name, None)
+        if real is not None and real not in self._own:
+            with self._lock:
+                self._own = {**self._own, real: path}
+                self.__dict__.pop("_included_by", None)
         return real
 
     def name_of(self, real: Path) -> Path:
         """The name that a file of the project goes by."""
-        return self._files.get(real, real)
+        return self._own.get(real) or self._listed.get(real, real)
 
     def text(self, real: Path) -> SourceText:
         """A file's text; empty where it cannot be read."""
@@ -110,7 +136,9 @@ class Project:
         """The include lines that lead to files of the project: offsets of the line, and the file."""
         if real not in self._includes:
             text = self.text(real).text
-            found = ((m, self._find(m[1] or m[2], real)) for m in _INCLUDE.finditer(text))
+            found = (
+                (m, self._find(m[1] or m[2], real, quoted=m[1] is not None)) for m in _INCLUDE.finditer(text)
+            )
             self._includes[real] = [(*m.span(), target) for m, target in found if target is not None]
         return self._includes[real]
 
@@ -194,15 +222,19 @@ class Project:
                 graph.setdefault(target, set()).add(real)
         return graph
 
-    def _find(self, target: str, includer: Path) -> Path | None:
-        name = target.replace("\\", "/").rsplit("/", 1)[-1]
-        if name not in self._by_name:
-            return None
-        for folder in (includer.parent, *self._include_dirs):
+    def _find(self, target: str, includer: Path, *, quoted: bool) -> Path | None:
+        """The user's file that an include line leads to: the nearest, else the only candidate whose path ends so."""
+        beside = real_path(includer.parent / target)
+        if beside is not None and beside.is_file():
+            return beside
+        for folder in self._include_dirs:
             real = real_path(folder / target)
-            if real in self._files:
+            if real is not None and real in self._files:
                 return real
-        ends = [p for p in self._by_name[name] if p.as_posix().endswith("/" + target.lstrip("./"))]
+        if not quoted and _SYSTEM.match(target):
+            return None
+        name = target.replace("\\", "/").rsplit("/", 1)[-1]
+        ends = [p for p in self._by_name.get(name, ()) if p.as_posix().endswith("/" + target.lstrip("./"))]
         return ends[0] if len(ends) == 1 else None
 
 

@@ -30,6 +30,32 @@ def query(pattern: str) -> Query:
     return Query(LANGUAGE, pattern)
 
 
+#: A query's compilation takes as long as a walk over some ten thousand nodes.
+_WALKED = 4_000
+_PLAIN = re.compile(r"\(\s*(\w+)\s*\)\s*@(\w+)|\[\s*((?:\(\s*\w+\s*\)\s*)+)\]\s*@(\w+)")
+
+
+@functools.cache
+def _plain(pattern: str) -> dict[str, str] | None:
+    """Of a query for kinds of nodes alone: by kind the name it is captured as. None for all other queries."""
+    if _PLAIN.sub("", pattern).strip():
+        return None
+    found: dict[str, str] = {}
+    for one in _PLAIN.finditer(pattern):
+        kinds = [one[1]] if one[1] else re.findall(r"\w+", one[3])
+        found |= dict.fromkeys(kinds, one[2] or one[4])
+    return found
+
+
+def _walked(node: Node, kinds: Mapping[str, str]) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for below in walk(node):
+        name = kinds.get(below.type)
+        if name is not None and below.is_named:
+            found.setdefault(name, []).append(below)
+    return found
+
+
 #: Where a stretch of a macro's expansion stands in the user's file.
 Place = Callable[[int, int], Span]
 
@@ -107,7 +133,11 @@ class SourceTree:
 
     def captures(self, pattern: str, node: Node | None = None) -> dict[str, list[Node]]:
         """Captures of a tree-sitter query below `node` (the whole tree when None), in text order."""
-        found = QueryCursor(query(pattern)).captures(node or self.root)
+        node = node or self.root
+        plain = _plain(pattern) if node.descendant_count <= _WALKED else None
+        if plain is not None:
+            return _walked(node, plain)
+        found = QueryCursor(query(pattern)).captures(node)
         return {name: sorted(nodes, key=_order) for name, nodes in found.items()}
 
     @functools.cached_property
