@@ -145,4 +145,6 @@ REWRITE = Rewrite(
     title="Give each row to a block",
     apply=apply,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
+    chance=0.45,
+    gain=4.0,
 )

@@ -336,4 +336,6 @@ REWRITE = Rewrite(
     title="Deal the elements out one by one",
     apply=apply,
     answers=("per-thread-chunks", "uncoalesced-global-read", "uncoalesced-global-write"),
+    chance=0.7,
+    gain=3.0,
 )

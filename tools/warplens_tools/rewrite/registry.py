@@ -13,6 +13,7 @@ from warplens_tools.rewrite import (
     register_tile,
     restrict_const,
     several_outputs,
+    share_serial_section,
     shared_tile,
     split_columns,
     swap_thread_axes,
@@ -38,6 +39,7 @@ REWRITES: tuple[Rewrite, ...] = (
     split_columns.REWRITE,
     transpose_tile.REWRITE,
     several_outputs.REWRITE,
+    share_serial_section.REWRITE,
 )
 
 

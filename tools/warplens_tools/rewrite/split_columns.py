@@ -114,11 +114,11 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
 
 def _check_neighbours(found: Opened, sharing: Sharing) -> None:
     """Raises `Refused` where the dealt-out loops do not walk down columns that are neighbours."""
-    loops = {work.loop.node.start_byte for work in sharing.works}
+    bodies = [found.reader.tree.span(work.loop.body) for work in sharing.works]
     along = [
         access.traced.coefficient("threadIdx.x") in (1, -1)
         for access in found.reader.accesses
-        if access.traced is not None and loops & {loop.offset for loop in access.loops}
+        if access.traced is not None and any(body.contains(access.span) for body in bodies)
     ]
     if not any(along):
         raise Refused("its loop does not walk down columns that are neighbours")
@@ -138,4 +138,6 @@ REWRITE = Rewrite(
     title="Split each column among a block's rows of threads",
     apply=apply,
     answers=("grid-too-small", "low-ilp"),
+    chance=0.4,
+    gain=3.0,
 )

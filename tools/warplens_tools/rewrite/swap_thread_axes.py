@@ -134,4 +134,6 @@ REWRITE = Rewrite(
     title="Exchange the axes of the threads",
     apply=apply,
     answers=("uncoalesced-global-read", "uncoalesced-global-write"),
+    chance=0.6,
+    gain=4.0,
 )

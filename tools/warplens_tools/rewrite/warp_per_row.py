@@ -111,8 +111,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
 
 def _is_segment(work: Work) -> bool:
     """Whether a loop's bounds are loaded."""
-    ends = (work.loop.first, *work.loop.bounds)
-    return any(n.type == "subscript_expression" for end in ends for n in walk(end))
+    return any(n.type == "subscript_expression" for end in work.loop.bounds for n in walk(end))
 
 
 def _parts(kernel: Kernel) -> Sequence[Target]:
@@ -163,4 +162,6 @@ REWRITE = Rewrite(
     apply=apply,
     sites=_parts,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
+    chance=0.6,
+    gain=5.0,
 )

@@ -20,11 +20,12 @@ _NARROW = re.compile(r"\b(?:char|short|u?int8_t|u?int16_t)\b")
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """A `for` over one variable with a fixed step, which only its header changes."""
+    """A loop over one variable with a fixed step, which only its header, or a `while`'s last statement, changes."""
 
     node: Node
     variable: str
-    first: Node
+    #: Its first value; None for a `while`, whose variable has it already.
+    first: Node | None
     update: Node
     body: Node
     #: How far apart two iterations are, as written: "1" for `++j`.
@@ -38,6 +39,8 @@ class Counting(msgspec.Struct, frozen=True):
 
 def counting(expanded: KernelTree, node: Node) -> Counting | None:
     """The loop as one that counts; None for every other."""
+    if node.type == "while_statement":
+        return _while(expanded, node)
     tree = expanded.tree
     name, first = initialised(node)
     update, body = node.child_by_field_name("update"), node.child_by_field_name("body")
@@ -49,9 +52,42 @@ def counting(expanded: KernelTree, node: Node) -> Counting | None:
     declared = initializer is not None and initializer.type == "declaration"
     if declared and initializer is not None and _NARROW.search(tree.code_of(initializer)):
         return None
+    if changes(tree, tree.code_of(body), variable):
+        return None
+    return _counting(tree, Counting(node, variable, first, update, body, "1", declared=declared), condition)
+
+
+def _while(expanded: KernelTree, node: Node) -> Counting | None:
+    """`while (j < n) { …; ++j; }`"""
+    tree = expanded.tree
+    condition, body = condition_of(node), node.child_by_field_name("body")
+    last = body.named_children[-1] if body is not None and body.named_child_count else None
+    update = last.named_children[0] if last is not None and last.type == "expression_statement" else None
+    if (
+        condition is None
+        or body is None
+        or last is None
+        or update is None
+        or body.type != "compound_statement"
+    ):
+        return None
+    target = update.child_by_field_name("argument") or update.child_by_field_name("left")
+    if target is None or target.type != "identifier":
+        return None
+    variable = tree.code_of(target)
+    before = tree.masked.code[body.start_byte : last.start_byte].decode("ascii")
+    if changes(tree, before + "}", variable) or any(n.type == "continue_statement" for n in walk(body)):
+        return None
+    loop = Counting(node, variable, None, update, body, "1", declared=False)
+    return _counting(tree, loop, condition)
+
+
+def _counting(tree: SourceTree, loop: Counting, condition: Node) -> Counting | None:
+    """With its step and its bounds, if they allow that iterations are counted."""
+    variable, node = loop.variable, loop.node
     limits = [_bound(tree, part, variable) for part in _parts(condition)]
-    stepped = _step(tree, update, variable)
-    if stepped is None or changes(tree, tree.code_of(body), variable):
+    stepped = _step(tree, loop.update, variable)
+    if stepped is None:
         return None
     step, downward = stepped
     allowed = _DOWNWARD if downward else _UPWARD
@@ -62,7 +98,7 @@ def counting(expanded: KernelTree, node: Node) -> Counting | None:
         if found[0] == "!=" and step != "1":
             return None
         bounds.append(found[1])
-    return Counting(node, variable, first, update, body, step, downward, tuple(bounds), declared)
+    return msgspec.structs.replace(loop, step=step, downward=downward, bounds=tuple(bounds))
 
 
 def _parts(condition: Node) -> list[Node]:
@@ -114,19 +150,24 @@ def _step(tree: SourceTree, update: Node, variable: str) -> tuple[str, bool] | N
 
 
 def strided(tree: SourceTree, loop: Counting, lane: str, width: str) -> tuple[str, str]:
-    """The loop's first value and its update, where of `width` takers number `lane` takes every `width`-th."""
-    first = tree.text_of(loop.first).strip()
-    if loop.first.type == "initializer_list":
+    """The loop's first value and its update, where of `width` takers number `lane` takes every `width`-th iteration.
+
+    For a `while` the first is a step that is made in front of it.
+    """
+    first = tree.text_of(loop.first).strip() if loop.first is not None else ""
+    if loop.first is not None and loop.first.type == "initializer_list":
         first = first.removeprefix("{").removesuffix("}").strip() or "0"
     step = loop.step if re.fullmatch(r"\w+", loop.step) else f"({loop.step})"
     shift = lane if step == "1" else f"{lane} * {step}"
     by = width if step == "1" else f"{width} * {step}"
     sign = "-" if loop.downward else "+"
+    if loop.first is None:
+        return f"{loop.variable} {sign}= {shift}", f"{loop.variable} {sign}= {by}"
     if first == "0" and not loop.downward:
         begin = shift
     else:
         begin = f"{f'({first})' if _LOOSE.search(_flat(first)) else first} {sign} {shift}"
-    if loop.first.type == "initializer_list":
+    if loop.first is not None and loop.first.type == "initializer_list":
         begin = f"{{{begin}}}"
     return begin, f"{loop.variable} {sign}= {by}"
 

@@ -29,6 +29,8 @@ class GroupEdits:
             _, first = initialised(work.loop.node)
             if first is not None:
                 self.made.replace(first, begin)
+            else:
+                self.made.before(work.loop.node, f"{begin};")
             self.made.replace(work.loop.update, update)
         for join in sharing.joins:
             self._join(join)

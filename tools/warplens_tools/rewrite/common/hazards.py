@@ -112,7 +112,12 @@ class Hazards:
             return False
         code_of = self.reader.tree.code_of
         one, other = (
-            ("".join(code_of(w.loop.first).split()), w.loop.step, w.loop.downward, w.loop.variable)
+            (
+                "".join(code_of(w.loop.first).split()) if w.loop.first is not None else w.loop.node.id,
+                w.loop.step,
+                w.loop.downward,
+                w.loop.variable,
+            )
             for w in (first.work, second.work)
         )
         return one == other

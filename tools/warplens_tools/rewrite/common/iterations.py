@@ -73,6 +73,14 @@ class KernelReader:
                 found.setdefault(self.tree.code_of(node), []).append(node)
         return found
 
+    @functools.cached_property
+    def shared_scalars(self) -> frozenset[str]:
+        """Variables of the whole block: `__shared__ float scale;`."""
+        found = set[str]()
+        for listed in re.findall(r"__shared__([^;]*);", self.tree.code_of(self.body)):
+            found |= set(re.findall(r"(\w+)\s*(?:,|$)", listed))
+        return frozenset(found)
+
     def binding(self, node: Node) -> Binding | None:
         """What an identifier is bound to."""
         return self.expanded.constants.binding(self.tree.code_of(node), node.start_byte)
@@ -105,7 +113,11 @@ class KernelReader:
                 target, updates = child.child_by_field_name("argument"), True
             else:
                 continue
-            if target is not None and not place_of(self.tree, target):
+            if target is None:
+                continue
+            if place_of(self.tree, target).split(".")[0] in self.shared_scalars:
+                yield Store(target, self.tree.code_of(target), "shared", updates)
+            elif not place_of(self.tree, target):
                 array, space = self.array_of(target)
                 yield Store(target, array, space, updates)
 
@@ -187,6 +199,8 @@ class KernelReader:
     def _carries(self, loop: Counting, node: Node, mine: list[Fold]) -> str:
         """Why a variable is more than folded into; "" where that is all."""
         name, binding = self.tree.code_of(node), self.binding(node)
+        if name in self.shared_scalars:
+            return f"each iteration changes {name}, which is the block's"
         if binding is None or binding.kind in ("pointer", "array"):
             return f"each iteration moves {name} on"
         explained = {own for fold in mine for own in fold.own}

@@ -79,7 +79,7 @@ class Sharer:
             Refused: no loop can be dealt out, or what is outside of them cannot be executed by all.
         """
         root = root or self.reader.body
-        joined = JOINED.search(self.tree.code_of(self.reader.body))
+        joined = JOINED.search(self.tree.code_of(root))
         if joined:
             raise Refused(f"threads work together already ({joined[0]})")
         self._visit(root)
@@ -95,7 +95,7 @@ class Sharer:
     def _visit(self, node: Node) -> None:
         if node.type == "compound_statement":
             self._block(node.named_children)
-        elif node.type == "for_statement":
+        elif node.type in ("for_statement", "while_statement"):
             self._loop(node)
         elif node.type in ("if_statement", "switch_statement", "case_statement", "else_clause", *LOOPS):
             self._branch(node)
@@ -155,11 +155,9 @@ class Sharer:
     # loops
 
     def _loop(self, node: Node) -> None:
-        body = node.child_by_field_name("body")
         loop = counting(self.reader.expanded, node)
         if loop is None or node.start_byte in self._rows:
-            if body is not None:
-                self._visit(body)
+            self._branch(node)
             return
         work = self._work(loop)
         if work is None:
@@ -195,7 +193,8 @@ class Sharer:
 
     def _inner(self, body: Node) -> Iterator[Work]:
         for node in walk(body):
-            loop = counting(self.reader.expanded, node) if node.type == "for_statement" else None
+            is_loop = node.type in ("for_statement", "while_statement")
+            loop = counting(self.reader.expanded, node) if is_loop else None
             work = self._work(loop) if loop is not None else None
             if work is not None:
                 yield work

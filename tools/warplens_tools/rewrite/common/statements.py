@@ -92,6 +92,10 @@ class KernelEdits:
             start, end = low, min(high + len(self.text.newline), len(text))
         self._made.append(((start, end, 3, 0), ""))
 
+    def cut(self, start: int, end: int) -> None:
+        """Take a stretch of the file away."""
+        self._made.append(((start, end, 3, 0), ""))
+
     def insert_at(self, offset: int, new: str) -> None:
         """Text at an offset of the file."""
         self._made.append(((offset, offset, _END, 0), new))
