@@ -58,9 +58,10 @@ def finding_section(finding: Finding, *, message: bool = True, uri: str = "") ->
 
     With the file's URI it is a section of a page, which links to the finding's line.
     """
+    sure = words.confidence(finding)
     head = [
         words.gain(finding.gain) if finding.gain is not None else "",
-        words.confidence(finding),
+        sure if finding.gain is not None else sure[:1].upper() + sure[1:],
         f"[line {finding.line}]({uri}#L{finding.line})" if uri else "",
     ]
     parts = [

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Editor, ROOT } from './editor.ts';
+import { Editor, ROOT, until } from './editor.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'warplens-home-'));
 const editor = new Editor({
@@ -57,10 +57,18 @@ test('results are shown while the list is gone through, and open at their line',
 });
 
 test('leaving the list goes back to the source', async () => {
+  await editor.command('View: Close All Editors');
   await editor.openFile('sample.cu', 4);
+  const tabs = await editor.page.locator('.tab').count();
   await find();
+  await editor.page.locator('.tab', { hasText: '.hpp' }).first().waitFor();
   await editor.page.keyboard.press('Escape');
   await editor.page.locator('.tab.active', { hasText: 'sample.cu' }).first().waitFor();
+  await until(
+    async () => ((await editor.page.locator('.tab').count()) === tabs ? true : undefined),
+    'nothing that was only looked at stays open',
+  );
+  await editor.screenshot('cute-left');
 });
 
 test('all of them can be peeked at from where one stands', async () => {

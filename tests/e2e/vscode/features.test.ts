@@ -72,6 +72,8 @@ test('a finding is ignored with the reason that is typed', async () => {
   await editor.page.locator('.quick-input-widget input').fill('it is cold code');
   await editor.screenshot('sample-ignore');
   await editor.page.keyboard.press('Enter');
+  // At once: nothing has to be compiled for it.
+  await editor.page.locator('.squiggly-warning').nth(1).waitFor({ state: 'detached' });
   await editor.fileUntil('sample.cu', (text) => /ignore WL902: it is cold code/.test(text));
   await editor.page.keyboard.press('Control+Z');
   await editor.fileUntil('sample.cu', (text) => !text.includes('cold code'));
@@ -84,6 +86,40 @@ test('the outline lists the kernels', async () => {
   await rows.filter({ hasText: 'shift' }).waitFor();
   await editor.screenshot('sample-outline');
   await editor.page.keyboard.press('Escape');
+});
+
+test('Check This File Now says what it came to', async () => {
+  await editor.command('Warplens: Check This File Now');
+  const said = editor.notification('sample.cu: 2 findings in 2 kernels, compiled for sm_90.');
+  await said.waitFor();
+  await editor.screenshot('sample-checked');
+  await editor.command('Notifications: Clear All Notifications');
+});
+
+test('an edit is marked, and its mark goes with an undo before anything is compiled', async () => {
+  const path = join(editor.workspace, 'sample.cu');
+  const text = readFileSync(path, 'utf8');
+  // what is saved meanwhile is compiled for long
+  const slow = `97.${process.pid}6`;
+  writeFileSync(path, `${text}// sleep: 0.1\n`);
+  await editor.page.locator('.view-line', { hasText: 'sleep' }).waitFor();
+  await editor.page.waitForTimeout(500);
+  await editor.ready();
+  const lens = editor.page.locator('.codelens-decoration', { hasText: 'memory-bound' }).first();
+  await editor.openFile('sample.cu', 12, 14);
+  await editor.page.keyboard.press('Shift+End');
+  await editor.page.keyboard.type(slow.slice(3));
+  await editor.openFile('sample.cu', 5, 13);
+  await editor.page.keyboard.type('+1');
+  await lens.filter({ hasText: 'before the edit' }).waitFor();
+  await editor.screenshot('sample-edited');
+  await editor.page.keyboard.press('Backspace');
+  await editor.page.keyboard.press('Backspace');
+  await lens.filter({ hasNotText: 'before the edit' }).waitFor();
+  await editor.screenshot('sample-undone');
+  writeFileSync(path, text);
+  await editor.page.locator('.view-line', { hasText: 'sleep' }).waitFor({ state: 'detached' });
+  await editor.ready();
 });
 
 test('a quick fix is applied', async () => {

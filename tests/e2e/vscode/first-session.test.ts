@@ -2,7 +2,7 @@
 // A person's first session, with nothing of Warplens on the machine: consent, an environment from the wheel the
 // extension carries, and the findings of a real kernel, compiled by a real nvcc.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Editor, ROOT, subfolders, until } from './editor.ts';
@@ -23,11 +23,21 @@ test('a .cu file activates the extension, which asks before it installs anything
   assert.match(editor.log('Warplens'), /managed environment: passed over, it was not created/);
 });
 
+test('the walkthrough asks with a question that stays', async () => {
+  await editor.command('Notifications: Clear All Notifications');
+  await editor.command('Welcome: Open Walkthrough...', 'Get started with Warplens');
+  const step = editor.page.locator('.getting-started-step', { hasText: 'A Python environment' });
+  await step.getByRole('button', { name: 'Create Python environment' }).click();
+  const question = editor.page.locator('.monaco-dialog-box', { hasText: 'Create its own environment?' });
+  await question.waitFor();
+  await editor.page.waitForTimeout(12_000); // longer than a toast is shown
+  await editor.screenshot('consent-from-walkthrough');
+  await question.getByRole('button', { name: 'Create Environment' }).click();
+  await editor.status.filter({ hasText: 'setting up' }).waitFor();
+  await editor.screenshot('environment-in-the-making');
+});
+
 test('with consent it makes its own environment from the wheel it carries', async () => {
-  await editor
-    .notification(/Create its own environment\?/)
-    .getByRole('button', { name: 'Create Environment' })
-    .click();
   const environment = await until(
     () =>
       subfolders(join(editor.storage, 'environments'))
@@ -41,6 +51,8 @@ test('with consent it makes its own environment from the wheel it carries', asyn
     () => /interpreter from managed environment: .*: taken/.test(editor.log('Warplens')) || undefined,
     'it is taken',
   );
+  await editor.screenshot('walkthrough-ticked');
+  await editor.openFile('transpose.cu');
 });
 
 test('a real kernel has its findings on their lines', async () => {
@@ -51,7 +63,7 @@ test('a real kernel has its findings on their lines', async () => {
   await editor.screenshot('squiggle');
   await editor.page.keyboard.press('Control+Shift+M');
   const problem = editor.page.locator('.markers-panel .monaco-list-row', { hasText: 'WL108' });
-  await problem.filter({ hasText: 'reads 32 words of one bank' }).waitFor();
+  await problem.filter({ hasText: '32-way bank conflict' }).waitFor();
   await editor.screenshot('problems');
   await editor.page.keyboard.press('Control+J');
 });
@@ -69,7 +81,7 @@ test('its lens and hints say what bounds it and what it takes', async () => {
 test('its hover shows the evidence and where it comes from', async () => {
   await editor.goTo(34);
   const hover = await editor.hover('= tile[threadIdx.x]', 'tile', 'WL108');
-  assert.match((await hover.textContent()) ?? '', /shared-memory passes per warp access/);
+  assert.match((await hover.textContent()) ?? '', /shared-memory wavefronts per request/);
   await editor.screenshot('hover');
   await editor.page.keyboard.press('Escape');
 });
@@ -97,8 +109,24 @@ test('its quick fix is applied, and the finding is gone', async () => {
   await editor.screenshot('quick-fix-applied');
 });
 
+test('what does not compile is marked on its token', async () => {
+  const text = readFileSync(join(editor.workspace, 'transpose.cu'), 'utf8');
+  writeFileSync(join(editor.workspace, 'transpose.cu'), text.replace('x < width &&', 'x < widht &&'));
+  await editor.status.filter({ hasText: 'does not compile' }).waitFor();
+  await editor.page.locator('.squiggly-error').first().waitFor();
+  const marked = await editor.page.locator('.squiggly-error').first().boundingBox();
+  const word = await editor.page
+    .locator('.view-line span > span', { hasText: 'widht' })
+    .first()
+    .boundingBox();
+  assert.ok(marked && word && Math.abs(marked.width - word.width) < word.width, 'no more than a word');
+  await editor.screenshot('compile-error');
+  writeFileSync(join(editor.workspace, 'transpose.cu'), text);
+  await editor.ready();
+});
+
 test('the doctor says what is there and what is missing', async () => {
   await editor.command('Warplens: Doctor');
-  await editor.webview('nvcc').waitFor();
+  await editor.webview('All that needs no GPU works here').waitFor();
   await editor.screenshot('doctor');
 });

@@ -48,6 +48,9 @@ test('what it finds is a diff with its proof beside it, and Apply writes it', as
   await diff.waitFor();
   await editor.webview('1.42× in 20 rounds').waitFor();
   await editor.screenshot('proposal');
+  const whole = await editor.page.locator('.part.editor').boundingBox();
+  const shown = await diff.boundingBox();
+  assert.ok(whole && shown && shown.width > 0.95 * whole.width, 'the diff has the whole width');
   await editor.titleButton('Apply').click();
   await editor.fileUntil('proposal.cu', (text) => text.includes('a[0] = 2;'));
   await diff.waitFor({ state: 'detached' });
@@ -83,6 +86,18 @@ test('without a GPU the edit is offered unproven, with the reason', async () => 
   await editor.titleButton('Apply').click();
   await editor.fileUntil('proposal.cu', (text) => !text.includes('// source: typed'));
   await diff.waitFor({ state: 'detached' });
+});
+
+test('where no finding asks for an edit, nothing has failed and the doctor is a button away', async () => {
+  await rewrite((text) => text.replaceAll('// source: typed', ''));
+  await editor.command('Warplens: Optimize Kernel at Cursor');
+  const said = editor.notification('scale: no finding asks for an edit');
+  await said.waitFor();
+  await editor.screenshot('optimize-nothing-asked');
+  assert.equal(await editor.page.locator('.notification-toast .codicon-error').count(), 0);
+  await said.getByRole('button', { name: 'What is missing here' }).click();
+  await editor.webview('What Warplens does').waitFor();
+  await editor.screenshot('doctor-from-optimize');
 });
 
 /** Changes the file on disk, and waits until the editor shows it and the server has checked it. */
