@@ -100,7 +100,11 @@ async function showProof(proposal: Proposal | undefined): Promise<void> {
 
 /** A group under the diff, which needs the whole width; where groups are laid out already, beside it. */
 async function belowTheDiff(): Promise<vscode.ViewColumn> {
-  if (vscode.window.tabGroups.all.length > 1) return vscode.ViewColumn.Beside;
+  const groups = vscode.window.tabGroups.all;
+  // A group of the proof that was there before a reload is empty, and comes back all the same.
+  const empty = groups.find(({ tabs }) => tabs.length === 0);
+  if (empty !== undefined) return empty.viewColumn;
+  if (groups.length > 1) return vscode.ViewColumn.Beside;
   await vscode.commands.executeCommand('vscode.setEditorLayout', {
     orientation: 1,
     groups: [{ size: DIFF_SHARE }, { size: 1 - DIFF_SHARE }],
@@ -145,7 +149,11 @@ async function close(context: WarplensContext, id: string): Promise<void> {
 
 async function forget(context: WarplensContext, id: string): Promise<void> {
   offered.delete(id);
-  proofs.get(id)?.dispose();
+  const proof = proofs.get(id);
+  const column = proof?.viewColumn;
+  proof?.dispose();
+  const left = vscode.window.tabGroups.all.find(({ viewColumn }) => viewColumn === column);
+  if (left?.tabs.length === 0) await vscode.window.tabGroups.close(left);
   await keep(context);
 }
 

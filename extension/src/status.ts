@@ -119,7 +119,7 @@ export class Status implements vscode.Disposable {
 
   private relevant(): boolean {
     const seen = vscode.window.visibleTextEditors.some((editor) => editor.document.languageId === 'cuda-cpp');
-    return seen || ['optimizing', 'noEnvironment', 'settingUp'].includes(this.shown.state);
+    return seen || ['starting', 'optimizing', 'noEnvironment', 'settingUp'].includes(this.shown.state);
   }
 }
 

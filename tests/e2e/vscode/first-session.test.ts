@@ -51,6 +51,10 @@ test('with consent it makes its own environment from the wheel it carries', asyn
     () => /interpreter from managed environment: .*: taken/.test(editor.log('Warplens')) || undefined,
     'it is taken',
   );
+  await editor.page
+    .locator('.getting-started-step', { hasText: 'A Python environment' })
+    .locator('.codicon-getting-started-step-checked')
+    .waitFor();
   await editor.screenshot('walkthrough-ticked');
   await editor.openFile('transpose.cu');
 });

@@ -81,11 +81,16 @@ test('without a GPU the edit is offered unproven, with the reason', async () => 
   await editor.page.locator('.monaco-workbench .statusbar').waitFor();
   await diff.waitFor();
   await editor.titleButton('Apply').waitFor();
+  await editor.webview('there is no CUDA GPU in this machine').waitFor();
   await editor.screenshot('unproven-after-reload');
   await editor.ready();
   await editor.titleButton('Apply').click();
   await editor.fileUntil('proposal.cu', (text) => !text.includes('// source: typed'));
   await diff.waitFor({ state: 'detached' });
+  await until(
+    async () => ((await editor.page.locator('.editor-group-container').count()) === 1 ? true : undefined),
+    'no group is left behind',
+  );
 });
 
 test('where no finding asks for an edit, nothing has failed and the doctor is a button away', async () => {

@@ -21,7 +21,7 @@ after(() => editor.close());
 
 test('before trust only the source tier speaks', async () => {
   await editor.openFile('sample.cu');
-  await editor.status.filter({ hasText: 'limited' }).waitFor();
+  await editor.status.filter({ hasText: 'not trusted' }).waitFor();
   await editor.page.locator('.squiggly-warning').first().waitFor();
   await editor.page.waitForTimeout(1_000);
   assert.equal(await editor.page.locator('.squiggly-warning').count(), 1);
