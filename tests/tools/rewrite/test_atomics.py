@@ -74,6 +74,21 @@ __global__ void mass(const unsigned char* image, unsigned long long* total, int 
         + "  int w = 37; Device<unsigned char> im(w * n); Device<unsigned long long> t(1); cudaMemset(t.data, 0, 8);\n"
         "  dim3 b(16, 16), g((w + 15) / 16, (n + 15) / 16); mass<<<g, b>>>(im, t, w, n); t.show();",
     ),
+    "a sum of each item, members of a record": (
+        """
+struct Counts { unsigned int many; unsigned int all; };
+__global__ void rows(const int* x, Counts* total, int n, int width) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= n) return;
+  unsigned int count = 0;
+  for (int i = 0; i < width; ++i) if (x[r * width + i] > 0) count++;
+  if (count > 2) atomicAdd(&total->many, 1u);
+  atomicAdd(&total->all, count);
+}
+""",
+        N + "  int w = 5; Device<int> x(n * w); Device<unsigned> t(2); cudaMemset(t.data, 0, 8);\n"
+        "  rows<<<(n + 63) / 64, 64>>>(x, (Counts*)t.data, n, w); t.show();",
+    ),
 }
 
 

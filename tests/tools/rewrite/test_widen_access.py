@@ -83,6 +83,21 @@ __global__ void clip(double* v, const double* limit, int n) {
 """,
         N + "  Device<double> v(n + 8), l(n + 8, 2); clip<<<(n + 255) / 256, 256>>>(v + o, l, n); v.show();",
     ),
+    "a variable of each element that is set": (
+        """
+__global__ void poly(const float* x, float c, float* y, int n, int degree) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    float sum = 0.0f, power;
+    power = 1.0f;
+    for (int k = 0; k < degree; ++k) { sum += c * k * power; power *= x[i]; }
+    y[i] = sum;
+  }
+}
+""",
+        N
+        + "  Device<float> x(n + 8), y(n + 8, 3); poly<<<(n + 63) / 64, 64>>>(x, 0.5f, y + o, n, 4); y.show();",
+    ),
 }
 
 
@@ -104,6 +119,9 @@ REFUSED = {
     "threads told apart": SAXPY.replace("y[i] =", "if (threadIdx.x > 3) y[i] ="),
     "a barrier": SAXPY.replace("  if (i < n)", "  __syncthreads();\n  if (i < n)"),
     "no launch": SAXPY[: SAXPY.index("void run")],
+    "loops over other data": SAXPY.replace(
+        "    y[i] =", "    for (int q = 0; q < n; ++q) y[i] += x[q];\n    y[i] ="
+    ),
     "columns": SAXPY.replace("[i]", "[i * n]"),
 }
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 from warplens_tools.rewrite import (
     block_per_row,
+    constant_power,
     deal_out_chunks,
+    divide_once,
+    fast_intrinsics,
     float_literals,
+    launch_bounds,
     pad_shared_tile,
     private_histogram,
+    reciprocal_root,
     reduce_before_atomic,
     register_tile,
     restrict_const,
@@ -18,6 +23,7 @@ from warplens_tools.rewrite import (
     split_columns,
     swap_thread_axes,
     transpose_tile,
+    tree_by_shuffle,
     warp_per_row,
     widen_access,
 )
@@ -40,6 +46,12 @@ REWRITES: tuple[Rewrite, ...] = (
     transpose_tile.REWRITE,
     several_outputs.REWRITE,
     share_serial_section.REWRITE,
+    constant_power.REWRITE,
+    fast_intrinsics.REWRITE,
+    launch_bounds.REWRITE,
+    reciprocal_root.REWRITE,
+    divide_once.REWRITE,
+    tree_by_shuffle.REWRITE,
 )
 
 

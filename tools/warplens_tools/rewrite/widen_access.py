@@ -83,6 +83,7 @@ from warplens_tools.text import TextEdit
 
 #: The widest load and store.
 _WIDEST = 16
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 _NAMED = {"float": "float", "double": "double", "int": "int", "unsigned int": "uint", "unsigned": "uint",
           "unsigned char": "uchar", "char": "char", "uint8_t": "uchar", "short": "short"}  # fmt: skip
 _BY_BYTES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
@@ -216,6 +217,20 @@ def _arrays(view: View, work: _Work, target: Target) -> tuple[_Array, ...]:
             (known is not None and known.read) or not is_store or _also_reads(node),
             (known is not None and known.stored) or is_store,
         )
+    _check_arrays(view, work, found)
+    return tuple(found.values())
+
+
+def _check_arrays(view: View, work: _Work, found: dict[str, _Array]) -> None:
+    """That vectors are most of the traffic, and that what is stored is stored for every element.
+
+    Raises:
+        Refused: it is not so.
+    """
+    own = {p.id for a in found.values() for p in a.places}
+    for loop in (n for s in work.statements for n in walk(s) if n.type in _LOOPS):
+        if any(e.id not in own and view.space(e) == "global" for e in view.elements(loop)):
+            raise Refused("most of what it reads is not its own element")
     for array in found.values():
         if array.stored and not array.read and work.outputs.others:
             raise Refused(f"{array.name} is stored to under a condition")
@@ -225,7 +240,6 @@ def _arrays(view: View, work: _Work, target: Target) -> tuple[_Array, ...]:
         raise Refused("an array is accessed at several indices of the thread's own")
     if not found or all(a.bytes == 8 and not a.stored for a in found.values()):
         raise Refused("no array is accessed at the thread's own index")
-    return tuple(found.values())
 
 
 def _also_reads(node: Node) -> bool:
@@ -315,7 +329,8 @@ class _Writer:
         return f"{head}{self.first} += {self.vector} * {step}) {{\n{indented(body)}\n}}"
 
     def _is_top(self, one: Declared) -> bool:
-        return self.work.axis.name not in self.work.outputs.rests[one.name]
+        changed = {name for s in self.work.statements for name, _ in assigned(s, self.view)}
+        return self.work.axis.name not in self.work.outputs.rests[one.name] and one.name not in changed
 
     def _vectors(self) -> str:
         """The vectors where they fit, else element after element."""

@@ -11,7 +11,7 @@ from tree_sitter import Node
 from warplens_tools.rewrite.base import RewriteResult
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import THREAD, Axis, Declared, read_outputs
-from warplens_tools.rewrite.common.reading import View, substituted
+from warplens_tools.rewrite.common.reading import View, assigned, substituted
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
@@ -36,6 +36,9 @@ class Strided:
             raise Refused("its threads' number is divided into two")
         #: The axis along which a thread takes several items; None where nothing limits its number.
         self.axis: Axis | None = limited[-1] if limited else None
+        changed = {name for n in self.outputs.work for name, _ in assigned(n, view)}
+        #: Variables that the work sets: each item has them anew.
+        self._changed = frozenset(changed)
         if self.axis is None and (self.outputs.others or self.outputs.uniform):
             raise Refused("threads are left out by a condition that is not understood")
         if "return" in " ".join(view.code(n) for n in self.outputs.work).split():
@@ -74,7 +77,9 @@ class Strided:
 
     def _is_top(self, one: Declared) -> bool:
         axis = self.axis
-        return axis is None or axis.name not in self.outputs.rests[one.name]
+        if axis is None:
+            return True
+        return axis.name not in self.outputs.rests[one.name] and one.name not in self._changed
 
     def _top(self) -> str:
         """What is declared once a thread."""

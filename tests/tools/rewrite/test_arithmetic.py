@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Powers, roots, divisions, intrinsics, launch bounds and reduction trees."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+N = "  int n = atoi(argv[1]);\n"
+
+
+def kernel(expression: str, parameters: str = "", before: str = "") -> str:
+    return (
+        f"__global__ void k(float* out, const float* in, int n{parameters}) {{\n"
+        f"  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) {{\n    float x = in[i];\n{before}"
+        f"    out[i] = {expression};\n  }}\n}}\n"
+    )
+
+
+POWERS = {
+    "powf(x, 2.0f)": "(x * x)",
+    "powf(x + 1, 2)": "((x + 1) * (x + 1))",
+    "pow(in[i], 3.0f)": "(in[i] * in[i] * in[i])",
+    "powf(x, 0.5f)": "sqrtf(x)",
+    "powf(x, -0.5f)": "rsqrtf(x)",
+    "powf(x, 1.5f)": "(x * sqrtf(x))",
+    "powf(x, -2.f)": "(1.0f / (x * x))",
+    "powf(x, -1)": "(1.0f / x)",
+    "powf(x, -1.5f)": "(rsqrtf(x) / x)",
+    "pow((double)x, 2)": "((double)x) * ((double)x))",
+    "__powf(x, 1.0f)": "x",
+}
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_powers_become_products(power: str) -> None:
+    assert (
+        f"out[i] = {POWERS[power].replace('((double)x) *', '(((double)x) *')}"
+        in rewritten("constant-power", kernel(power))[1]
+    )
+
+
+@pytest.mark.parametrize(
+    "power", ["powf(x, n)", "powf(f(x), 2)", "powf(x, 2.3f)", "powf(x, 9)", "pow(n, 2)", "powf(x++, 2)"]
+)
+def test_other_powers_stay(power: str) -> None:
+    assert rewritten("constant-power", kernel(power))[0].refused
+
+
+def test_powers_are_what_they_were() -> None:
+    body = kernel(
+        "powf(x, 3) + powf(fabsf_(x), 1.5f) + powf(x, -2)", before="    x = x * x + 1.0f;\n"
+    ).replace("fabsf_(x)", "x")
+    main = N + "  Device<float> x(n), y(n, 2); k<<<(n + 63) / 64, 64>>>(y, x, n); y.show();"
+    holds("constant-power", program(body, main), (100,), relative=1e-5)
+
+
+ROOTS = {
+    "1.0f / sqrtf(x)": "rsqrtf(x)",
+    "x / sqrt(x + 1.0f)": "x * rsqrtf(x + 1.0f)",
+    "(x + 1) / sqrtf(x)": "(x + 1) * rsqrtf(x)",
+    "1 / sqrt((double)n)": "rsqrt((double)n)",
+}
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_roots_are_inverted_at_once(root: str) -> None:
+    assert f"out[i] = {ROOTS[root]};" in rewritten("reciprocal-root", kernel(root))[1]
+    assert rewritten("reciprocal-root", kernel("x / n"))[0].refused
+
+
+FAST = {
+    "expf(x) + logf(x)": "__expf(x) + __logf(x)",
+    "1.0f / (1.0f + expf(-x))": "__fdividef(1.0f, (1.0f + __expf(-x)))",
+    "exp(x) * std::sin(x)": "__expf(x) * __sinf(x)",
+    "powf(x, n) / x": "__fdividef(__powf(x, n), x)",
+}
+
+
+@pytest.mark.parametrize("slow", FAST)
+def test_fast_intrinsics(slow: str) -> None:
+    result, after = rewritten("fast-intrinsics", kernel(slow))
+    assert f"out[i] = {FAST[slow]};" in after
+    assert "precision" in result.caveat
+
+
+@pytest.mark.parametrize("kept", ["x / 2.0f", "exp((double)x)", "x * x", "n / 3"])
+def test_what_has_no_fast_form_stays(kept: str) -> None:
+    assert rewritten("fast-intrinsics", kernel(kept))[0].refused
+
+
+LOOPS = """
+__global__ void norm(double* a, const double* s, int n, int w) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= n) return;
+  double total = s[r] + 9.0;
+  #pragma unroll 4
+  for (int c = 0; c < w; c++) a[r * w + c] = a[r * w + c] / total;
+  for (int c = 0; c < w; c++) { a[r * w + c] /= total; }
+}
+"""
+
+
+def test_a_loop_divides_once() -> None:
+    main = N + "  Device<double> a(n * 5), s(n, 2); norm<<<(n + 31) / 32, 32>>>(a, s, n, 5); a.show();"
+    after = holds("divide-once", program(LOOPS, main), (70,), relative=1e-6)
+    assert after.count("1.0 / total;\n") == 2
+    assert "1.0 / total;\n  #pragma unroll 4\n" in after
+
+
+@pytest.mark.parametrize(
+    "change", [("/ total", "/ s[c]"), ("{ a[", "{ total += 1; a["), ("double total", "int total")]
+)
+def test_divisors_that_change_stay(change: tuple[str, str]) -> None:
+    text = LOOPS.replace("c++) a[r * w + c] = a[r * w + c] / total", "c++) a[r * w + c] = 0")
+    text = text.replace("a[r * w + c] /= total", "a[r * w + c] = a[r * w + c] / total")
+    assert rewritten("divide-once", text.replace(*change))[0].refused
+
+
+def test_launch_bounds_say_the_block() -> None:
+    launched = (
+        kernel("x")
+        + "#define B 128\nvoid h(float* p, int n) { k<<<n / B, B>>>(p, p, n); k<<<n, 64>>>(p, p, n); }\n"
+    )
+    assert "void __launch_bounds__(128) k(" in rewritten("launch-bounds", launched)[1]
+    assert rewritten("launch-bounds", launched.replace("64", "n"))[0].refused
+    assert rewritten("launch-bounds", launched.replace("64", "1024"))[0].refused
+    assert rewritten("launch-bounds", kernel("x"))[0].refused
+    named = (
+        "constexpr int kBlock = 96;\n"
+        + kernel("x")
+        + "void h(float* p, int n) { k<<<n, kBlock>>>(p, p, n); }\n"
+    )
+    assert "__launch_bounds__(kBlock) k(" in rewritten("launch-bounds", named)[1]
+
+
+TREE = """
+__global__ void total(const float* in, float* out, int n) {
+  extern __shared__ float sdata[];
+  unsigned int tid = threadIdx.x;
+  unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  sdata[tid] = (i < n) ? in[i] : 0;
+  __syncthreads();
+  for (unsigned int s = blockDim.x / 2; s > 0; s >>= 1) {
+    if (tid < s) sdata[tid] += sdata[tid + s];
+    __syncthreads();
+  }
+  if (tid == 0) out[blockIdx.x] = sdata[0];
+}
+"""
+LARGEST = (
+    TREE.replace("sdata[tid] += sdata[tid + s];", "{ sdata[tid] = fmaxf(sdata[tid], sdata[s + tid]); }")
+    .replace("s >>= 1", "s /= 2")
+    .replace("float sdata[]", "float sdata[]")
+)
+TREE_MAIN = (
+    N
+    + "  int b = (n + 127) / 128; Device<float> x(n), y(b, 2); total<<<b, 128, 128 * 4>>>(x, y, n); y.show();"
+)
+
+
+@pytest.mark.parametrize("tree", [TREE, LARGEST, TREE.replace("tid < s", "s > tid")])
+def test_the_last_warp_shuffles(tree: str) -> None:
+    after = holds("tree-by-shuffle", program(tree, TREE_MAIN), (1000,), (64,), relative=1e-5)
+    assert after.count("__shfl_down_sync") == 1
+    assert rewritten("tree-by-shuffle", after)[0].refused
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("= sdata[0]", "= sdata[1]"), ("s > 0", "s > 4"), ("s >>= 1", "s -= 1"), ("tid + s]", "tid + 1]"),
+     ("extern __shared__ float sdata[];", "float* sdata = out;"), ("sdata[tid] +=", "sdata[tid] *=")],
+)  # fmt: skip
+def test_other_trees_stay(change: tuple[str, str]) -> None:
+    assert rewritten("tree-by-shuffle", TREE.replace(*change))[0].refused
