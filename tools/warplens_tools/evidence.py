@@ -198,6 +198,20 @@ class CounterEvidence(msgspec.Struct, frozen=True):
     #: Replay passes the collection took; None where the report does not tell.
     passes: int | None = None
 
+    def seen(
+        self,
+        metric: str,
+        value: float,
+        threshold: float | None = None,
+        *,
+        unit: str = "",
+        source: str = "",
+        digits: int = 3,
+    ) -> Observation:
+        """Something that these counters show, with so many digits behind the point."""
+        bound = round(threshold, 3) if threshold is not None else None
+        return Observation("counters", self.origin, metric, round(value, digits), unit, bound, source)
+
 
 class KernelTotal(msgspec.Struct, frozen=True):
     """One kernel of a timeline. Times in nanoseconds."""

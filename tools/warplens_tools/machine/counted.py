@@ -58,10 +58,6 @@ class Counted(msgspec.Struct, frozen=True):
                 found[line] = found.get(line, 0.0) + amount
         return max(sorted(found), key=lambda line: found[line], default=None)
 
-    def seen(self, metric: str, value: float, threshold: float) -> Observation:
-        """Something counted."""
-        return Observation("counters", self.counters.origin, metric, round(value, 3), "", threshold)
-
     def wasteful_line(self, metric: str, space: str, *, stores: bool | None = None) -> Wasteful | None:
         """The line whose accesses to a space move most for nothing; None where no line leads clearly.
 
@@ -82,7 +78,9 @@ class Counted(msgspec.Struct, frozen=True):
         ratio = moved / max(self.total(f"{metric}_ideal", here[line]), 1.0)
         if ratio < WASTEFUL:
             return None
-        seen = self.seen("part of the kernel's that the line moves", moved / self.total(metric), LEADING)
+        seen = self.counters.seen(
+            "part of the kernel's that the line moves", moved / self.total(metric), LEADING
+        )
         each = moved / max(self.total(names.PER_INSTRUCTION[0], here[line]), 1.0)
         return Wasteful(line, ratio, each, (seen,))
 

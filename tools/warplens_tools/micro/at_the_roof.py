@@ -124,13 +124,8 @@ def _observations(
     counters: CounterEvidence, reach: Reach, enough: float, waste: float | None
 ) -> tuple[Observation, ...]:
     seen = [
-        Observation(
-            "counters", counters.origin, f"share of the {reach.roof} roof", round(reach.share, 3), "", enough,
-            f"{reach.kind} roof",
-        )
+        counters.seen(f"share of the {reach.roof} roof", reach.share, enough, source=f"{reach.kind} roof")
     ]  # fmt: skip
     if waste is not None:
-        seen.append(
-            Observation("counters", counters.origin, "sectors for nothing", round(waste, 3), "", WASTE)
-        )
+        seen.append(counters.seen("sectors for nothing", waste, WASTE))
     return tuple(seen)

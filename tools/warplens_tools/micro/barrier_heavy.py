@@ -191,7 +191,7 @@ class BarrierHeavy(MicroTool):
                 "Synchronise less often: do more work between barriers, exchange values within a warp by shuffles, and "
                 "give the warps of a block equal work before each barrier; smaller blocks wait for fewer warps."
             ),
-            evidence=(found.seen("stalls at barriers", waits, SPOT_STALLS),),
+            evidence=(found.counters.seen("stalls at barriers", waits, SPOT_STALLS),),
             gain=Gain.of(1.0 / (1.0 - waits / 2.0), 1.0 / max(1.0 - waits, 0.05)),
             index_query="warp shuffle reduction",
         )

@@ -149,6 +149,6 @@ class DivergentConstantAccess(MicroTool):
                 "Make the table a __device__ array (or a kernel argument) and copy it to shared memory at the start "
                 "of the block, or read it through the L1 as const __restrict__."
             ),
-            evidence=(found.seen("constant cache busy", busy / 100.0, NEAR_ROOF),),
+            evidence=(found.counters.seen("constant cache busy", busy / 100.0, NEAR_ROOF),),
             gain=Gain.of(self.gpu.limits.warp_size / _SHARED_PASSES, self.gpu.limits.warp_size),
         )

@@ -130,7 +130,9 @@ class GlobalAtomicContention(MicroTool):
                 "block for each address."
             ),
             evidence=(
-                found.seen("mean busy share of the slices' atomic units", slices[1], SLICE_LEAD * slices[1]),
+                found.counters.seen(
+                    "mean busy share of the slices' atomic units", slices[1], SLICE_LEAD * slices[1]
+                ),
             ),
             gain=Gain.of(1.0, 1.0),
         )

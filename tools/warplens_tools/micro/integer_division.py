@@ -218,7 +218,7 @@ class IntegerDivision(MicroTool):
                 "and remainder "
                 "along the loop by addition, or precompute a multiplier as CUTLASS' FastDivmod does."
             ),
-            evidence=(found.seen("part of the executed instructions", share, LEADING),),
+            evidence=(found.counters.seen("part of the executed instructions", share, LEADING),),
             gain=Gain.of(saved, 1.0 / max(1.0 - share, 0.05)),
             index_query="FastDivmod precomputed integer division",
         )

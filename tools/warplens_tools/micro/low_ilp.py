@@ -41,7 +41,6 @@ import math
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
-from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.counted import SAMPLED
 from warplens_tools.machine.waiting import LoopPass, Residency
@@ -53,7 +52,6 @@ from warplens_tools.micro.common.judges import (
     L1,
     L2,
     cap_gain,
-    observed,
     stalled,
 )
 
@@ -125,10 +123,8 @@ class LowIlp(MicroTool):
             return finding
         if issued >= ISSUE_BUSY:
             return None
-        slots = Observation(
-            "counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", ISSUE_BUSY
-        )
-        seen = observed(counters, "stalls on fixed latencies", waits, CONFIRMED)
+        slots = counters.seen(names.ISSUE_ACTIVE, issued, ISSUE_BUSY, unit="%", digits=1)
+        seen = counters.seen("stalls on fixed latencies", waits, CONFIRMED)
         most = 100.0 / max(issued, 5.0)
         return cap_gain(counters, finding, seen, (*ARITHMETIC, *DRAM, *L1, *L2), most=most, shown=(slots,))
 
@@ -181,7 +177,7 @@ class LowIlp(MicroTool):
                 "partial results "
                 "and combine them after the loop, or let a thread work on several elements at once."
             ),
-            evidence=(found.seen("stalls on fixed latencies", waits, SPOT_STALLS),),
+            evidence=(found.counters.seen("stalls on fixed latencies", waits, SPOT_STALLS),),
             gain=Gain.of(math.sqrt(most), most),
         )
 

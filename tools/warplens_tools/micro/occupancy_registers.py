@@ -44,7 +44,7 @@ from warplens_tools.evidence import CompiledKernel
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import CONFIRMED, EVERY, cap_gain, observed, stalled
+from warplens_tools.micro.common.judges import CONFIRMED, EVERY, cap_gain, stalled
 from warplens_tools.micro.common.serial import judge_occupancy
 from warplens_tools.sass.registers import registers_of
 
@@ -183,5 +183,5 @@ class OccupancyRegisters(MicroTool):
         if waits is None:
             return finding
         achieved = names.value(counters, names.ACHIEVED_OCCUPANCY)
-        seen = observed(counters, "stalls that other warps would hide", waits, CONFIRMED)
+        seen = counters.seen("stalls that other warps would hide", waits, CONFIRMED)
         return cap_gain(counters, finding, seen, EVERY, most=100.0 / achieved if achieved else float("inf"))

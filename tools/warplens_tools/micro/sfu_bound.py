@@ -243,7 +243,7 @@ class SfuBound(MicroTool):
                 "Compute fewer of them: move what the loop does not change out of it, replace a value at equal steps "
                 "by a recurrence, combine exponentials, or compute a part as a polynomial on the multiply-add pipe."
             ),
-            evidence=(found.seen("busy share of the next unit", rest, own / LEAD),),
+            evidence=(found.counters.seen("busy share of the next unit", rest, own / LEAD),),
             gain=Gain.of(own / max(rest, 0.1), own / max(rest, 0.1)),
         )
 

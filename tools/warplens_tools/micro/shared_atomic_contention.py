@@ -142,7 +142,7 @@ class SharedAtomicContention(MicroTool):
                 "lane or warp "
                 "its own copy of the words."
             ),
-            evidence=(found.seen("wavefronts of a shared atomic", tries, MANY_TRIES),),
+            evidence=(found.counters.seen("wavefronts of a shared atomic", tries, MANY_TRIES),),
             gain=Gain.of(tries / MANY_TRIES, tries),
         )
 

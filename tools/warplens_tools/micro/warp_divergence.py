@@ -42,11 +42,10 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.data_branches import data_branches
 from warplens_tools.cuda.facts.lane_branches import LaneBranch, lane_branches
-from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import DRAM, L2, cap_gain, observed
+from warplens_tools.micro.common.judges import DRAM, L2, cap_gain
 from warplens_tools.text import Span
 
 #: Lanes that take part in an instruction on average, from which warps were hardly divided.
@@ -148,10 +147,8 @@ class WarpDivergence(MicroTool):
         if awake > LANES_ACTIVE:
             return None
         lanes = self.gpu.limits.warp_size
-        shown = Observation(
-            "counters", counters.origin, names.THREADS_PER_INSTRUCTION, round(awake, 1), "", LANES_ACTIVE
-        )
-        asleep = observed(counters, "inactive lanes", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
+        shown = counters.seen(names.THREADS_PER_INSTRUCTION, awake, LANES_ACTIVE, digits=1)
+        asleep = counters.seen("inactive lanes", 1.0 - awake / lanes, 1.0 - LANES_ACTIVE / lanes)
         found = cap_gain(counters, finding, asleep, (*DRAM, *L2), shown=(shown,))
         seen = found is not None and found.confidence == "high" and found.gain is not None
         if found is not None and found.gain is not None and seen and found.gain.estimate >= self.worth:
@@ -182,7 +179,7 @@ class WarpDivergence(MicroTool):
                 "Let whole warps take one path: sort or compact the elements by the path they need, give neighbouring "
                 "threads work of equal length, or let a warp share the work of one element."
             ),
-            evidence=(found.seen("lanes per instruction", lanes, FEW_LANES),),
+            evidence=(found.counters.seen("lanes per instruction", lanes, FEW_LANES),),
             gain=Gain.of(ratio, ratio),
         )
 

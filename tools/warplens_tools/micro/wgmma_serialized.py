@@ -41,7 +41,7 @@ from collections.abc import Iterator
 from warplens_tools.evidence import CompilerMessage
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import CONFIRMED, DRAM, L1, L2, busiest, cap_gain, observed
+from warplens_tools.micro.common.judges import CONFIRMED, DRAM, L1, L2, busiest, cap_gain
 
 
 class WgmmaSerialized(MicroTool):
@@ -88,7 +88,7 @@ class WgmmaSerialized(MicroTool):
         pipe = None if counters is None else busiest(counters, ("tensor",))
         if counters is None or pipe is None:
             return finding
-        idle = observed(counters, "tensor pipe idle", 1.0 - min(pipe[1], 1.0), CONFIRMED)
+        idle = counters.seen("tensor pipe idle", 1.0 - min(pipe[1], 1.0), CONFIRMED)
         return cap_gain(counters, finding, idle, ("tensor", *DRAM, *L1, *L2))
 
 

@@ -109,16 +109,12 @@ def _one_unit(said: str, counters: CounterEvidence, seen: list[Observation]) -> 
     if slice_ is not None and slice_[0] >= SLICE_BUSY and slice_[0] >= SLICE_LEAD * slice_[1]:
         busiest, mean = slice_
         reason = f"{said}, but one slice of L2 does the atomics: {busiest:.0%} busy where the average is {mean:.1%}"
-        least = Observation(
-            "counters", counters.origin, names.BUSIEST_ATOMICS, round(busiest * 100, 1), "%", SLICE_BUSY * 100
-        )
+        least = counters.seen(names.BUSIEST_ATOMICS, busiest * 100, SLICE_BUSY * 100, unit="%", digits=1)
         return Vote("memory", "high", reason, (*seen, least))
     top = next(iter(counters.stalls.items()), ("", 0.0))
     if top[0] in _QUEUES and top[1] >= FULL_QUEUE:
         bound, queue = _QUEUES[top[0]]
-        stalls = Observation(
-            "counters", counters.origin, f"stalls on {top[0]}", round(top[1], 3), "", FULL_QUEUE
-        )
+        stalls = counters.seen(f"stalls on {top[0]}", top[1], FULL_QUEUE)
         return Vote(
             bound, "medium", f"{said}, but {top[1]:.0%} of stalled warps find {queue} full", (*seen, stalls)
         )
@@ -130,9 +126,7 @@ def _one_unit(said: str, counters: CounterEvidence, seen: list[Observation]) -> 
         reason = (
             f"{said} over its whole time, but the SMs that had work issued in {issued:.0f}% of their cycles"
         )
-        busy = Observation(
-            "counters", counters.origin, names.ISSUE_ACTIVE, round(issued, 1), "%", NEAR_ROOF * 100, _RULE
-        )
+        busy = counters.seen(names.ISSUE_ACTIVE, issued, NEAR_ROOF * 100, unit="%", source=_RULE, digits=1)
         return Vote("compute", "medium", reason, (*seen, busy))
     return None
 
@@ -142,13 +136,11 @@ def _latency(said: str, counters: CounterEvidence, seen: list[Observation]) -> V
     reasons = [f"{said}, so it waits more than it works"]
     if waves is not None and waves < ONE_WAVE:
         reasons.append(f"the grid is {waves:.2f} of one wave")
-        seen.append(
-            Observation("counters", counters.origin, names.WAVES, waves, "wave", ONE_WAVE, "one full wave")
-        )
+        seen.append(counters.seen(names.WAVES, waves, ONE_WAVE, unit="wave", source="one full wave"))
     top = next(iter(counters.stalls.items()), None)
     if top is not None:
         reasons.append(f"{top[1]:.0%} of stalled warps wait on {top[0].replace('_', ' ')}")
-        seen.append(Observation("counters", counters.origin, f"stalls on {top[0]}", round(top[1], 3)))
+        seen.append(counters.seen(f"stalls on {top[0]}", top[1]))
     return Vote("latency", "high" if top is not None else "medium", "; ".join(reasons), tuple(seen))
 
 
@@ -159,7 +151,7 @@ def _throughputs(
     memory = names.MEMORY_THROUGHPUT if whole else names.MEMORY_PARTS[moved[1]]
     compute = names.COMPUTE_PIPES.get(computed[1], names.SM_THROUGHPUT)
     return [
-        Observation("counters", counters.origin, name, round(share, 2), "%", NEAR_ROOF * 100, _RULE)
+        counters.seen(name, share, NEAR_ROOF * 100, unit="%", source=_RULE, digits=2)
         for name, share in ((memory, moved[0]), (compute, computed[0]))
     ]
 

@@ -73,18 +73,11 @@ def share_of(counters: CounterEvidence, own: Sequence[str], stalls: Sequence[str
     """The larger of the cause's two shares of the time; None where neither was measured."""
     unit, waits = busiest(counters, own), stalled(counters, stalls) if stalls else None
     if unit is not None and unit[1] >= (waits or 0.0):
-        return observed(counters, f"{unit[0]} busy", unit[1], CONFIRMED)
+        return counters.seen(f"{unit[0]} busy", unit[1], CONFIRMED)
     if waits is None:
         return None
     named = [reason.replace("_", " ") for reason in stalls if counters.stalls.get(reason, 0.0) > 0.0]
-    return observed(
-        counters, f"stalls on {' and '.join(named) or stalls[0].replace('_', ' ')}", waits, CONFIRMED
-    )
-
-
-def observed(counters: CounterEvidence, metric: str, share: float, threshold: float) -> Observation:
-    """A share of the launch, 0 to 1."""
-    return Observation("counters", counters.origin, metric, round(share, 3), "", round(threshold, 3))
+    return counters.seen(f"stalls on {' and '.join(named) or stalls[0].replace('_', ' ')}", waits, CONFIRMED)
 
 
 def cap_gain(
@@ -111,7 +104,7 @@ def cap_gain(
     evidence = [seen, *shown]
     if left is not None and left[1] > 0.0:
         most = min(most, 1.0 / left[1])
-        evidence.insert(0, observed(counters, f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH))
+        evidence.insert(0, counters.seen(f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH))
     words = f"{seen.metric} {share:.0%}"
     return with_measurement(finding, evidence, most, words=words, confirmed=share >= CONFIRMED)
 
@@ -243,7 +236,7 @@ def _waste(counters: CounterEvidence, finding: Finding, metric: str, said: str) 
     every = kernel_total(counters, metric) or moved
     fewest = kernel_total(counters, f"{metric}_ideal") or ideal
     alone = every / max(every - (moved - ideal), fewest)
-    seen = Observation("counters", counters.origin, said, round(here, 2), "", NO_WASTE)
+    seen = counters.seen(said, here, NO_WASTE, digits=2)
     return _Waste(seen, here, alone, max(every / fewest, alone))
 
 
@@ -272,10 +265,10 @@ def _spared(
     evidence, most = [wasted.seen], float("inf")
     if share is not None:
         most = 1.0 / max(1.0 - share, 0.01)
-        evidence.insert(0, observed(counters, "share of the time it concerns", share, CONFIRMED))
+        evidence.insert(0, counters.seen("share of the time it concerns", share, CONFIRMED))
     if kept[1] > 0.0:
         most = min(most, 1.0 / kept[1])
-        evidence.insert(0, observed(counters, f"{kept[0]} busy, repaired or not", kept[1], 1.0 / WORTH))
+        evidence.insert(0, counters.seen(f"{kept[0]} busy, repaired or not", kept[1], 1.0 / WORTH))
     estimate = None
     if by_ratio:
         spared = 1.0 / (1.0 - (1.0 if share is None else share) * (1.0 - 1.0 / wasted.whole))
@@ -301,10 +294,10 @@ def judge_by_local(evidence: KernelEvidence, finding: Finding) -> Finding | None
     if not moved:
         return None
     rest = kernel_total(counters, names.GLOBAL_SECTORS) or 0.0
-    seen = Observation("counters", counters.origin, "sectors of local memory", moved, "", 0.0)
+    seen = counters.seen("sectors of local memory", moved, 0.0)
     share = max(moved / (moved + rest), _executed_share(counters, _LOCAL_OPCODES))
     most = 1.0 / max(1.0 - share, 0.01)
-    part = observed(counters, "share of local memory in sectors or instructions", share, CONFIRMED)
+    part = counters.seen("share of local memory in sectors or instructions", share, CONFIRMED)
     words = f"local memory takes {share:.0%} of the sectors or the instructions"
     sure = share >= CONFIRMED
     return with_measurement(finding, (part, seen), most, words=words, confirmed=sure, proven=sure)
@@ -330,7 +323,7 @@ def judge_by_metric(metric: str, *, least: float = float("-inf"), most: float = 
         if not least <= seen <= most:
             return None
         unit = counters.units.get(metric, "%" if "pct" in metric else "")
-        shown = Observation("counters", counters.origin, metric, round(seen, 2), unit, bound)
+        shown = counters.seen(metric, seen, bound, unit=unit, digits=2)
         return msgspec.structs.replace(finding, confidence="high", evidence=(*finding.evidence, shown))
 
     return judge

@@ -26,7 +26,6 @@ from warplens_tools.micro.common.judges import (
     WORTH,
     busiest,
     cap_gain,
-    observed,
     stalled,
     with_measurement,
 )
@@ -47,7 +46,7 @@ def judge_global_atomics(evidence: KernelEvidence, finding: Finding) -> Finding 
     busy = slices[0]
     if busy < CONTRADICTED:
         return None
-    seen = observed(counters, "atomic unit of the busiest L2 slice busy", busy, CONFIRMED)
+    seen = counters.seen("atomic unit of the busiest L2 slice busy", busy, CONFIRMED)
     return _serial(counters, finding, seen, (*DRAM, *ARITHMETIC, *ISSUE), confirmed=busy >= CONFIRMED)
 
 
@@ -62,10 +61,10 @@ def judge_shared_atomics(evidence: KernelEvidence, finding: Finding) -> Finding 
         return finding
     waits = stalled(counters, SHARED_STALLS)
     if path[1] >= NEAR_ROOF and (waits is None or waits >= CONFIRMED):
-        seen = observed(counters, f"{path[0]} busy", path[1], NEAR_ROOF)
+        seen = counters.seen(f"{path[0]} busy", path[1], NEAR_ROOF)
         return _serial(counters, finding, seen, (*DRAM, *L2), confirmed=True)
     share = path[1] if waits is None else waits
-    seen = observed(counters, "stalls on shared memory", share, CONFIRMED)
+    seen = counters.seen("stalls on shared memory", share, CONFIRMED)
     return cap_gain(counters, finding, seen, (*DRAM, *L2))
 
 
@@ -75,7 +74,7 @@ def _serial(
     left = busiest(counters, kept) or ("", 0.0)
     duration = names.value(counters, names.DURATION)
     least = max(left[1], SHORTEST_KERNEL_NS / duration if duration else 0.0, 1e-4)
-    evidence = (observed(counters, f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH), seen)
+    evidence = (counters.seen(f"{left[0]} busy, repaired or not", left[1], 1.0 / WORTH), seen)
     expected = finding.gain.estimate if finding.gain is not None else 1.0
     estimate = max(expected, LEAST_REACHED / least, 1.0) if confirmed else None
     words = f"{seen.metric} {float(seen.value):.0%}"
@@ -97,8 +96,8 @@ def judge_small_grid(evidence: KernelEvidence, finding: Finding) -> Finding | No
     occupied = None if counters is None else names.value(counters, names.ACHIEVED_OCCUPANCY)
     if counters is None or even is None or occupied is None:
         return finding
-    empty = observed(
-        counters, "warp slots of the card left empty", 1.0 - even * min(occupied / 100, 1.0), CONFIRMED
+    empty = counters.seen(
+        "warp slots of the card left empty", 1.0 - even * min(occupied / 100, 1.0), CONFIRMED
     )
     return cap_gain(counters, finding, empty, EVERY)
 
@@ -114,10 +113,10 @@ def judge_occupancy(evidence: KernelEvidence, finding: Finding) -> Finding | Non
         return None
     achieved = names.value(counters, names.ACHIEVED_OCCUPANCY)
     most = 100.0 / achieved if achieved else float("inf")
-    shown = Observation("counters", counters.origin, names.DRAM_THROUGHPUT, round(dram, 1), "%", ENOUGH_DRAM)
+    shown = counters.seen(names.DRAM_THROUGHPUT, dram, ENOUGH_DRAM, unit="%", digits=1)
     if waits is None:
         return with_measurement(finding, (shown,), most, words=f"DRAM busy {dram:.0f} %", confirmed=False)
-    seen = observed(counters, "stalls on long scoreboard", waits, CONFIRMED)
+    seen = counters.seen("stalls on long scoreboard", waits, CONFIRMED)
     return cap_gain(counters, finding, seen, EVERY, most=most, shown=(shown,))
 
 
@@ -130,7 +129,7 @@ def judge_waves(evidence: KernelEvidence, finding: Finding) -> Finding | None:
     even = None if counters is None else even_share(counters)
     if counters is None or even is None:
         return finding
-    seen = observed(counters, "SM active cycles, mean over most", even, 1.0 / WORTH)
+    seen = counters.seen("SM active cycles, mean over most", even, 1.0 / WORTH)
     words = f"the SMs had work for {even:.0%} of the cycles of the one that had it longest"
     if even <= 1.0 / WORTH:
         return with_measurement(
