@@ -8,7 +8,7 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -58,6 +58,21 @@ class JudgeSession(Protocol):
 
     def confirmation_seconds(self) -> float:
         """How long that may take at most."""
+
+
+@runtime_checkable
+class StreamingJudge(Protocol):
+    """A judge of several lanes, such as `warplens.measure.pool`: it asks for more while it still judges."""
+
+    def stream(
+        self,
+        candidates: Sequence[Candidate],
+        more: Callable[[], Sequence[Candidate]],
+        on_verdict: Callable[[Verdict], None],
+        *,
+        task: Task = ...,
+    ) -> None:
+        """Judge candidates, and what `more` gives until it gives nothing."""
 
 
 class Learned(msgspec.Struct, frozen=True):
@@ -296,7 +311,8 @@ class _Loop:
                 journal.asked(asks)
             if not asks:
                 return "exhausted"
-            self._judge(searcher, journal, [ask.candidate for ask in asks], limit)
+            more = self._more(searcher, journal, limit) if learned else None
+            self._judge(searcher, journal, [ask.candidate for ask in asks], limit, more)
             asks = []
             if not learned and len(searcher.versions.told()) < budget.candidates:
                 self._learn(searcher, space, limit)
@@ -311,7 +327,29 @@ class _Loop:
         searcher.headroom = self._headroom()
         searcher.versions.reconsider()
 
-    def _judge(self, searcher: Searcher, journal: Journal, candidates: list[Candidate], limit: Task) -> None:
+    def _more(self, searcher: Searcher, journal: Journal, limit: Task) -> Callable[[], Sequence[Candidate]]:
+        """Hands out further candidates while others are judged, to a judge of several lanes."""
+        budget = self.problem.budget
+
+        def more() -> Sequence[Candidate]:
+            # without the user's own version
+            left = budget.candidates - (len(searcher.versions.by_id) - 1)
+            if left < 1 or self._at_the_roof(searcher):
+                return ()
+            asks = searcher.ask(min(budget.batch, left), limit)
+            journal.asked(asks)
+            return [ask.candidate for ask in asks]
+
+        return more
+
+    def _judge(
+        self,
+        searcher: Searcher,
+        journal: Journal,
+        candidates: list[Candidate],
+        limit: Task,
+        more: Callable[[], Sequence[Candidate]] | None = None,
+    ) -> None:
         def told(verdict: Verdict) -> None:
             node = searcher.versions.by_id[verdict.candidate]
             if node.told:
@@ -320,6 +358,9 @@ class _Loop:
             searcher.tell(verdict.candidate, verdict)
             self.task.say(*self._standing(searcher))
 
+        if more is not None and isinstance(self.judge, StreamingJudge):
+            self.judge.stream(candidates, more, told, task=limit.part())
+            return
         for verdict in self.judge.judge(candidates, task=limit.part(), on_verdict=told):
             told(verdict)
 

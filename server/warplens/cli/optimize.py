@@ -20,6 +20,7 @@ from warplens.present.proof import conditions_words, expected_words, factor, pro
 from warplens.service import exchange
 from warplens.service.edited import prove_edited
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
+from warplens.service.pooled import opener
 from warplens.service.service import Service
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import Task
@@ -42,6 +43,8 @@ def optimize(
     edited: Path | None = None,
     ask: Path | None = None,
     tell: Path | None = None,
+    cards: int | None = None,
+    cluster: str = "",
     host_edits: Annotated[bool | None, Parameter(negative="--no-host-edits")] = None,
     lower_precision: Annotated[bool | None, Parameter(negative="--no-lower-precision")] = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
@@ -78,6 +81,11 @@ def optimize(
         the card is. The first call begins the search; later ones need no file.
     tell
         Read the verdicts in such a folder. With the last ones comes the result.
+    cards
+        Judge on so many cards at once, one process each; 0 for all of the first one's kind. Even one is faster so, as
+        candidates are compiled while others are measured.
+    cluster
+        Judge on the cards of the Ray cluster at this address; local starts one on this machine.
     host_edits
         Judge edits of host code too, from outside the program. They run host code that you did not write;
         the setting if left out.
@@ -87,6 +95,8 @@ def optimize(
     format
         Text for people, or one JSON object.
     """
+    if cards is not None and cards < 0:
+        raise InputError("--cards takes a number of cards, or 0 for all")
     options = OptimizeOptions(
         kernel=kernel,
         candidates=budget,
@@ -99,14 +109,15 @@ def optimize(
         control=control,
     )
     service, task = Service(Path.cwd()), command_task()
+    judge = opener(cards, cluster)
     if ask is not None or tell is not None:
         return _by_files(service, file, options, ask, tell, task, apply=apply, json=format == "json")
     if file is None:
         raise InputError("FILE is missing", remedy="see `warplens optimize --help`")
     if edited is not None:
-        result = prove_edited(service, file, edited, options, task=task)
+        result = prove_edited(service, file, edited, options, task=task, judge=judge)
     else:
-        result = optimize_path(service, file, options, task=task)
+        result = optimize_path(service, file, options, task=task, judge=judge)
     return _ended(result, apply=apply, json=format == "json")
 
 

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lanes of worker processes on this machine, one process per card."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+import msgspec
+import psutil
+
+from warplens.measure.confirm import Confirmation
+from warplens.measure.pool.messages import (
+    Answer,
+    Baselined,
+    Confirmed,
+    Confirming,
+    Done,
+    Failed,
+    FromLane,
+    Judging,
+    LostError,
+    Request,
+    Said,
+    Setup,
+    Stop,
+    ToLane,
+    Told,
+    raised,
+)
+from warplens.measure.session import Baseline
+from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.task import Task
+
+#: Seconds a lane has to end what it was asked to stop, before its worker is killed.
+_STOPPING = 20.0
+#: One compiles while the other measures.
+LANES = 2
+
+
+class CardProcess:
+    """A worker process that sees one card alone."""
+
+    def __init__(self, setup: Setup, card: str) -> None:
+        """`card`: its UUID, or whatever CUDA_VISIBLE_DEVICES takes; "" leaves that as it is."""
+        self.card = card
+        self._inboxes: dict[int, queue.SimpleQueue[Answer | None]] = {}
+        self._writing = threading.Lock()
+        environment = dict(os.environ) | ({"CUDA_VISIBLE_DEVICES": card} if card else {})
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "warplens.measure.pool.worker",
+            msgspec.json.encode(setup).decode(),
+        ]
+        self._process = subprocess.Popen(
+            die_with_parent(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._lost = threading.Event()
+        self._reader.start()
+
+    @property
+    def lost(self) -> bool:
+        """Whether it ended."""
+        return self._lost.is_set()
+
+    def lanes(self, count: int = LANES) -> list[LocalLane]:
+        """Its lanes."""
+        return [LocalLane(self, number) for number in range(count)]
+
+    def inbox(self, lane: int) -> queue.SimpleQueue[Answer | None]:
+        """Where the answers of a lane arrive; None when there will be no more."""
+        return self._inboxes.setdefault(lane, queue.SimpleQueue())
+
+    def send(self, lane: int, request: Request) -> None:
+        """Ask a lane.
+
+        Raises:
+            LostError: the worker ended.
+        """
+        line = msgspec.json.encode(ToLane(lane, request)) + b"\n"
+        try:
+            with self._writing:
+                assert self._process.stdin is not None
+                self._process.stdin.write(line)
+                self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise LostError(f"the worker of {self.card or 'the card'} ended") from error
+
+    def kill(self) -> None:
+        """End it and all below it, now."""
+        with contextlib.suppress(psutil.Error):
+            # the guard in front of it then kills what is below
+            for worker in psutil.Process(self._process.pid).children():
+                worker.kill()
+
+    def close(self) -> None:
+        """Let it end by itself, for a while."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=_STOPPING)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+        self._reader.join(timeout=5)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        with contextlib.suppress(ValueError, OSError, msgspec.MsgspecError):
+            for line in stream:
+                message = msgspec.json.decode(line, type=FromLane)
+                self.inbox(message.lane).put(message.answer)
+        self._lost.set()
+        for inbox in list(self._inboxes.values()):
+            inbox.put(None)
+
+
+class LocalLane:
+    """One lane of a worker process; used by one thread at a time."""
+
+    def __init__(self, process: CardProcess, number: int) -> None:
+        self._process, self._number = process, number
+        self._inbox = process.inbox(number)
+        self.card = process.card
+        self.confirmation_seconds = 0.0
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self._process.lost
+
+    def baseline(self, task: Task) -> Baseline:
+        """Measure the baseline on its card.
+
+        Raises:
+            LostError: the worker ended.
+            As `Judge.baseline`.
+        """
+        found: list[Baseline] = []
+
+        def take(answer: Answer) -> None:
+            if isinstance(answer, Baselined) and answer.baseline is not None:
+                found.append(answer.baseline)
+
+        self._ask(Baselined(), take, task)
+        return found[0]
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        """Judge candidates; `told` gets each verdict as it is known. Raises as `baseline`."""
+
+        def take(answer: Answer) -> None:
+            if isinstance(answer, Told):
+                told(answer.verdict)
+
+        self._ask(Judging(tuple(candidates)), take, task)
+
+    def confirm(self, candidate: Candidate, task: Task) -> Confirmation:
+        """Measure a winner again. Raises as `baseline`."""
+        found: list[Confirmation] = []
+
+        def take(answer: Answer) -> None:
+            if isinstance(answer, Confirmed):
+                found.append(answer.confirmation)
+
+        self._ask(Confirming(candidate), take, task)
+        return found[0]
+
+    def _ask(self, request: Request, take: Callable[[Answer], None], task: Task) -> None:
+        self._process.send(self._number, request)
+        stopping = threading.Timer(_STOPPING, self._process.kill)
+        stopping.daemon = True
+
+        def stop() -> None:
+            with contextlib.suppress(LostError):
+                self._process.send(self._number, Stop())
+            stopping.start()
+
+        remove = task.token.on_cancel(stop)
+        try:
+            self._receive(take, task)
+        finally:
+            remove()
+            stopping.cancel()
+
+    def _receive(self, take: Callable[[Answer], None], task: Task) -> None:
+        while True:
+            # a worker that ended before it was asked leaves an empty inbox
+            answer = None if self._process.lost and self._inbox.empty() else self._inbox.get()
+            if answer is None:
+                task.check()
+                raise LostError(f"the worker of {self.card or 'the card'} ended")
+            if isinstance(answer, Done):
+                self.confirmation_seconds = max(self.confirmation_seconds, answer.confirmation_seconds)
+                return
+            if isinstance(answer, Failed):
+                raise raised(answer)
+            if isinstance(answer, Said):
+                task.say(answer.message)
+            else:
+                take(answer)

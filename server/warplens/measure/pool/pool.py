@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many lanes as one judge: candidates go to whichever lane is free, verdicts come as they are known.
+
+A lane's judge measures the baseline on its own card and each candidate beside it there, so the two always meet on one
+card. A lane that is lost gives back what it had not answered; the others go on.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Protocol
+
+import msgspec
+
+from warplens.measure.confirm import Confirmation
+from warplens.measure.pool.local import CardProcess
+from warplens.measure.pool.messages import LostError, Setup
+from warplens.measure.session import Baseline
+from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.errors import CancelledError, ToolFailedError, WarplensError
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import UNATTENDED, Task
+
+#: Candidates a lane takes at a time: they share the cost of a visit, and still leave some for the other lanes.
+CHUNK = 4
+#: Seconds between looks at whether the work is to stop.
+_POLL = 0.2
+
+More = Callable[[], Sequence[Candidate]]
+
+
+class Lane(Protocol):
+    """A judge somewhere, that does one thing at a time."""
+
+    card: str
+    confirmation_seconds: float
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing more comes of it."""
+
+    def baseline(self, task: Task) -> Baseline:
+        """Measure the baseline on its card."""
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        """Judge candidates."""
+
+    def confirm(self, candidate: Candidate, task: Task) -> Confirmation:
+        """Measure a winner again."""
+
+
+class _Free(msgspec.Struct, frozen=True):
+    """A lane ended what it did: whole, or with an error that leaves `open`."""
+
+    lane: int
+    open: tuple[Candidate, ...] = ()
+    error: WarplensError | None = None
+
+
+class Pool:
+    """A judge made of lanes. Not for use from several threads at once."""
+
+    def __init__(self, lanes: Sequence[Lane], close: Callable[[], None] = lambda: None) -> None:
+        self._lanes, self._close = list(lanes), close
+        self._by: dict[str, int] = {}
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    @property
+    def width(self) -> int:
+        """Candidates that keep all lanes busy, with as many waiting."""
+        return 2 * CHUNK * max(1, len(self._alive()))
+
+    def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
+        """The baseline on the first card; the others measure theirs at the same time, each for itself.
+
+        Raises:
+            As `Judge.baseline`, where no card could; ToolFailedError where all workers ended.
+        """
+        firsts = list(
+            {lane.card: n for n, lane in reversed(list(enumerate(self._lanes))) if not lane.lost}.values()
+        )
+        found: dict[int, Baseline | WarplensError] = {}
+
+        def measure(number: int) -> None:
+            try:
+                found[number] = self._lanes[number].baseline(task.part(task.say))
+            except WarplensError as error:
+                found[number] = error
+
+        threads = [threading.Thread(target=measure, args=(n,), daemon=True) for n in firsts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        task.check()
+        good = [found[n] for n in sorted(firsts) if isinstance(found[n], Baseline)]
+        if good and isinstance(good[0], Baseline):
+            unusable = {self._lanes[n].card for n in firsts if not isinstance(found[n], Baseline)}
+            self._lanes = [lane for lane in self._lanes if lane.card not in unusable]
+            return good[0]
+        error = next((found[n] for n in sorted(firsts)), None)
+        if isinstance(error, WarplensError) and not isinstance(error, LostError):
+            raise error
+        raise ToolFailedError("every worker of the pool ended before a baseline was measured")
+
+    def judge(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        task: Task = UNATTENDED,
+        on_verdict: Callable[[Verdict], None] | None = None,
+    ) -> tuple[Verdict, ...]:
+        """One verdict per candidate, in their order; `on_verdict` gets each as soon as it is known, in this thread.
+
+        Raises:
+            ToolFailedError: all workers ended.
+            As `Judge.judge`, where the workload itself fails.
+        """
+        verdicts: dict[str, Verdict] = {}
+
+        def told(verdict: Verdict) -> None:
+            verdicts[verdict.candidate] = verdict
+            if on_verdict is not None:
+                on_verdict(verdict)
+
+        self.stream(candidates, lambda: (), told, task=task)
+        return tuple(verdicts[c.id] for c in candidates)
+
+    def stream(
+        self,
+        candidates: Sequence[Candidate],
+        more: More,
+        on_verdict: Callable[[Verdict], None],
+        *,
+        task: Task = UNATTENDED,
+    ) -> None:
+        """Judge candidates and what `more` gives whenever too few wait for the lanes, until it gives nothing and all
+        is judged. `more` and `on_verdict` are called in this thread. Raises as `judge`."""
+        _Stream(self._lanes, self._by, candidates, more, on_verdict, task).run()
+
+    def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
+        """Measure a winner again, on the card that judged it while that is there.
+
+        Raises:
+            ToolFailedError: all workers ended.
+            As `Judge.confirm`.
+        """
+        order = sorted(range(len(self._lanes)), key=lambda n: n != self._by.get(candidate.id))
+        for number in order:
+            if self._lanes[number].lost:
+                continue
+            try:
+                return self._lanes[number].confirm(candidate, task)
+            except LostError:
+                task.check()
+        raise ToolFailedError("every worker of the pool ended")
+
+    def confirmation_seconds(self) -> float:
+        """How long `confirm` may take at most; 0 before a baseline is known."""
+        return max((lane.confirmation_seconds for lane in self._lanes), default=0.0)
+
+    def _alive(self) -> list[Lane]:
+        return [lane for lane in self._lanes if not lane.lost]
+
+
+class _Stream:
+    """One call of `stream`: what waits, and which lanes are busy."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        by: dict[str, int],
+        candidates: Sequence[Candidate],
+        more: More,
+        on_verdict: Callable[[Verdict], None],
+        task: Task,
+    ) -> None:
+        self._lanes, self._by = lanes, by
+        self._waiting = deque(candidates)
+        #: Were with a worker when it ended: judged again one at a time, so that what ends a second one is known.
+        self._suspects: deque[Candidate] = deque()
+        self._suspected = ""
+        self._more, self._on_verdict, self._task = more, on_verdict, task
+        self._events: queue.SimpleQueue[tuple[int, Verdict] | _Free] = queue.SimpleQueue()
+        self._busy: set[int] = set()
+        self._told: set[str] = set()
+        # nothing more was to be had, until a verdict comes
+        self._dry = False
+        # lanes stop by a token of their own: the caller's may be cancelled while they still answer
+        self._stop = CancelToken()
+
+    def run(self) -> None:
+        failed: WarplensError | None = None
+        try:
+            while self._hand_out():
+                failed = failed or self._next()
+                if failed is not None:
+                    break
+        finally:
+            self._stop.cancel()
+            while self._busy:
+                self._next()
+        self._task.check()
+        if failed is not None:
+            raise failed
+
+    def _hand_out(self) -> bool:
+        """Give work to every free lane; False when all is done."""
+        self._task.check()
+        free = [n for n, lane in enumerate(self._lanes) if n not in self._busy and not lane.lost]
+        if not self._dry and len(self._waiting) < CHUNK * (len(free) + 1):
+            fresh = self._more()
+            self._dry = not fresh
+            self._waiting.extend(fresh)
+        for number in free:
+            chunk = self._chunk(len(free))
+            if not chunk:
+                break
+            self._busy.add(number)
+            threading.Thread(target=self._work, args=(number, chunk), daemon=True).start()
+        if (self._waiting or self._suspects) and not self._busy:
+            raise ToolFailedError(
+                "every worker of the pool ended", remedy="what was judged is kept: go on with --resume"
+            )
+        return bool(self._busy)
+
+    def _chunk(self, free: int) -> list[Candidate]:
+        if self._suspects and not self._suspected:
+            one = self._suspects.popleft()
+            self._suspected = one.id
+            return [one]
+        # few candidates are shared among the lanes rather than all given to one
+        share = max(1, min(CHUNK, -(-len(self._waiting) // max(1, free))))
+        return [self._waiting.popleft() for _ in range(min(share, len(self._waiting)))]
+
+    def _work(self, number: int, chunk: list[Candidate]) -> None:
+        """In a thread of its own."""
+        open_ = {c.id: c for c in chunk}
+
+        def told(verdict: Verdict) -> None:
+            open_.pop(verdict.candidate, None)
+            self._events.put((number, verdict))
+
+        error: WarplensError | None = None
+        try:
+            self._lanes[number].judge(chunk, told, Task(token=self._stop))
+        except WarplensError as caught:
+            error = caught
+        self._events.put(_Free(number, tuple(open_.values()), error))
+
+    def _next(self) -> WarplensError | None:
+        """Take one event; an error of the workload itself ends all."""
+        while True:
+            try:
+                event = self._events.get(timeout=_POLL)
+                break
+            except queue.Empty:
+                if self._task.token.cancelled:
+                    self._stop.cancel()
+        if not isinstance(event, _Free):
+            self._tell(*event)
+            return None
+        self._busy.discard(event.lane)
+        if isinstance(event.error, LostError):
+            self._give_back(event)
+            return None
+        if isinstance(event.error, CancelledError):
+            return None
+        self._waiting.extendleft(reversed(event.open))
+        return event.error
+
+    def _tell(self, lane: int, verdict: Verdict) -> None:
+        if verdict.candidate in self._told:
+            return
+        self._told.add(verdict.candidate)
+        self._suspected = "" if self._suspected == verdict.candidate else self._suspected
+        self._dry = False
+        self._by[verdict.candidate] = lane
+        self._on_verdict(verdict)
+
+    def _give_back(self, event: _Free) -> None:
+        """What a lost lane had not answered goes to the others, but for what was suspected and ends a second worker."""
+        for candidate in event.open:
+            if candidate.id == self._suspected:
+                self._tell(
+                    event.lane, Verdict(candidate.id, "unproven", "2 workers ended while they judged it")
+                )
+            elif candidate.id not in self._told:
+                self._suspects.append(candidate)
+
+
+def local_pool(setup: Setup, cards: Sequence[str]) -> Pool:
+    """A pool of one process per card; `cards` are UUIDs."""
+    processes = [CardProcess(setup, card) for card in cards]
+
+    def close() -> None:
+        for process in processes:
+            process.close()
+
+    return Pool([lane for process in processes for lane in process.lanes()], close)

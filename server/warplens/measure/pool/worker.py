@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One card's process: two lanes, each with a judge of its own, so that one compiles while the other measures.
+
+The lanes share the card by its lock, which a judge holds only while it measures. Run as
+`python -P -m warplens.measure.pool.worker SETUP`; requests come on standard input, answers go to standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+from typing import BinaryIO
+
+import msgspec
+
+from warplens.measure.exchange import Measures
+from warplens.measure.pool.messages import (
+    Answer,
+    Baselined,
+    Confirmed,
+    Confirming,
+    Done,
+    FromLane,
+    Judging,
+    Request,
+    Said,
+    Setup,
+    Stop,
+    ToLane,
+    Told,
+    failure,
+    opened,
+)
+from warplens.measure.verdict import Verdict
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
+
+
+class _Lane(threading.Thread):
+    """Answers one request after the other."""
+
+    def __init__(self, number: int, setup: Setup, out: _Out) -> None:
+        super().__init__(daemon=True)
+        self._number, self._setup, self._out = number, setup, out
+        self.requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._token = CancelToken()
+
+    def stop(self) -> None:
+        """End what is going on."""
+        self._token.cancel()
+
+    def run(self) -> None:
+        with contextlib.ExitStack() as stack:
+            judge: Measures | None = None
+            while (request := self.requests.get()) is not None:
+                self._token = CancelToken()
+                task = Task(self._progress, self._token)
+                try:
+                    if judge is None:
+                        judge = stack.enter_context(opened(self._setup))
+                    self._answer(judge, request, task)
+                    bound = getattr(judge, "confirmation_seconds", lambda: 0.0)()
+                    self._say(Done(bound))
+                except BaseException as error:  # noqa: BLE001 - it travels to whoever asked
+                    self._say(failure(error))
+
+    def _answer(self, judge: Measures, request: Request, task: Task) -> None:
+        if isinstance(request, Baselined):
+            self._say(Baselined(judge.baseline(task=task)))
+        elif isinstance(request, Judging):
+            told: set[str] = set()
+
+            def tell(verdict: Verdict) -> None:
+                if verdict.candidate not in told:
+                    told.add(verdict.candidate)
+                    self._say(Told(verdict))
+
+            for verdict in judge.judge(request.candidates, task=task, on_verdict=tell):
+                tell(verdict)
+        elif isinstance(request, Confirming):
+            self._say(Confirmed(judge.confirm(request.candidate, task=task)))
+
+    def _progress(self, message: str, share: float | None = None) -> None:
+        del share
+        self._say(Said(message))
+
+    def _say(self, answer: Answer) -> None:
+        self._out.put(FromLane(self._number, answer))
+
+
+class _Out:
+    """Standard output, a whole line at a time."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._lock = stream, threading.Lock()
+
+    def put(self, message: FromLane) -> None:
+        line = msgspec.json.encode(message) + b"\n"
+        with self._lock:
+            self._stream.write(line)
+            self._stream.flush()
+
+
+def main() -> None:
+    """Answer until standard input ends."""
+    # whatever a judge's libraries print is no answer
+    out = _Out(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
+    setup = msgspec.json.decode(sys.argv[1].encode(), type=Setup)
+    lanes: dict[int, _Lane] = {}
+    for line in sys.stdin.buffer:
+        message = msgspec.json.decode(line, type=ToLane)
+        lane = lanes.get(message.lane)
+        if isinstance(message.request, Stop):
+            if lane is not None:
+                lane.stop()
+            continue
+        if lane is None:
+            lane = lanes[message.lane] = _Lane(message.lane, setup, out)
+            lane.start()
+        lane.requests.put(message.request)
+    for lane in lanes.values():
+        lane.stop()
+        lane.requests.put(None)
+    for lane in lanes.values():
+        lane.join(timeout=10)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges on several cards of this machine, or of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+
+from warplens.agent.search_loop import JudgeSession
+from warplens.measure.judge_settings import Allowed
+from warplens.measure.pool.messages import judge_setup
+from warplens.measure.pool.on_ray import ray_pool
+from warplens.measure.pool.pool import local_pool
+from warplens.service.optimize import OpenJudge, open_judge
+from warplens_tools.arch.load import present_gpus
+from warplens_tools.errors import InputError
+from warplens_tools.run.workload import Workload
+
+
+def opener(cards: int | None, cluster: str = "") -> OpenJudge:
+    """What opens the judge: one in this process where neither is asked for, a pool of `cards` (0 for all of a kind),
+    or the cluster at an address.
+
+    Raises:
+        InputError: both are asked for, or there are not so many cards.
+    """
+    if cards is not None and cluster:
+        raise InputError("--cards and --cluster exclude each other", remedy="a cluster gives all its cards")
+    if cards is None and not cluster:
+        return open_judge
+
+    def opened(
+        workload: Workload, kernel: str, arch: str, allowed: Allowed
+    ) -> AbstractContextManager[JudgeSession]:
+        if cluster:
+            return ray_pool(judge_setup(workload, kernel, arch, allowed), cluster)
+        chosen = chosen_cards(cards or 0)
+        if not chosen:
+            # which says what is missing
+            return open_judge(workload, kernel, arch, allowed)
+        jobs = max(1, (os.cpu_count() or 1) // (2 * len(chosen)))
+        return local_pool(judge_setup(workload, kernel, arch, allowed, build_jobs=jobs), chosen)
+
+    return opened
+
+
+def chosen_cards(count: int) -> list[str]:
+    """UUIDs of so many cards of the first one's kind, all of them for 0: speedups on unlike cards do not compare.
+
+    Raises:
+        InputError: there are not so many.
+    """
+    gpus = present_gpus()
+    alike = [gpu.uuid for gpu in gpus if gpu.name == gpus[0].name and gpu.uuid]
+    if gpus and count > len(alike):
+        raise InputError(
+            f"there are {len(alike)} cards of the kind {gpus[0].name}, not {count}",
+            remedy="leave --cards at 0 for all of them",
+        )
+    return alike[: count or None]

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many lanes as one judge, with real processes and declared cards: nothing lost, nothing judged twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.server.agent.doubles import CODE, ComputedJudge, problem
+
+from warplens.agent.search_loop import optimize
+from warplens.measure.judge import Baseline, Confirmation
+from warplens.measure.pool.local import CardProcess
+from warplens.measure.pool.messages import Setup
+from warplens.measure.pool.on_ray import ray_pool
+from warplens.measure.pool.pool import Pool, local_pool
+from warplens.measure.verdict import Candidate, Verdict
+from warplens.store.database import open_store
+from warplens_tools.errors import CancelledError, InputError, MissingToolError, ToolFailedError
+from warplens_tools.process.cancel import CancelToken
+from warplens_tools.process.task import Task
+from warplens_tools.run.gpu_lock import gpu_lock
+from warplens_tools.text import SourceText
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("WARPLENS_LOCKS", str(tmp_path / "locks"))
+    return tmp_path
+
+
+def setup(folder: Path, **said: object) -> Setup:
+    payload = json.dumps({"folder": str(folder), **said})
+    return Setup("tests.server.measure.fake_evaluator:judges", payload)
+
+
+def candidates(count: int, **titles: str) -> list[Candidate]:
+    return [Candidate(f"c{n}", "k.cu", "k", (), title=titles.get(f"c{n}", "")) for n in range(count)]
+
+
+def log(folder: Path) -> list[list[str]]:
+    path = folder / "log"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def judged(folder: Path) -> Counter[str]:
+    return Counter(words[-1] for words in log(folder) if words[-2] == "judged")
+
+
+def speedups(verdicts: Sequence[Verdict]) -> list[float]:
+    return [v.timings[0].speedup.median for v in verdicts]
+
+
+def test_two_cards_share_the_work_and_each_meets_its_own_baseline(folder: Path) -> None:
+    told: list[str] = []
+    with local_pool(setup(folder, measure=0.02), ["card-a", "card-b"]) as pool:
+        assert pool.baseline().kernel == "scale" and pool.confirmation_seconds() == 60
+        here = threading.get_ident()
+
+        def on_verdict(verdict: Verdict) -> None:
+            assert threading.get_ident() == here
+            told.append(verdict.candidate)
+
+        verdicts = pool.judge(candidates(24), on_verdict=on_verdict)
+        best = candidates(24)[7]
+        assert pool.confirm(best).verdict.state == "faster"
+    assert [v.candidate for v in verdicts] == [f"c{n}" for n in range(24)]
+    assert speedups(verdicts) == [1 + n / 100 for n in range(24)] and sorted(told) == sorted(
+        v.candidate for v in verdicts
+    )
+    assert set(judged(folder).values()) == {1}
+    cards = Counter(v.conditions.uuid for v in verdicts if v.conditions is not None)
+    assert set(cards) == {"card-a", "card-b"} and min(cards.values()) >= 4
+    # confirmed on the card that judged it
+    (confirmation,) = [words[0] for words in log(folder) if words[1] == "confirmed"]
+    assert verdicts[7].conditions is not None and confirmation == verdicts[7].conditions.uuid
+
+
+def test_compiling_overlaps_with_measuring(folder: Path) -> None:
+    seconds = []
+    for lanes in (1, 2):
+        process = CardProcess(setup(folder, compile=0.2, measure=0.2), "card-a")
+        with Pool(process.lanes(lanes), process.close) as pool:
+            pool.baseline()
+            # both judges are open
+            pool.judge(candidates(2 * lanes))
+            started = time.monotonic()
+            pool.judge(candidates(16))
+            seconds.append(time.monotonic() - started)
+    assert seconds[0] / seconds[1] > 1.3, seconds
+
+
+def test_a_killed_worker_gives_back_what_it_had_not_judged(folder: Path) -> None:
+    with local_pool(setup(folder, measure=0.02), ["card-a", "card-b"]) as pool:
+        verdicts = pool.judge(candidates(24, c5="kills once"))
+        assert len(pool._alive()) == 2
+        assert pool.confirm(candidates(1)[0]).verdict.state == "faster"
+    assert speedups(verdicts) == [1 + n / 100 for n in range(24)]
+    counted = judged(folder)
+    assert len(counted) == 24 and set(counted.values()) == {1}
+
+
+def test_what_ends_two_workers_is_not_given_to_a_third(folder: Path) -> None:
+    with local_pool(setup(folder), ["card-a", "card-b", "card-c"]) as pool:
+        verdicts = pool.judge(candidates(12, c3="kills"))
+    assert verdicts[3].state == "unproven" and "2 workers ended" in verdicts[3].reason
+    assert {v.state for n, v in enumerate(verdicts) if n != 3} == {"faster", "same"} or len(
+        judged(folder)
+    ) == 11
+
+
+def test_no_worker_left_is_said_and_what_was_judged_was_told(folder: Path) -> None:
+    told: list[str] = []
+    with local_pool(setup(folder), ["card-a"]) as pool:
+        with pytest.raises(ToolFailedError, match="every worker") as caught:
+            pool.judge(candidates(12, c6="kills"), on_verdict=lambda v: told.append(v.candidate))
+        assert "--resume" in caught.value.remedy
+    assert set(told) == set(judged(folder)) and "c6" not in told
+
+
+def test_the_lock_of_another_card_is_not_waited_for(folder: Path) -> None:
+    with gpu_lock("card-b", "another program"), local_pool(setup(folder), ["card-a"]) as pool:
+        started = time.monotonic()
+        assert len(pool.judge(candidates(4))) == 4
+        assert time.monotonic() - started < 30
+
+
+def test_a_stopped_pool_goes_on_when_it_is_asked_again(folder: Path) -> None:
+    token = CancelToken()
+    with local_pool(setup(folder, measure=0.3), ["card-a", "card-b"]) as pool:
+        pool.baseline()
+        threading.Timer(1.0, token.cancel).start()
+        with pytest.raises(CancelledError):
+            pool.judge(candidates(100), task=Task(token=token))
+        before = len(judged(folder))
+        assert 0 < before < 100 and pool.confirm(candidates(1)[0]).verdict.state == "faster"
+
+
+def test_asks_are_handed_on_while_others_are_judged(folder: Path) -> None:
+    fresh = iter(candidates(30)[4:])
+    asked: list[int] = []
+    told: list[str] = []
+
+    def more() -> list[Candidate]:
+        asked.append(len(told))
+        return [c for _, c in zip(range(4), fresh, strict=False)]
+
+    with local_pool(setup(folder, measure=0.05), ["card-a"]) as pool:
+        pool.stream(candidates(4), more, lambda v: told.append(v.candidate))
+    assert sorted(told) == sorted(c.id for c in candidates(30))
+    # not all at once, and not only when nothing is left
+    assert asked[0] == 0 and 0 < asked[len(asked) // 2] < 30
+
+
+def test_what_can_be_asked_only_after_a_verdict_is_asked_then(folder: Path) -> None:
+    told: list[str] = []
+    work = candidates(6)
+    fresh = iter(work[1:])
+
+    def more() -> list[Candidate]:
+        # as a tree that waits for what it has handed out
+        waits = len(told) < 1 + handed[0]
+        if waits:
+            return []
+        handed[0] += 1
+        return [c for _, c in zip(range(1), fresh, strict=False)]
+
+    handed = [0]
+    with local_pool(setup(folder), ["card-a"]) as pool:
+        pool.stream(work[:1], more, lambda v: told.append(v.candidate))
+    assert told == [c.id for c in work]
+
+
+class ThreadLane:
+    """A lane in this process."""
+
+    lost = False
+    confirmation_seconds = 60.0
+
+    def __init__(self, card: str) -> None:
+        self.card, self.done = card, ComputedJudge(SourceText(CODE))
+
+    def baseline(self, task: Task) -> Baseline:
+        return self.done.baseline(task=task)
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        self.done.judge(candidates, task=task, on_verdict=told)
+
+    def confirm(self, candidate: Candidate, task: Task) -> Confirmation:
+        return self.done.confirm(candidate, task=task)
+
+
+def test_a_search_goes_on_while_lanes_judge(folder: Path) -> None:
+    lanes = [ThreadLane(card) for card in ("a", "a", "b", "b")]
+    with open_store(folder) as store:
+        result = optimize(problem(), Pool(lanes), store)
+    judged = [text for lane in lanes for text in lane.done.judged]
+    assert result.outcome == "faster" and len(judged) == len(set(judged)) == 24
+    assert sum(bool(lane.done.judged) for lane in lanes) >= 2
+
+
+def test_a_workload_that_fails_is_raised_as_by_one_judge(folder: Path) -> None:
+    with local_pool(setup(folder, fails=True), ["card-a", "card-b"]) as pool:
+        with pytest.raises(InputError, match="exits with 1") as caught:
+            pool.baseline()
+        assert caught.value.remedy == "make it succeed"
+
+
+@contextmanager
+def cluster(gpus: int) -> Iterator[None]:
+    """A real Ray of this machine with declared GPUs."""
+    ray = pytest.importorskip("ray")
+    environment = {"PYTHONPATH": str(ROOT), "WARPLENS_LOCKS": os.environ["WARPLENS_LOCKS"]}
+    ray.init(
+        num_cpus=2,
+        num_gpus=gpus,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": environment},
+    )
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray_gives_the_same_verdicts_and_retries_what_a_lost_worker_had(folder: Path) -> None:
+    work = candidates(12, c5="kills once")
+    with cluster(2), ray_pool(setup(folder, measure=0.02), "local") as pool:
+        assert pool.baseline().kernel == "scale"
+        told: list[str] = []
+        over_ray = pool.judge(work, on_verdict=lambda v: told.append(v.candidate))
+        assert pool.confirm(work[2]).verdict.state == "faster"
+    assert (folder / "died-c5").exists()
+    assert set(judged(folder).values()) == {1} and sorted(told) == sorted(c.id for c in work)
+    assert len({v.conditions.uuid for v in over_ray if v.conditions is not None}) == 2
+    with local_pool(setup(folder), ["card-a", "card-b"]) as pool:
+        here = pool.judge(work)
+    assert [(v.candidate, v.state) for v in here] == [(v.candidate, v.state) for v in over_ray]
+    assert speedups(here) == speedups(over_ray)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_without_cards_is_refused(folder: Path) -> None:
+    with cluster(0), pytest.raises(InputError, match="has no GPU"):
+        ray_pool(setup(folder), "local")
+
+
+def test_without_ray_the_extra_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingToolError, match="Ray is not installed") as caught:
+        ray_pool(setup(folder), "local")
+    assert "warplens[cluster]" in caught.value.remedy
