@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from warplens.agent.llm.spending import RoleSpent
 from warplens.measure.judge import ProgramGain
 from warplens.measure.verdict import Conditions, Interval, State, Verdict
 from warplens_tools.evidence import LaunchTiming, Unknown
@@ -100,6 +101,24 @@ class Spent(msgspec.Struct, frozen=True):
     stopped: Literal["budget", "time", "roof", "exhausted", ""] = ""
 
 
+class ModelUse(msgspec.Struct, frozen=True):
+    """A language model's part in a search, and what it cost."""
+
+    provider: str
+    #: "" where the provider chose.
+    model: str
+    #: Steps that it proposed and that were judged or could have been.
+    proposals: int
+    tokens: int
+    #: US dollars at the prices of the settings; 0 where these are not known.
+    dollars: float
+    by_role: tuple[RoleSpent, ...] = ()
+    #: Replies and requests that could not be used, by kind.
+    troubles: dict[str, int] = {}
+    #: Why it was asked no more before the search ended; "" if it was.
+    stopped: str = ""
+
+
 class OptimizeResult(msgspec.Struct, frozen=True):
     """The answer of `optimize`. Times in nanoseconds; lines and columns as everywhere 1-based."""
 
@@ -125,6 +144,8 @@ class OptimizeResult(msgspec.Struct, frozen=True):
     tried: tuple[Tried, ...] = ()
     spent: Spent | None = None
     control: Control | None = None
+    #: Null where no model took part.
+    model: ModelUse | None = None
     offers: tuple[Offer, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     #: Number of the run in the store.

@@ -12,16 +12,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warplens.agent.result import OptimizeResult, Proof
+from warplens.agent.result import ModelUse, OptimizeResult, Proof
 from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.streams import answering, console, write_json
 from warplens.present.proof import conditions_words, expected_words, factor, proof_words
 from warplens.service import exchange
 from warplens.service.edited import prove_edited
+from warplens.service.model import Choice, ConsentError, chosen, give_consent, require_consent
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.pooled import opener
 from warplens.service.service import Service
+from warplens.settings import Loaded
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import Task
 
@@ -47,6 +49,9 @@ def optimize(
     cluster: str = "",
     host_edits: Annotated[bool | None, Parameter(negative="--no-host-edits")] = None,
     lower_precision: Annotated[bool | None, Parameter(negative="--no-lower-precision")] = None,
+    provider: str = "",
+    model: str = "",
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
     """Search for a faster version of a kernel, and prove it right and faster on this machine's GPU.
@@ -92,6 +97,13 @@ def optimize(
     lower_precision
         Let a kernel win whose results are less precise, as half precision, bfloat16 or TF32 leave them;
         the setting if left out.
+    provider
+        Who answers as a language model in the search: none, openai (any OpenAI-compatible endpoint), or
+        files:FOLDER for prompts out and answers in; the setting if left out.
+    model
+        The model, as its vendor names it; the setting if left out.
+    yes
+        Agree to what is sent to that model's endpoint, unasked.
     format
         Text for people, or one JSON object.
     """
@@ -107,8 +119,11 @@ def optimize(
         seed=seed,
         resume=resume,
         control=control,
+        model=Choice(provider, model),
     )
     service, task = Service(Path.cwd()), command_task()
+    if file is not None and edited is None:
+        settle_consent(service.settings_for(file.absolute()), options.model, yes=yes)
     judge = opener(cards, cluster)
     if ask is not None or tell is not None:
         return _by_files(service, file, options, ask, tell, task, apply=apply, json=format == "json")
@@ -161,6 +176,29 @@ def _ended(result: OptimizeResult, *, apply: bool, json: bool) -> int:
     return EXIT_FAILED if result.outcome == "unproven" else EXIT_CLEAN
 
 
+def settle_consent(loaded: Loaded, choice: Choice, *, yes: bool) -> None:
+    """Say what would be sent to whom, the first time, and go on where the user agrees.
+
+    Raises:
+        ConsentError: the user does not, or nobody is there to ask.
+    """
+    try:
+        require_consent(chosen(loaded, choice))
+    except ConsentError as error:
+        words = error.destination.words()
+        if yes:
+            sys.stderr.write(f"warplens: {words}\n")
+        elif not sys.stdin.isatty() or not _agrees(words):
+            raise
+        give_consent(error.destination)
+
+
+def _agrees(words: str) -> bool:
+    sys.stderr.write(f"{words}\nAgree, for this and later searches? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def print_result(terminal: Console, result: OptimizeResult) -> None:
     """The diff and its proof, or the offers, and the table of what was tried."""
     terminal.print(Text(result.reason, style="bold"))
@@ -184,11 +222,25 @@ def print_result(terminal: Console, result: OptimizeResult) -> None:
                 f"{spent.candidates} candidates{resumed} in {spent.seconds:.1f} s; stopped by {spent.stopped}"
             )
         )
+    if result.model is not None:
+        for line in model_lines(result.model):
+            terminal.print(Text(line))
     if result.control is not None:
         best = factor(result.control.speedup) if result.control.speedup is not None else "nothing faster"
         terminal.print(Text(f"random-search baseline, {result.control.tried} candidates: {best}"))
     for unknown in result.unknown:
         terminal.print(Text(f"not known: {unknown.what}: {unknown.why}"))
+
+
+def model_lines(use: ModelUse) -> list[str]:
+    """What the model did and cost, a line each."""
+    money = f", ${use.dollars:.2f}" if use.dollars else ""
+    who = f"{use.model} ({use.provider})" if use.model else use.provider
+    lines = [f"model {who}: {use.proposals} proposals, {use.tokens:,} tokens{money}"]
+    if use.troubles:
+        counted = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in use.troubles.items())
+        lines.append(f"model, replies that could not be used: {counted}")
+    return [*lines, *([f"model, asked no more: {use.stopped}"] if use.stopped else [])]
 
 
 def proof_lines(result: OptimizeResult, proof: Proof) -> list[str]:

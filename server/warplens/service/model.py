@@ -14,18 +14,24 @@ from warplens.agent.llm.cases import Briefing
 from warplens.agent.llm.consent import Destination, agree, agreed
 from warplens.agent.llm.editor import AskEditor, EditorModel
 from warplens.agent.llm.files import Files
-from warplens.agent.llm.library import open_library
+from warplens.agent.llm.library import Library, open_library
 from warplens.agent.llm.openai_chat import OPENAI, OpenAIChat
 from warplens.agent.llm.provider import Provider
 from warplens.agent.llm.secret import Secret
 from warplens.agent.llm.source import ModelSource
 from warplens.agent.llm.spending import Allowance, Ledger, Prices
+from warplens.agent.result import ModelUse
 from warplens.measure.judge_settings import Allowed
+from warplens.service.report import FileReport
 from warplens.settings import Loaded, Model, take_variable
 from warplens.store.database import data_folder
+from warplens_cutlass.corpus import Corpus
 from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.load import target_architecture
 from warplens_tools.errors import InputError
 from warplens_tools.finding import Finding
+from warplens_tools.run.build import flags_of, include_folders
+from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
 
 FILES = "files:"
@@ -42,14 +48,21 @@ class ConsentError(InputError):
         self.destination = destination
 
 
-def chosen(loaded: Loaded, provider: str = "", name: str = "") -> Model:
+class Choice(msgspec.Struct, frozen=True):
+    """Who answers, as a command names it; "" means the setting."""
+
+    provider: str = ""
+    name: str = ""
+
+
+def chosen(loaded: Loaded, choice: Choice) -> Model:
     """The settings' model, or the one that the command line names.
 
     Raises:
         InputError: there is no such provider.
     """
     configured = loaded.settings.model
-    changed = {key: value for key, value in (("provider", provider), ("name", name)) if value}
+    changed = {key: value for key, value in msgspec.structs.asdict(choice).items() if value}
     try:
         return msgspec.convert(
             {
@@ -60,7 +73,7 @@ def chosen(loaded: Loaded, provider: str = "", name: str = "") -> Model:
         )
     except msgspec.ValidationError as error:
         raise InputError(
-            f"there is no provider {provider}", remedy="give none, openai, editor, or files:FOLDER"
+            f"there is no provider {choice.provider}", remedy="give none, openai, editor, or files:FOLDER"
         ) from error
 
 
@@ -88,22 +101,22 @@ def give_consent(destination: Destination) -> None:
     agree(data_folder(os.environ), destination)
 
 
-def open_asker(model: Model, root: str, arch: str, ask_editor: AskEditor | None = None) -> Asker | None:
-    """Who is asked in one search, with its account; None where no provider is configured.
+def open_asker(
+    model: Model, root: str, ask_editor: AskEditor | None = None, library: Library | None = None
+) -> Asker:
+    """Who is asked in one search, with its account.
 
     Raises:
         ConsentError: the user has not agreed to what would be sent.
         InputError: the provider cannot be used as it is set up.
     """
-    if model.provider == "none":
-        return None
     require_consent(model)
     prices = Prices(model.input_price, model.output_price)
     return Asker(
         _provider(model, root, ask_editor),
         Ledger(Allowance(model.max_tokens, model.max_dollars, prices)),
         Bounds(model.prompt_tokens, model.reply_tokens, model.reply_seconds),
-        open_library(arch),
+        library,
     )
 
 
@@ -128,32 +141,125 @@ def _provider(model: Model, root: str, ask_editor: AskEditor | None) -> Provider
     return OpenAIChat(model.name, base_url=model.base_url, key=key, retries=model.retries)
 
 
-def model_source(
-    asker: Asker,
-    model: Model,
-    *,
-    path: Path,
-    kernel: str,
-    gpu: Gpu,
-    allowed: Allowed,
-    findings: Callable[[SourceText], Sequence[Finding]],
-    metrics: Callable[[], Mapping[str, float]],
-) -> ModelSource:
-    """The model as a source of steps for one kernel."""
-    return ModelSource(
-        asker,
-        Briefing(
-            path=str(path),
+class FileCase(msgspec.Struct, frozen=True):
+    """What a search knows of its file."""
+
+    path: Path
+    text: SourceText
+    workload: Workload
+    gpu: Gpu
+    allowed: Allowed
+    report: FileReport
+    #: Architecture that the user asked for; "" for the card's own.
+    arch: str = ""
+    #: Gives the findings of another text, from its source alone; None where nobody can.
+    check: Callable[[str], FileReport] | None = None
+
+
+def open_part(
+    loaded: Loaded, chosen_by: Choice, case: FileCase, ask_editor: AskEditor | None = None
+) -> ModelPart | None:
+    """The model's part in a search; None where no provider is configured.
+
+    CUTLASS is open to it where an index of it is there and the file's build finds its headers, or can be told to.
+
+    Raises:
+        ConsentError: the user has not agreed to what would be sent.
+        InputError, MissingToolError: the provider cannot be used as it is set up.
+    """
+    model = chosen(loaded, chosen_by)
+    if model.provider == "none":
+        return None
+    arch = case.arch or case.gpu.arch
+    library, given = open_library(arch), flags_of(case.workload).arguments
+    flags: tuple[str, ...] = ()
+    if library is not None and not finds_library(given):
+        # a build of the user's own takes no options
+        flags = () if case.workload.build else library_options(library.trees, given)
+        library = library if flags else None
+    asker = open_asker(model, loaded.root, ask_editor, library)
+    return ModelPart(asker, model, case, flags)
+
+
+class ModelPart:
+    """The model's part in the search of one file."""
+
+    def __init__(self, asker: Asker, model: Model, case: FileCase, library_flags: Sequence[str]) -> None:
+        self._asker, self._model, self._case = asker, model, case
+        self._report, self._library_flags = case.report, tuple(library_flags)
+        self._sources: list[ModelSource] = []
+
+    @property
+    def workload(self) -> Workload:
+        """The file's, built so that CUTLASS's headers are found where the model may use them."""
+        flags = (*self._case.workload.flags, *self._library_flags)
+        return msgspec.structs.replace(self._case.workload, flags=flags)
+
+    @property
+    def arch(self) -> str:
+        """What to compile for: as the user says, else for the card with what CUTLASS needs of it."""
+        if self._case.arch or self._asker.library is None:
+            return self._case.arch
+        return target_architecture(self._case.gpu.arch, arch_specific=True)
+
+    def counted(self, report: FileReport) -> None:
+        """The file's report has counters now."""
+        self._report = report
+
+    def source(self, kernel: str) -> ModelSource:
+        """The model as a source of steps for one kernel."""
+        case = self._case
+        briefing = Briefing(
+            path=str(case.path),
             kernel=kernel,
-            host_edits=allowed.host_edits,
-            lower_precision=allowed.lower_precision,
-            arch=gpu.arch,
-            card=card_words(gpu),
-            feedback=model.feedback,
-            findings=findings,
-            metrics=metrics,
-        ),
-    )
+            host_edits=case.allowed.host_edits,
+            lower_precision=case.allowed.lower_precision,
+            arch=self.arch or case.gpu.arch,
+            card=card_words(case.gpu),
+            library_flags=" ".join(self._library_flags),
+            feedback=self._model.feedback,
+            findings=self._findings,
+            metrics=lambda: self._metrics(kernel),
+        )
+        self._sources.append(ModelSource(self._asker, briefing))
+        return self._sources[-1]
+
+    def used(self) -> ModelUse:
+        """What it did and cost so far."""
+        asker = self._asker
+        return ModelUse(
+            provider=self._model.provider,
+            model=asker.provider.model,
+            proposals=sum(source.made for source in self._sources),
+            tokens=asker.ledger.tokens,
+            dollars=asker.ledger.dollars,
+            by_role=asker.ledger.by_role(),
+            troubles=dict(sorted(asker.troubles.items())),
+            stopped=asker.closed,
+        )
+
+    def _findings(self, text: SourceText) -> Sequence[Finding]:
+        """All that is known of the user's own text; of others what their source shows."""
+        known = text.text == self._case.text.text or self._case.check is None
+        return (self._report if known or self._case.check is None else self._case.check(text.text)).findings
+
+    def _metrics(self, kernel: str) -> Mapping[str, float]:
+        known = next((k for k in self._report.kernels if k.qualified_name == kernel), None)
+        return known.profile.metrics if known is not None and known.profile is not None else {}
+
+
+def finds_library(given: Sequence[str]) -> bool:
+    """Whether a unit that is compiled with these options finds CUTLASS's headers."""
+    return any((folder / "cute").is_dir() for folder in include_folders(given))
+
+
+def library_options(trees: Sequence[Corpus], given: Sequence[str]) -> tuple[str, ...]:
+    """Options by which a unit that is compiled with `given` finds CUTLASS's headers; () where there are none."""
+    tree = next((t.root_path for t in trees if (t.root_path / "include" / "cute").is_dir()), None)
+    if tree is None:
+        return ()
+    standard = () if any(word.startswith(("-std", "--std")) for word in given) else ("-std=c++17",)
+    return (*standard, "--expt-relaxed-constexpr", f"-I{tree / 'include'}")
 
 
 def card_words(gpu: Gpu) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
+from warplens.agent.llm.editor import AskEditor
 from warplens.agent.priors import Cause
 from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
@@ -23,6 +24,7 @@ from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.measure.verdict import Candidate
 from warplens.service.build_messages import NOT_COMPILED
 from warplens.service.measured import busy_of, counted_report, headroom_of, report_of
+from warplens.service.model import Choice, FileCase, open_part
 from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.workloads import require_main, workload_of
@@ -67,6 +69,8 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     control: bool = False
     #: What sets this search apart from others on the same text, beside its seed.
     name: str = ""
+    #: Who answers as the model.
+    model: Choice = Choice()
 
 
 class FileInputs(msgspec.Struct, frozen=True):
@@ -83,6 +87,8 @@ class FileInputs(msgspec.Struct, frozen=True):
     report: Callable[[], FileReport]
     #: Gives them with one kernel's counters, which takes runs; None where none can be had.
     measured: Callable[[str, Task], FileReport | None] = lambda *_: None
+    #: Gives the findings of another text of it, of the source tier.
+    check: Callable[[str], FileReport] | None = None
     #: Macros of the command line it is compiled with.
     defines: Mapping[str, str] = {}
 
@@ -105,6 +111,7 @@ def optimize_file(
     *,
     task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
+    ask_editor: AskEditor | None = None,
 ) -> OptimizeResult:
     """Search for a faster version of one kernel; unproven offers where nothing can be measured.
 
@@ -123,6 +130,9 @@ def optimize_file(
     allowed = allowed_by(options, inputs.loaded)
     report = inputs.report()
     causes = causes_of(report)
+    case = FileCase(inputs.path, text, workload, inputs.gpu, allowed, report, options.arch, inputs.check)
+    part = open_part(inputs.loaded, options.model, case, ask_editor)
+    workload, arch = (part.workload, part.arch) if part is not None else (workload, options.arch)
     with open_store(data_folder(os.environ)) as store:
         rates = hit_rates(store)
 
@@ -136,12 +146,15 @@ def optimize_file(
                 causes=causes,
                 rates=rates,
                 busy=busy_of(report, kernel),
+                further=(part.source(kernel),) if part is not None else (),
             )
 
         def learn(kernel: str, task: Task) -> Learned:
             counted = inputs.measured(kernel, task)
             if counted is None:
                 return Learned()
+            if part is not None:
+                part.counted(counted)
             return Learned(causes_of(counted), busy_of(counted, kernel), headroom_of(counted, kernel))
 
         problem = Problem(
@@ -162,8 +175,9 @@ def optimize_file(
         try:
             require_main(inputs.path, inputs.unit, inputs.loaded, options.kernel)
             named = kernels[0] if options.kernel else ""
-            with judge(workload, named, options.arch, allowed) as session:
-                return optimize(problem, session, store, task=task)
+            with judge(workload, named, arch, allowed) as session:
+                result = optimize(problem, session, store, task=task)
+                return result if part is None else msgspec.structs.replace(result, model=part.used())
         except MissingToolError as error:
             require_compiled(report)
             return unproven(problem, kernels, error)
@@ -188,10 +202,11 @@ def optimize_path(
     *,
     task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
+    ask_editor: AskEditor | None = None,
 ) -> OptimizeResult:
     """`optimize_file` with what the workspace's service knows of the file. Raises the same."""
     inputs = inputs_of(service, path, options.arch, task=task)
-    return optimize_file(inputs, options, task=task, judge=judge)
+    return optimize_file(inputs, options, task=task, judge=judge, ask_editor=ask_editor)
 
 
 def inputs_of(service: Service, path: Path, arch: str = "", *, task: Task = UNATTENDED) -> FileInputs:
@@ -217,6 +232,7 @@ def inputs_of(service: Service, path: Path, arch: str = "", *, task: Task = UNAT
         rewrites=REWRITES,
         report=lambda: report_of(service, path, arch, task),
         measured=lambda kernel, task: counted_report(service, path, kernel, arch, task),
+        check=lambda text: service.check_text(path, text),
         defines=service.build_defines(path, unit, loaded),
     )
 

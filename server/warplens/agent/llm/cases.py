@@ -40,6 +40,8 @@ class Briefing(msgspec.Struct, frozen=True):
     arch: str = ""
     #: The card in a few lines: limits that a plan must respect.
     card: str = ""
+    #: Options that CUTLASS's headers need where the user's own build has none of them; "" where it has.
+    library_flags: str = ""
     feedback: Feedback = "guidance"
     #: Findings of a version's text.
     findings: Callable[[SourceText], Sequence[Finding]] = lambda _: ()
@@ -136,6 +138,13 @@ class Case:
         situation, briefing = self._situation, self._briefing
         facts = [f"Kernel {briefing.kernel}" + (f", built for {briefing.arch}" if briefing.arch else "")]
         facts += [briefing.card] if briefing.card else []
+        verdict = situation.node.verdict
+        if verdict is not None and verdict.resources is not None:
+            taken = verdict.resources
+            facts.append(
+                f"It takes {taken.registers} registers per thread, {taken.shared_bytes} bytes of static shared memory, "
+                f"and spills {taken.spill_store_bytes} bytes."
+            )
         if situation.steps:
             speed = f"{situation.node.speedup:.2f}x of" if situation.node.speedup else "not yet compared with"
             facts.append(

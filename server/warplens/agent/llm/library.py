@@ -26,8 +26,8 @@ _FILE = re.compile(r"\.(?:hpp|h|cuh|cu|inl|md|py)$")
 class Library:
     """The looks of one run."""
 
-    def __init__(self, corpora: tuple[Corpus, ...], arch: str = "") -> None:
-        self._corpora, self._arch = corpora, arch
+    def __init__(self, trees: tuple[Corpus, ...], arch: str = "") -> None:
+        self.trees, self._arch = trees, arch
         #: What was found, in the order of finding: "include/cute/…:12 struct Copy_Atom (for: TMA load)".
         self.discoveries: list[str] = []
 
@@ -48,7 +48,7 @@ class Library:
             arch=self._arch,
             kinds=("example",) if look.tool == "examples" else (),
             limit=RESULTS,
-            corpora=tuple(corpus.name for corpus in self._corpora),
+            corpora=tuple(corpus.name for corpus in self.trees),
         )
         answer = search(look.query, options=options)
         for result in answer.results[:2]:
@@ -59,7 +59,7 @@ class Library:
         if _FILE.search(look.query) or look.line:
             return self._file(look.query, look.line)
         card = look_up(look.query)
-        if card is None or card.corpus.name not in {corpus.name for corpus in self._corpora}:
+        if card is None or card.corpus.name not in {corpus.name for corpus in self.trees}:
             return self._file(look.query, look.line)
         self._discover(f"{card.path}:{card.line} {card.kind} {card.qualified_name}")
         body = read(
@@ -72,7 +72,7 @@ class Library:
         return f"{describe(card)}\n{body.text}"
 
     def _file(self, path: str, line: int) -> str:
-        for corpus in self._corpora:
+        for corpus in self.trees:
             try:
                 found = read(path, line=max(line, 1), corpus=corpus.name, max_tokens=ANSWER_TOKENS - 30)
             except WarplensError:

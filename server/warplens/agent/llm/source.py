@@ -19,6 +19,7 @@ from warplens.agent.llm.situation import situation_of
 from warplens.agent.moves import Idea, Move, Proposal
 from warplens.agent.versions import Node
 from warplens.measure.build.allowed import why_not_allowed, why_outside
+from warplens.measure.build.includes import uses_cutlass
 from warplens.measure.verdict import State
 from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.errors import InputError
@@ -127,6 +128,7 @@ class ModelSource:
             gain=plan.gain,
             probability=PRIOR[0],
             answers=plan.answers,
+            caveat=self._caveat(version, edits),
         )
         return Proposal(move, edits)
 
@@ -156,6 +158,7 @@ class ModelSource:
                 gain=move.gain,
                 probability=REPAIR_PRIOR[0],
                 answers=move.answers,
+                caveat=self._caveat(version, edits),
                 repairs=REPAIRABLE,
             ),
             edits,
@@ -206,9 +209,19 @@ class ModelSource:
         self._texts.add(essence)
         return edits
 
+    def _caveat(self, version: Node, edits: Sequence[TextEdit]) -> str:
+        """What the user's own build needs for these edits."""
+        flags = self.briefing.library_flags
+        added = flags and _uses_library(version.text.apply(list(edits))) and not _uses_library(version.text)
+        return f"to build it takes CUTLASS's headers: {flags}" if added else ""
+
     def _case(self, version: Node) -> Case:
         failed = [n for n in self._judged if not n.works and n.ask.move.rule.startswith("model:")]
         return Case(self.asker, self.briefing, situation_of(version, self._judged), failed)
+
+
+def _uses_library(text: SourceText) -> bool:
+    return uses_cutlass(text.text)
 
 
 def _quoted(text: SourceText, blocks: Blocks) -> list[TextEdit]:

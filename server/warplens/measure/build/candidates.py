@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,6 +19,7 @@ from warplens.measure.build.allowed import HOST_EDITS, why_not_allowed
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
+from warplens.measure.build.includes import uses_cutlass
 from warplens.measure.build.linking import (
     Linked,
     asks_linking,
@@ -87,6 +90,8 @@ class Builder:
         self.workload = workload
         self._toolchain, self._arch, self._folder, self._settings = toolchain, arch, folder, settings
         self._flags = loadable(flags_of(workload))
+        #: Held while CUTLASS is compiled: two such units at once fill a machine's memory.
+        self._heavy = threading.Lock()
         self._linked: Linked | None = None
         self._unlike = False
         self._lacking: InputError | MissingToolError | ToolFailedError | None = None
@@ -238,7 +243,8 @@ class Builder:
                 return Verdict(candidate.id, "refused", refused)
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
-            with ThreadPoolExecutor(1) as aside:
+            heavy = self._heavy if uses_cutlass(text.text) else contextlib.nullcontext()
+            with heavy, ThreadPoolExecutor(1) as aside:
                 host = aside.submit(self._gates.why_not, text.text, folder, task)
                 unit = self._inside(Overlay(self.workload.source, text.text), folder, task)
             if why := host.result():

@@ -51,6 +51,11 @@ def foreign(after: BinaryEvidence, before: BinaryEvidence, toolchain: Toolchain)
     return ""
 
 
+def uses_cutlass(text: str) -> bool:
+    """Whether a text includes headers of CUTLASS or CuTe, which take minutes and gigabytes to compile."""
+    return any(re.match(r"[<\"](?:cute|cutlass)/", name) for name in _includes(text))
+
+
 def added_includes(before: str, after: str) -> Added:
     """The headers that an edit adds between the text's own; () where it removes or moves one of these."""
     own, given = _includes(before), _includes(after)
