@@ -27,6 +27,7 @@ from warplens_tools.text import SourceText
 from warplens_tools.tunable.extract import KINDS, extract, illegal, launch_geometry
 from warplens_tools.tunable.parameter import Geometry, Template, TunableParameter, edits_for
 from warplens_tools.tunable.source import File
+from warplens_tools.tunable.tiles import canonical
 
 #: A value two octaves from the present one is this much less likely to be better than one octave away.
 _PER_OCTAVE = 0.8
@@ -64,6 +65,7 @@ class KernelSpace:
         self._files: dict[str, File] = {}
         self._baseline = self._file(baseline)
         self._rewrites = RewriteSource(rewrites, self._kernel, self._expect)
+        self._ranges = _ranges_of(rewrites, self._baseline)
         self._parameters = TextSource("parameters", self.by_parameter)
         self.templates = TemplateSource(self.template, self._expect, settings, seed)
         sources: tuple[ProposalSource, ...] = (self._rewrites, self._parameters, self.templates, *further)
@@ -114,7 +116,7 @@ class KernelSpace:
     def template(self, text: SourceText) -> Template:
         """The parameters of a version's kernel."""
         file, kernel = self._kernel(text)
-        return extract(file, kernel, self.limits) if kernel is not None else Template()
+        return extract(file, kernel, self.limits, self._ranges) if kernel is not None else Template()
 
     def _expect(self, rule: Rule) -> Expectation | None:
         return self.known.expect(rule)
@@ -133,6 +135,17 @@ class KernelSpace:
                 self._files.pop(next(iter(self._files)))
             self._files[key] = file
         return file
+
+
+def _ranges_of(rewrites: Sequence[Rewrite], baseline: File) -> dict[str, tuple[int, ...]]:
+    """The ranges of constants that rewrites bring, but for names that the user's text has already."""
+    own = {canonical(constant.name) for constant in baseline.model.constants}
+    found: dict[str, tuple[int, ...]] = {}
+    for rewrite in rewrites:
+        for name, values in rewrite.ranges.items():
+            if canonical(name) not in own:
+                found[canonical(name)] = tuple(sorted({*found.get(canonical(name), ()), *values}))
+    return found
 
 
 def _nearness(parameter: TunableParameter, value: int) -> float:

@@ -145,9 +145,11 @@ class Study:
 
     @property
     def luck(self) -> float:
-        """How often a point that was chosen was the best so far, from 1 before the first."""
+        """How often a point that was chosen was the best so far; a half before the first, so that the step that a
+        finding asks for comes before all of them together.
+        """
         told = len(self._chosen & self.trials.keys())
-        return (2 + self._gained) / (2 + told)
+        return (1 + self._gained) / (2 + told)
 
     def begin(self, point: Point, *, chosen: bool) -> None:
         """A point will be judged."""

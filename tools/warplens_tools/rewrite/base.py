@@ -8,7 +8,7 @@ rewrite to the first and compares with the second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -66,6 +66,9 @@ class Rewrite(msgspec.Struct, frozen=True):
     #: it then is. The defaults say: seldom right, and little to gain.
     chance: float = 0.1
     gain: float = 1.05
+    #: Values that each constant it brings may have, by its name in the edits ("kTileDepth"); () for one that must stay
+    #: as it is. Values that do not fit the card are left out by the search.
+    ranges: Mapping[str, Sequence[int]] = {}
 
     def fixes(
         self, text: SourceText, model: SourceModel, kernel: Kernel, target: Target = EVERYWHERE

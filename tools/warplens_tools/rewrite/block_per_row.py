@@ -147,4 +147,5 @@ REWRITE = Rewrite(
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
     chance=0.45,
     gain=4.0,
+    ranges={"kThreadsPerRow": (64, 128, 256, 512, 1024)},
 )

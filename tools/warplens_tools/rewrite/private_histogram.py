@@ -299,4 +299,5 @@ REWRITE = Rewrite(
     title="Count into a histogram in shared memory first",
     apply=refusing(_apply),
     answers=("global-atomic-contention",),
+    ranges={"kItemsPerThread": (4, 8, 16, 32, 64)},
 )

@@ -227,4 +227,5 @@ REWRITE = Rewrite(
     title="Reduce within the block before the atomic",
     apply=refusing(_apply),
     answers=("global-atomic-contention",),
+    ranges={"kItemsPerThread": (4, 8, 16, 32, 64)},
 )

@@ -119,4 +119,13 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse",),
     useless_at="dram",
+    ranges={
+        "kTileDepth": (8, 16, 32),
+        "kThreadsX": (8, 16, 32),
+        "kThreadsY": (8, 16, 32),
+        "kOutputsX": (1, 2, 4, 8),
+        "kOutputsY": (1, 2, 4, 8),
+        "kThreads": (64, 128, 256),
+        "kOutputs": (1, 2, 4, 8),
+    },
 )

@@ -379,4 +379,5 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("low-ilp", "missing-cache-reuse"),
     useless_at="dram",
+    ranges={"kOutputs": (2, 4, 8)},
 )

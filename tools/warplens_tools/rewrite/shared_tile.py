@@ -110,4 +110,10 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse",),
     useless_at="dram",
+    ranges={
+        "kTileDepth": (8, 16, 32, 64),
+        "kThreadsX": (8, 16, 32),
+        "kThreadsY": (8, 16, 32),
+        "kThreads": (64, 128, 256, 512),
+    },
 )

@@ -140,4 +140,5 @@ REWRITE = Rewrite(
     answers=("grid-too-small", "low-ilp"),
     chance=0.4,
     gain=3.0,
+    ranges={"kColumns": (32,), "kParts": (4, 8, 16, 32)},
 )

@@ -214,4 +214,5 @@ REWRITE = Rewrite(
     title="Turn the data in a tile of shared memory",
     apply=refusing(_apply),
     answers=("uncoalesced-global-write", "uncoalesced-global-read"),
+    ranges={"kTile": (16, 32, 64), "kTileRows": (4, 8, 16, 32)},
 )

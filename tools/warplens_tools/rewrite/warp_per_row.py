@@ -164,4 +164,5 @@ REWRITE = Rewrite(
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
     chance=0.6,
     gain=5.0,
+    ranges={"kLanesPerRow": (4, 8, 16, 32)},
 )

@@ -409,4 +409,5 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("scalar-access",),
     useless_at="sm",
+    ranges={"kVector": ()},
 )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.values.bindings import Binding
 from warplens_tools.tunable.constant_uses import Uses
 from warplens_tools.tunable.parameter import (
     Answer,
@@ -61,8 +62,9 @@ class Follow(NamedTuple):
 class BlockSizes:
     """The block sizes of one kernel."""
 
-    def __init__(self, kernel: TunedKernel) -> None:
-        self.kernel, self.file = kernel, kernel.file
+    def __init__(self, kernel: TunedKernel, *, alone: bool = True) -> None:
+        """Of a kernel that is tuned by itself; or, where it is not `alone`, as company of another."""
+        self.kernel, self.file, self._alone = kernel, kernel.file, alone
 
     def parameters(self) -> Iterator[TunableParameter | Refusal]:
         """Literal block extents of the launches; extents that are constants of the file are not here."""
@@ -96,7 +98,9 @@ class BlockSizes:
     def _parameter(self, axis: int, found: list[tuple[Site, Value]]) -> TunableParameter:
         value = self.file.literal(found[0][1].node) or 0
         places = [self.file.place(extent.node) for _, extent in found]
-        names = self._variables(extent for _, extent in found)
+        variables = {variable for _, extent in found for variable in extent.through}
+        company = self.company({v.name for v in variables}, axis) if self._alone else []
+        names = self._variables(variables, {p.kernel.kernel.name for p, _ in company})
         in_body = self._tied_in_body(value, axis)
         # A template argument of that value stands in the body under the parameter's name.
         tied = bool(in_body) or any(self.template_places(site, value) for site, _ in found)
@@ -108,6 +112,11 @@ class BlockSizes:
             places += follow.places
         divisors = any(f.divisors_only for f in follows)
         domain = self.domain(axis, value, one_axis=self._is_one_axis(axis), divisors=divisors)
+        for other, parameter in company:
+            if parameter.value != value:
+                raise Refused(f"{other.kernel.kernel.name} is launched with {parameter.value}")
+            places += parameter.places
+            domain = tuple(v for v in domain if v in parameter.domain)
         if not domain:
             raise Refused("no other size is legal")
         return TunableParameter(f"block.{AXES[axis]}", "block", value, domain, tuple(sorted(set(places))))
@@ -172,11 +181,31 @@ class BlockSizes:
         places = tuple(self.file.place(n, v - value) for n, v in tokens)
         return Follow(places, divisors_only=exact and not rounds_up)
 
-    def _variables(self, extents: Iterable[Value]) -> set[str]:
+    def company(self, names: set[str], axis: int) -> list[tuple[BlockSizes, TunableParameter]]:
+        """Other kernels whose launches depend on the same names, with their own size on that axis.
+
+        Raises:
+            Refused: one of them cannot have another size.
+        """
+        found: dict[str, tuple[BlockSizes, TunableParameter]] = {}
+        for site in self.file.sites:
+            kernel = self.file.model.kernel(site.launch.kernel_name)
+            if site in self.kernel.sites or kernel is None or not names & site.names or kernel.name in found:
+                continue
+            other = BlockSizes(TunedKernel(self.file, kernel, self.kernel.limits), alone=False)
+            try:
+                extents = other._literals(axis)
+                if extents:
+                    found[kernel.name] = (other, other._parameter(axis, extents))
+            except Refused as refused:
+                raise Refused(f"{kernel.name} is launched with it, where {refused}") from refused
+        return list(found.values())
+
+    def _variables(self, variables: Iterable[Binding], company: set[str]) -> set[str]:
         """Names of host variables between the launches and the literal, each used for nothing else."""
-        variables = {variable for extent in extents for variable in extent.through}
-        for variable in variables:
-            reason = Uses(self.kernel).of_variable(variable)
+        variables = list(variables)
+        for variable in variables if self._alone else ():
+            reason = Uses(self.kernel, company).of_variable(variable)
             if reason:
                 raise Refused(f"it is `{variable.name}`, and {reason}")
         return {variable.name for variable in variables}

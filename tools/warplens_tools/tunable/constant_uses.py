@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tree_sitter import Node
 
@@ -25,8 +25,9 @@ class Uses:
     static assertions and include guards.
     """
 
-    def __init__(self, kernel: TunedKernel) -> None:
-        self.kernel, self.file = kernel, kernel.file
+    def __init__(self, kernel: TunedKernel, company: Collection[str] = ()) -> None:
+        """`company` are other kernels, by name, that may change with it."""
+        self.kernel, self.file, self._company = kernel, kernel.file, frozenset(company)
 
     def beyond(self, name: str, definition: tuple[int, int], scope: tuple[int, int] | None = None) -> str:
         """The first use of `name` in `scope` that a change would reach beyond kernel and launches; "" if none."""
@@ -49,7 +50,7 @@ class Uses:
         others = (k for k in self.file.model.kernels if k != self.kernel.kernel)
         other = next((k for k in others if _inside(self.file.range(k.span), at)), None)
         if other is not None:
-            return f"uses it in kernel {other.name}"
+            return "" if other.name in self._company else f"uses it in kernel {other.name}"
         for site in self.file.sites:
             if site.call.start_byte <= at < site.configuration.end_byte:
                 return self._launched(site, "it")
@@ -59,7 +60,8 @@ class Uses:
         return self._host_reason(name, at)
 
     def _launched(self, site: Site, name: str) -> str:
-        return "" if site in self.kernel.sites else f"launches {site.launch.kernel_name} with {name}"
+        mine = site in self.kernel.sites or site.launch.kernel_name in self._company
+        return "" if mine else f"launches {site.launch.kernel_name} with {name}"
 
     def _is_device_code(self, at: int) -> bool:
         functions = functions_of(self.file.tree)
@@ -82,8 +84,9 @@ class Uses:
             return ""
         for site in self.file.sites:
             if variable in site.names and _within(node, site.host):
-                if site not in self.kernel.sites:
-                    return self._launched(site, variable)
+                elsewhere = self._launched(site, variable)
+                if elsewhere:
+                    return elsewhere
                 if self.file.divides(declaration, node) or self._only_configures(site, variable):
                     return ""
         return "uses it in host code"

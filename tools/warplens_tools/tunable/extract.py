@@ -9,6 +9,7 @@ is extracted keeps the program's meaning as far as the text shows; the judge dec
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel, LaunchSite
@@ -24,12 +25,18 @@ from warplens_tools.tunable.tiles import TEMPLATE_ARGUMENT, TILE, Tiles
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (BLOCK, TILE, TEMPLATE_ARGUMENT, UNROLL, LAUNCH_BOUNDS)}
 
 
-def extract(file: File, kernel: Kernel, limits: Limits) -> Template:
-    """The kernel's parameters, and the numbers that were left alone with the reason."""
+def extract(
+    file: File, kernel: Kernel, limits: Limits, ranges: Mapping[str, Sequence[int]] | None = None
+) -> Template:
+    """The kernel's parameters, and the numbers that were left alone with the reason.
+
+    `ranges` are those of constants that a rewrite has brought (`Rewrite.ranges`), by their `canonical` names: none
+    for one that must stay as it is. All other constants are tuned where their use says what they are.
+    """
     if kernel.broken or kernel.macro:
         return Template()
     tuned = TunedKernel(file, kernel, limits)
-    tiles = Tiles(tuned)
+    tiles = Tiles(tuned, ranges)
     found = [
         *BlockSizes(tuned).parameters(),
         *tiles.parameters(),

@@ -26,6 +26,8 @@ AXES = "xyz"
 NAME = re.compile(r"(?<![\w.])(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*")
 _DECIMAL = re.compile(r"(\d+)[uUlL]*\Z")
 _ROUNDING = re.compile(r"ceil|div|up", re.IGNORECASE)
+#: What reads a number that the command line gives.
+_PARSES = re.compile(r"(?:\w+::|\(\w+\)\s*)*(?:ato[il]l?|strtou?ll?|sto(?:i|u?ll?))\s*\(")
 _FOLLOWED = frozenset({"plain", "const", "constexpr", "parameter"})
 
 
@@ -123,6 +125,7 @@ class File:
 
     def followed(self, node: Node, through: tuple[Binding, ...] = ()) -> Value:
         """What a plain variable was initialised with, through further variables; else the node itself."""
+        node = self._default(node)
         found = self.named(node)
         if found is None or found.kind not in _FOLLOWED or found in through or len(through) > 8:
             return Value(node, through)
@@ -130,6 +133,18 @@ class File:
         if inner is None or not is_set_once(self.tree, found):
             return Value(node, through)
         return self.followed(inner, (*through, found))
+
+    def _default(self, node: Node) -> Node:
+        """The 256 of `argc > 2 ? atoi(argv[2]) : 256`, where the rest cannot be another number of the text."""
+        while node.type == "parenthesized_expression" and node.named_child_count == 1:
+            node = node.named_children[0]
+        if node.type != "conditional_expression":
+            return node
+        branches = [node.child_by_field_name(part) for part in ("consequence", "alternative")]
+        literal = [branch for branch in branches if self.literal(branch) is not None]
+        other = next((b for b in branches if b is not None and self.literal(b) is None), None)
+        read = other is not None and _PARSES.match(self.tree.code_of(other)) is not None
+        return literal[0] if len(literal) == 1 and literal[0] is not None and read else node
 
     def extents(self, node: Node | None, through: tuple[Binding, ...] = ()) -> tuple[Value, ...] | None:
         """Up to three extents of a grid or block argument, x first; None where they are changed on the way."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from warplens_tools.cuda.model import Constant
 from warplens_tools.tunable.block_sizes import LITERAL, BlockSizes, Refused, names_in
@@ -12,6 +12,8 @@ from warplens_tools.tunable.constant_uses import Uses
 from warplens_tools.tunable.parameter import (
     Answer,
     Kind,
+    ParameterKind,
+    Place,
     Refusal,
     TunableParameter,
     neighbourhood,
@@ -37,16 +39,33 @@ _SHAPES = r"\+=\s*(?:\w+::)*{0}\b|blockIdx\.[xyz]\s*\*\s*\(?\s*(?:\w+::)*{0}\b|#
 _DIGITS = re.compile(r"\d+")
 
 
+_NUMBERED = re.compile(r"\d+\Z")
+
+
+def canonical(name: str) -> str:
+    """A constant's name without its style: `kItemsPerThread`, `ITEMS_PER_THREAD` and `kItemsPerThread2` are one."""
+    bare = _NUMBERED.sub("", name).replace("_", "")
+    prefixed = bare[:1] == "k" and bare[1:2].isupper()
+    return (bare[1:] if prefixed else bare).lower()
+
+
 class Tiles:
     """The named numbers that shape one kernel's tiles or its block."""
 
-    def __init__(self, kernel: TunedKernel) -> None:
+    def __init__(self, kernel: TunedKernel, ranges: Mapping[str, Sequence[int]] | None = None) -> None:
+        """`ranges` are of constants that a rewrite has brought, by `canonical` name."""
         self.kernel, self.file, self.blocks = kernel, kernel.file, BlockSizes(kernel)
+        self._ranges = ranges or {}
 
     def parameters(self) -> Iterator[TunableParameter | Refusal]:
         """Constants with a literal value."""
         for constant in self.file.model.constants:
             start, end = self.file.range(constant.span)
+            declared = self._ranges.get(canonical(constant.name))
+            if declared is not None:
+                if constant.value is not None and LITERAL.match(constant.text.strip()):
+                    yield self._declared(constant, declared)
+                continue
             if not LITERAL.match(constant.text.strip()) or self.file.tree.function_at(start, end) is not None:
                 continue
             axes = self._axes(constant.name)
@@ -81,6 +100,17 @@ class Tiles:
                 domain = neighbourhood(value, high=256, octaves=2)
                 yield TunableParameter(name, "template_argument", value, domain, places)
 
+    def _declared(self, constant: Constant, values: Sequence[int]) -> TunableParameter:
+        """A constant whose range is known from the rewrite that brought it."""
+        value = constant.value or 0
+        return TunableParameter(constant.name, "tile", value, others(values, value), (self._spot(constant),))
+
+    def _spot(self, constant: Constant) -> Place:
+        digits = _DIGITS.search(self.file.code, self.file.range(constant.value_span)[0])
+        assert digits is not None
+        assert number(digits[0]) == constant.value
+        return place(self.file.text, *digits.span())
+
     def _parameter(self, constant: Constant, axes: tuple[int, ...]) -> TunableParameter:
         value = constant.value or 0
         if sum(c.name == constant.name for c in self.file.model.constants) > 1:
@@ -89,11 +119,8 @@ class Tiles:
         if reason:
             raise Refused(reason)
         domain = self._block_domain(constant.name, value, axes) if axes else neighbourhood(value)
-        digits = _DIGITS.search(self.file.code, self.file.range(constant.value_span)[0])
-        assert digits is not None
-        assert number(digits[0]) == value
-        spot = place(self.file.text, *digits.span())
-        return TunableParameter(constant.name, "block" if axes else "tile", value, domain, (spot,))
+        kind: ParameterKind = "block" if axes else "tile"
+        return TunableParameter(constant.name, kind, value, domain, (self._spot(constant),))
 
     def _block_domain(self, name: str, value: int, axes: tuple[int, ...]) -> tuple[int, ...]:
         """Values of a constant that sets block extents; the body may use the name instead of blockDim."""

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be tried: quick with dozens of rewrites, tuned where rewrites bring numbers, all of it legal."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.tools.tunable.test_extract import LIMITS, read
+
+from warplens.agent.actions import KernelSpace
+from warplens.agent.priors import Cause
+from warplens.agent.searcher import Policy
+from warplens.agent.tree import SearchTree
+from warplens.agent.versions import Versions
+from warplens_tools.finding import Gain
+from warplens_tools.process.task import UNATTENDED
+from warplens_tools.rewrite.base import Rewrite
+from warplens_tools.rewrite.registry import REWRITES
+from warplens_tools.text import SourceText
+from warplens_tools.tunable.extract import KINDS, extract
+from warplens_tools.tunable.parameter import ParameterKind
+
+PROGRAMS = Path(__file__).parents[2] / "suite/programs"
+#: Of CPU time: a version must be proposed for well within a tenth of a second.
+QUICK_SECONDS = 0.1
+
+
+def dozens(count: int = 40) -> list[Rewrite]:
+    """As many rewrites as there will be: those there are, several times over."""
+    return [
+        msgspec.structs.replace(REWRITES[i % len(REWRITES)], slug=f"{REWRITES[i % len(REWRITES)].slug}-{i}")
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("program", ["matmul.cu", "layer_norm.cu", "nbody.cu"])
+def test_a_version_is_proposed_for_quickly_with_forty_rewrites(program: str) -> None:
+    text = SourceText.read(PROGRAMS / program)
+    kernel = read(text.text).model.kernels[0].qualified_name
+    space = KernelSpace(text, path=program, kernel=kernel, limits=LIMITS, rewrites=dozens())
+    versions = Versions(text, path=program, kernel=kernel, space=space)
+    versions.ideas(versions.root)  # the user's own file was parsed and read for its findings before
+    start = time.process_time()
+    node = next(
+        n
+        for idea in versions.ideas(versions.root)
+        if idea.made and (p := idea.make(UNATTENDED)) and (n := versions.grow(versions.root, p))
+    )
+    ideas = versions.ideas(node)
+    assert time.process_time() - start < QUICK_SECONDS
+    assert len(ideas) > 40
+
+
+def test_a_rewrite_is_applied_when_it_is_chosen_and_not_before() -> None:
+    applied: list[str] = []
+
+    def counting(rewrite: Rewrite) -> Rewrite:
+        def apply(*arguments: object) -> object:
+            applied.append(rewrite.slug)
+            return rewrite.apply(*arguments)  # type: ignore[arg-type]
+
+        return msgspec.structs.replace(rewrite, apply=apply)
+
+    text = SourceText.read(PROGRAMS / "matmul.cu")
+    causes = [Cause("WL104", "missing-cache-reuse", "matmul", "high", Gain(6.0, 1.0, 8.0))]
+    space = KernelSpace(
+        text,
+        path="m.cu",
+        kernel="matmul",
+        limits=LIMITS,
+        rewrites=list(map(counting, REWRITES)),
+        causes=causes,
+    )
+    search = SearchTree(text, path="m.cu", kernel="matmul", space=space)
+    (first,) = search.ask()
+    assert first.move.answers == ("WL104",) and "WL104" in first.move.why
+    assert set(applied) <= {"register-tile", "shared-tile", "several-outputs"}
+
+
+def test_the_largest_confident_gain_is_tried_first() -> None:
+    """A spill that launch bounds cause: they come before any unroll factor."""
+    code = """__global__ void __launch_bounds__(1024) f(float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+#pragma unroll 4
+    for (int k = 0; k < n; ++k) x[i] += k;
+}
+void go(float* x, int n) { f<<<(n + 255) / 256, 256>>>(x, n); }
+"""
+    causes = [
+        Cause("WL101", "register-spills", "f", "high", Gain(14.0, 1.0, 20.0)),
+        Cause("WL102", "low-ilp", "f", "medium", Gain(1.5, 1.0, 2.0)),
+    ]
+    text = SourceText(code)
+    space = KernelSpace(text, path="k.cu", kernel="f", limits=LIMITS, causes=causes)
+    for seed in range(20):
+        search = SearchTree(text, path="k.cu", kernel="f", space=space, seed=seed)
+        (first,) = search.ask()
+        assert first.move.changes[0].startswith("launch bounds, threads=")
+
+
+def test_what_has_no_room_is_left_out_unless_a_finding_asks_for_it() -> None:
+    text = SourceText.read(PROGRAMS / "matmul.cu")
+    plain = KernelSpace(text, path="m.cu", kernel="matmul", limits=LIMITS, busy={"dram": 0.97})
+    assert not [p for p in plain.propose(text) if p.move.rule == "parameter:block"]
+    cause = Cause("WL105", "occupancy-block-size", "matmul", "high", Gain(1.5, 1.0, 2.0))
+    asked = KernelSpace(
+        text, path="m.cu", kernel="matmul", limits=LIMITS, busy={"dram": 0.97}, causes=[cause]
+    )
+    assert [p for p in asked.propose(text) if p.move.rule == "parameter:block"]
+
+
+def test_numbers_that_a_rewrite_brings_are_tuned_in_its_range() -> None:
+    text = SourceText.read(PROGRAMS / "matmul.cu")
+    space = KernelSpace(text, path="m.cu", kernel="matmul", limits=LIMITS, rewrites=REWRITES)
+    tiled = next(p for p in space.propose(text) if p.move.rule == "shared-tile")
+    after = text.apply(list(tiled.edits))
+    found = {p.name: (p.value, p.domain) for p in space.template(after).parameters}
+    declared = next(r for r in REWRITES if r.slug == "shared-tile").ranges
+    assert {"kTileDepth", "kThreadsX", "kThreadsY"} <= found.keys()
+    for name, values in declared.items():
+        if name in found:
+            value, domain = found[name]
+            assert set(values) <= {value, *domain}
+    widened = next(p for p in space.propose(text) if p.move.rule == "widen-access")
+    assert "kVector" not in {p.name for p in space.template(text.apply(list(widened.edits))).parameters}
+
+
+def test_every_kind_of_parameter_says_what_it_is_for() -> None:
+    assert KINDS.keys() == set(ParameterKind.__args__)  # type: ignore[attr-defined]
+    assert all(kind.name == name and 0 < kind.chance < 1 < kind.gain for name, kind in KINDS.items())
+
+
+def test_the_default_of_an_argument_is_a_block_size() -> None:
+    file = read((PROGRAMS / "dot.cu").read_text("utf-8"))
+    kernel = file.model.kernel("dot_product")
+    assert kernel is not None
+    (block,) = extract(file, kernel, LIMITS).parameters
+    assert (block.name, block.value) == ("block.x", 256)
+
+
+def test_kernels_that_share_a_block_size_change_together_or_not_at_all() -> None:
+    pair = """__global__ void f(float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
+__global__ void g(float* x) { %s }
+void go(float* x, int n) {
+    int block = 256;
+    f<<<(n + block - 1) / block, block>>>(x);
+    g<<<(n + block - 1) / block, block>>>(x);
+}
+"""
+    free = read(pair % "__shared__ float s[256]; s[threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];")
+    (block,) = extract(free, free.model.kernels[0], LIMITS).parameters
+    assert len(block.places) == 2, "the variable and the other kernel's array"
+    bound = read(pair % "x[blockIdx.x * 512] = threadIdx.x;")
+    template = extract(bound, bound.model.kernels[0], LIMITS)
+    assert not template.parameters and "g is launched with it" in template.refused[0].reason
+
+
+def test_a_tree_with_real_rewrites_asks_only_what_is_legal_and_new() -> None:
+    text = SourceText.read(PROGRAMS / "matmul.cu")
+    space = KernelSpace(text, path="m.cu", kernel="matmul", limits=LIMITS, rewrites=REWRITES)
+    search: Policy = SearchTree(text, path="m.cu", kernel="matmul", space=space)
+    asks = search.ask(12)
+    texts = {text.apply(list(ask.candidate.edits)).text for ask in asks}
+    assert len(texts) == 12
+    assert not any(space.illegal(SourceText(changed)) for changed in texts)
