@@ -124,6 +124,8 @@ def test_numbers_that_a_rewrite_brings_are_tuned_in_its_range() -> None:
         if name in found:
             value, domain = found[name]
             assert set(values) <= {value, *domain}
+    text = SourceText.read(PROGRAMS / "rgb_to_gray.cu")
+    space = KernelSpace(text, path="m.cu", kernel="rgb2gray", limits=LIMITS, rewrites=REWRITES)
     widened = next(p for p in space.propose(text) if p.move.rule == "widen-access")
     assert "kVector" not in {p.name for p in space.template(text.apply(list(widened.edits))).parameters}
 
