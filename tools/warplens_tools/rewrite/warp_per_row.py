@@ -66,7 +66,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
@@ -92,7 +91,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     numbering = Numbering(found.reader, "x", found.launches.block_value(0))
     numbering.check_whole()
     sharing = Sharer(found.reader, found.rows()).share()
-    if lanes != _WARP and not any(_is_segment(work) for work in sharing.works):
+    if lanes != _WARP and not any(_is_segment(found, work) for work in sharing.works):
         raise Refused("its rows are not segments whose length is data")
     width, definition = found.constant(lanes, "lanes", "per", "row")
     if _launch(found, width):
@@ -109,9 +108,13 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     return RewriteResult(edits, title=title, caveat=CAVEAT if sharing.joins else "")
 
 
-def _is_segment(work: Work) -> bool:
-    """Whether a loop's bounds are loaded."""
-    return any(n.type == "subscript_expression" for end in work.loop.bounds for n in walk(end))
+def _is_segment(found: Opened, work: Work) -> bool:
+    """Whether a loop's end is loaded."""
+    for end in work.loop.bounds:
+        binding = found.reader.binding(end) if end.type == "identifier" else None
+        if "[" in found.reader.tree.code_of(end) or (binding is not None and "[" in (binding.value or "")):
+            return True
+    return False
 
 
 def _parts(kernel: Kernel) -> Sequence[Target]:

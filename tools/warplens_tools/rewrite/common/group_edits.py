@@ -34,6 +34,8 @@ class GroupEdits:
             self.made.replace(work.loop.update, update)
         for join in sharing.joins:
             self._join(join)
+        for name in sharing.owned if self.group.fixed else ():
+            self._shrink(name)
         for run in sharing.guarded:
             if _may_dangle(run[0]):
                 raise Refused("a store stands in a branch without braces that has an else")
@@ -42,6 +44,19 @@ class GroupEdits:
             self.made.before(node, self.group.barrier)
         for node in sharing.barriers.behind:
             self.made.after(node, self.group.barrier)
+
+    def _shrink(self, array: str) -> None:
+        """Keep of an array the elements that a thread has: `acc[j / 32]`."""
+        width = self.group.width
+        for name in self.made.names(array):
+            parent = name.parent
+            if parent is not None and parent.type == "array_declarator":
+                size = parent.child_by_field_name("size")
+                if size is not None:
+                    self.made.replace(size, f"({self.tree.text_of(size)} + {width} - 1) / {width}")
+            elif parent is not None and (listed := parent.child_by_field_name("indices")) is not None:
+                index = listed.named_children[0]
+                self.made.replace(index, f"{self.tree.text_of(index)} / {width}")
 
     def _join(self, join: Join) -> None:
         fold = join.fold

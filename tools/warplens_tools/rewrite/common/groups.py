@@ -105,6 +105,8 @@ class Group:
     width = ""
     #: Makes what one of them wrote seen by the others.
     barrier = ""
+    #: `width` is a constant.
+    fixed = False
 
     def join(self, fold: Fold, kind: str, companion: str) -> Joined:
         """What leaves every thread of the group with the fold over all of them.
@@ -118,6 +120,7 @@ class WarpGroup(Group):
     """A warp, or an equal part of one."""
 
     barrier = "__syncwarp();"
+    fixed = True
 
     def __init__(self, style: Style, width: str, lane: str, *, whole: bool = True) -> None:
         self.style, self.width, self.lane = style, width, lane

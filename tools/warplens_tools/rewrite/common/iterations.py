@@ -58,6 +58,8 @@ class KernelReader:
         self.pointers = PointerReader(kernel, self.forms)
         self._file = file
         self._spaces = {a.name: a.space for a in kernel.arrays}
+        #: Arrays of the thread's own of which a loop may not write elements: others need them.
+        self.whole: set[str] = set()
 
     @functools.cached_property
     def accesses(self) -> tuple[ArrayAccess, ...]:
@@ -251,9 +253,9 @@ class KernelReader:
         for store in self.stores(loop.body):
             name = store.array
             base = next((n for n in walk(store.target) if n.type == "identifier"), store.target)
-            if store.space == "local" and not self.is_inside(self.binding(base), loop.node):
-                return f"each thread's own array {name} is written"
             if store.space == "local":
+                if not self.is_inside(self.binding(base), loop.node) and not self._by_element(loop, name):
+                    return f"each thread's own array {name} is written"
                 continue
             words = {self.tree.code_of(n) for n in walk(store.target) if n.type == "identifier"}
             if not words & moving and self._is_same(store, moving):
@@ -265,6 +267,24 @@ class KernelReader:
             if self._reads_elsewhere(loop, store):
                 return f"an iteration reads elements of {name} that another writes"
         return ""
+
+    def _by_element(self, loop: Counting, array: str) -> bool:
+        """Whether each iteration has an element of an array to itself: `acc[j]`."""
+        uses = [
+            n for n in self.names.get(array, ()) if loop.node.start_byte <= n.start_byte < loop.node.end_byte
+        ]
+        return array not in self.whole and all(self.index_of(n) == loop.variable for n in uses)
+
+    def index_of(self, name: Node) -> str:
+        """What an occurrence of an array is indexed with; "" for another use."""
+        parent = name.parent
+        if parent is None or parent.type != "subscript_expression" or parent.children[0].id != name.id:
+            return ""
+        above = parent.parent
+        if above is not None and above.type == "subscript_expression" and above.children[0].id == parent.id:
+            return ""
+        listed = parent.child_by_field_name("indices")
+        return "".join(self.tree.code_of(listed).split())[1:-1] if listed is not None else ""
 
     def _is_same(self, store: Store, moving: set[str]) -> bool:
         """Whether every iteration writes the same value: a flag."""

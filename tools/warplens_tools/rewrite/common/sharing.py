@@ -51,6 +51,8 @@ class Sharing(msgspec.Struct, frozen=True):
     joins: tuple[Join, ...]
     #: Runs of consecutive statements that one thread executes.
     guarded: tuple[tuple[Node, ...], ...]
+    #: Arrays of the thread's own of which each thread of the group has the elements of its iterations.
+    owned: tuple[str, ...]
     #: Statements behind which, and in front of which, all must see what some wrote.
     barriers: Barriers
 
@@ -82,13 +84,52 @@ class Sharer:
         joined = JOINED.search(self.tree.code_of(root))
         if joined:
             raise Refused(f"threads work together already ({joined[0]})")
-        self._visit(root)
+        owned = self._settle(root)
         if not self._works:
             raise Refused(next(iter(self._reasons), "the kernel has no loop that could be shared"))
         joins = tuple(self._joins())
         spots = tuple(join.behind for join in joins)
         hazards = Hazards(self.reader, self._works, self._guarded, spots, self._rows)
-        return Sharing(tuple(self._works), joins, tuple(self._guarded), hazards.barriers())
+        return Sharing(tuple(self._works), joins, tuple(self._guarded), owned, hazards.barriers())
+
+    def _settle(self, root: Node) -> tuple[str, ...]:
+        """Visit until arrays of which elements are dealt out are touched by dealt-out loops alone; their names."""
+        while True:
+            self._works, self._guarded, self._reasons = [], [], []
+            self._visit(root)
+            arrays = [a.name for a in self.reader.kernel.arrays if a.space == "local"]
+            owned = [name for name in arrays if any(self._writes_own(w, name) for w in self._works)]
+            torn = {name for name in owned if not self._is_dealt(name)}
+            if not torn:
+                return tuple(owned)
+            self.reader.whole |= torn
+
+    def _writes_own(self, work: Work, array: str) -> bool:
+        return any(
+            s.array == array and s.space == "local" and not self._declares(work, array)
+            for s in self.reader.stores(work.loop.body)
+        )
+
+    def _declares(self, work: Work, array: str) -> bool:
+        name = self.reader.names[array][0]
+        return self.reader.is_inside(self.reader.binding(name), work.loop.node)
+
+    def _is_dealt(self, array: str) -> bool:
+        """Whether every use of an array stands in a dealt-out loop, by whose iterations it is indexed alike."""
+        firsts = set()
+        for name in self.reader.names[array]:
+            if name.parent is not None and name.parent.type == "array_declarator":
+                continue
+            work = next(
+                (w for w in self._works if w.loop.node.start_byte <= name.start_byte < w.loop.node.end_byte),
+                None,
+            )
+            if work is None or work.loop.first is None or self.reader.index_of(name) != work.loop.variable:
+                return False
+            firsts.add(
+                ("".join(self.tree.code_of(work.loop.first).split()), work.loop.step, work.loop.downward)
+            )
+        return len(firsts) == 1
 
     # statements
 

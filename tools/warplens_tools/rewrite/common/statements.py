@@ -60,6 +60,11 @@ class KernelEdits:
                 return inner[len(outer) :]
         return "  "
 
+    def names(self, name: str) -> list[Node]:
+        """Every identifier of that name in the kernel's body."""
+        found = self.tree.captures("(identifier) @name", self.expanded.function.body).get("name", [])
+        return [node for node in found if self.tree.code_of(node) == name]
+
     def fresh(self, name: str) -> str:
         """`name`, or a name made from it that the file does not use yet; it is taken from then on."""
         found, number = name, 2

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that one thread walked, given to warps, parts of warps and blocks, are what they were."""
+
+from __future__ import annotations
+
+import pytest
+from tests.host_cuda import same_results
+from tests.tools.rewrite.on_host import holds, program, rewritten
+from tests.tools.rewrite.row_programs import RC, ROWS
+
+from warplens_tools.cuda.parse import parse
+from warplens_tools.rewrite.base import Target
+from warplens_tools.rewrite.registry import rewrite
+from warplens_tools.text import SourceText
+
+RUNS = ((37, 71), (5, 3), (70, 33))
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("slug", ["warp-per-row", "block-per-row"])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_shared(slug: str, name: str) -> None:
+    kernel, main = ROWS[name]
+    holds(slug, program(kernel, main), *RUNS, relative=1e-3, absolute=1e-4)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", ["a segment in a while loop", "rows of a sparse matrix, striding the grid"])
+def test_eight_lanes_share_a_segment(name: str) -> None:
+    before = program(*ROWS[name])
+    result, after = rewritten("warp-per-row", before, Target(names=("8",)))
+    assert result.edits, result.refused
+    assert "kLanesPerRow = 8;" in after
+    same_results(before, after, "37", "11", relative=1e-4, absolute=1e-5)
+
+
+def test_parts_of_a_warp_are_for_segments() -> None:
+    result, _ = rewritten("warp-per-row", ROWS["softmax by pointers"][0], Target(names=("8",)))
+    assert "segments" in result.refused
+
+
+COLUMNS = {
+    "column sums": (
+        """
+__global__ void column_sums(const float* in, float* out, int rows, int cols) {
+    unsigned int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c < cols) {
+        float total = 0.0f, top = in[c];
+        for (int r = 0; r < rows; r++) {
+            total += in[r * cols + c];
+            top = fmaxf(top, in[r * cols + c]);
+        }
+        out[c] = total + top;
+    }
+}
+""",
+        RC + "  Device<float> x(rows * cols), y(cols, 2);\n"
+        "  column_sums<<<(cols + 127) / 128, 128>>>(x, y, rows, cols); y.show();",
+    ),
+    "a transposed product, beside what was there": (
+        """
+#define BLOCK 64
+__global__ void gemv_t(const double* A, const double* x, double* y, int m, int n) {
+  int j = blockIdx.x * BLOCK + threadIdx.x;
+  if (j >= n) return;
+  double s = y[j];
+  for (int i = 0; i < m; i++) s += A[i * n + j] * x[i];
+  y[j] = s;
+}
+""",
+        RC + "  Device<double> a(rows * cols), x(rows, 3), y(cols, 2);\n"
+        "  int blocks = (cols + BLOCK - 1) / BLOCK;\n"
+        "  gemv_t<<<blocks, BLOCK>>>(a, x, y, rows, cols); y.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_are_split(name: str) -> None:
+    holds("split-columns", program(*COLUMNS[name]), *RUNS, relative=1e-4, absolute=1e-4)
+
+
+SERIAL = {
+    "a block a row": (
+        """
+__global__ void rms(const float* in, float* out, int dim) {
+    __shared__ float scale;
+    __shared__ float peak[1];
+    int tid = threadIdx.x;
+    const float* x = in + blockIdx.x * dim;
+    if (tid == 0) {
+        float ss = 0.0f, top = 0.0f;
+        for (int i = 0; i < dim; i++) {
+            ss += x[i] * x[i];
+            top = fmaxf(top, fabsf(x[i]));
+        }
+        scale = rsqrtf(ss / dim + 1e-5f);
+        peak[0] = top;
+    }
+    __syncthreads();
+    for (int i = tid; i < dim; i += blockDim.x) out[blockIdx.x * dim + i] = x[i] * scale + peak[0];
+}
+""",
+        RC + "  Device<float> x(rows * cols), y(rows * cols, 2); rms<<<rows, 96>>>(x, y, cols); y.show();",
+    ),
+    "one thread of all": (
+        """
+__global__ void normalize(const double* x, double* y, int n) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    double s = 0;
+    for (int i = 0; i < n; ++i) s += x[i] * x[i];
+    for (int i = 0; i < n; ++i) y[i] = x[i] / s;
+  }
+}
+""",
+        RC + "  Device<double> x(rows * cols), y(rows * cols, 2);\n"
+        "  normalize<<<2, 64>>>(x, y, rows * cols); y.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", SERIAL)
+def test_serial_sections_are_shared(name: str) -> None:
+    holds("share-serial-section", program(*SERIAL[name]), *RUNS, relative=1e-4, absolute=1e-5)
+
+
+CHUNKS = {
+    "with an end that is cut": (
+        """
+__global__ void square(const float* in, float* out, unsigned n, unsigned per) {
+    unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned begin = t * per, end = begin + per;
+    if (end > n) end = n;
+    for (unsigned i = begin; i < end; i++) out[i] = in[i] * in[i];
+}
+""",
+        RC + "  unsigned n = rows * cols; Device<float> x(n), y(n, 2);\n"
+        "  square<<<3, 32>>>(x, y, n, (n + 95) / 96); y.show();",
+    ),
+    "counted, with a test": (
+        """
+#define ITEMS 8
+__global__ void add(const float* in, float* out, int n) {
+  int base = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS;
+  for (int k = 0; k < ITEMS; ++k) {
+    int i = base + k;
+    if (i < n) out[i] = in[i] + 1;
+  }
+}
+""",
+        RC + "  int n = rows * cols; Device<float> x(n), y(n, 2);\n"
+        "  add<<<(n + ITEMS * 64 - 1) / (ITEMS * 64), 64>>>(x, y, n); y.show();",
+    ),
+    "two tests in the loop, and atomics": (
+        """
+__global__ void hist(const int* s, unsigned* bins, int n, int chunk) {
+  int tid = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int i = tid * chunk; i < (tid + 1) * chunk && i < n; i++) atomicAdd(&bins[s[i] & 7], 1u);
+}
+""",
+        RC + "  int n = rows * cols; Device<int> x(n); Device<unsigned> y(8);\n"
+        "  cudaMemset(y, 0, 8 * sizeof(unsigned)); hist<<<2, 32>>>(x, y, n, (n + 63) / 64); y.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", CHUNKS)
+def test_chunks_are_dealt_out(name: str) -> None:
+    holds("deal-out-chunks", program(*CHUNKS[name]), *RUNS)
+
+
+AXES = {
+    "a bad product": (
+        """
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K) {
+  const int row = blockIdx.x * 8 + threadIdx.x, col = blockIdx.y * blockDim.y + threadIdx.y;
+  if (row >= M || col >= N) return;
+  float s = 0;
+  for (int k = 0; k < K; k++) s += A[row * K + k] * B[k * N + col];
+  C[row * N + col] = s;
+}
+""",
+        RC + "  Device<float> a(rows * cols), b(cols * cols, 2), c(rows * cols, 3);\n"
+        "  dim3 block(8, 16), grid((rows + 7) / 8, (cols + 15) / 16);\n"
+        "  matmul<<<grid, block>>>(a, b, c, rows, cols, cols); c.show();",
+    ),
+    "a volume": (
+        """
+__global__ void diffuse(const double* u, double* v, int nx, int ny, int nz) {
+    int i = threadIdx.x + blockIdx.x * blockDim.x;
+    int j = threadIdx.y + blockIdx.y * blockDim.y;
+    int k = threadIdx.z + blockIdx.z * blockDim.z;
+    if (i < 1 || j < 1 || k < 1 || i >= nx - 1 || j >= ny - 1 || k >= nz - 1) return;
+    int id = (i * ny + j) * nz + k;
+    v[id] = u[id] + 0.1 * (u[id - 1] + u[id + 1] + u[id - nz] + u[id + nz] - 4 * u[id]);
+}
+""",
+        RC + "  Device<double> u(rows * cols * 9), v(rows * cols * 9, 2);\n"
+        "  dim3 block(4, 4, 8);\n"
+        "  diffuse<<<dim3((rows + 3) / 4, (cols + 3) / 4, (9 + 7) / 8), block>>>(u, v, rows, cols, 9); v.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", AXES)
+def test_axes_are_exchanged(name: str) -> None:
+    holds("swap-thread-axes", program(*AXES[name]), *RUNS)
+
+
+def kernel_of(
+    loop: str, before: str = "float s = 0;", after: str = "y[r] = s;", launch: str = "(n + 63) / 64, 64"
+) -> str:
+    return (
+        "__device__ int next(int* state);\n"
+        "__global__ void k(const float* x, float* y, int* z, int n, int m) {\n"
+        "  int r = blockIdx.x * blockDim.x + threadIdx.x;\n  if (r >= n) return;\n"
+        f"  {before}\n  {loop}\n  {after}\n}}\n"
+        f"void run(const float* x, float* y, int* z, int n, int m) {{ k<<<{launch}>>>(x, y, z, n, m); }}\n"
+    )
+
+
+REFUSED = {
+    "what is carried along": kernel_of("for (int j = 0; j < m; ++j) { s += x[j]; y[r * m + j] = s; }"),
+    "a recurrence in memory": kernel_of("for (int j = 1; j < m; ++j) y[r * m + j] += y[r * m + j - 1];"),
+    "a loop that may end": kernel_of("for (int j = 0; j < m; ++j) { if (x[j] > 3) break; s += x[j]; }"),
+    "a way out of the kernel": kernel_of("for (int j = 0; j < m; ++j) { if (x[j] > 3) return; s += x[j]; }"),
+    "a bound that moves": kernel_of("for (int j = 0; j < m; ++j) { s += x[j]; m -= x[j] > 3; }"),
+    "a place that data choose": kernel_of("for (int j = 0; j < m; ++j) y[z[j]] += x[j];"),
+    "one element for all": kernel_of("for (int j = 0; j < m; ++j) y[r] = x[j];"),
+    "few iterations": kernel_of("for (int j = 0; j < 4; ++j) s += x[4 * r + j];"),
+    "two foldings of one": kernel_of("for (int j = 0; j < m; ++j) { s += x[j]; s *= 0.5f; }"),
+    "a state": kernel_of("for (int j = 0; j < m; ++j) s += next(&z[0]) + next(&m);"),
+    "lanes that work together": kernel_of("for (int j = 0; j < m; ++j) s += __shfl_down_sync(~0u, x[j], 1);"),
+    "a position of an atomic": kernel_of(
+        "for (int j = 0; j < m; ++j) s += x[j];", after="int p = atomicAdd(z, 1); y[p] = s;"
+    ),
+    "blocks that are told apart": kernel_of(
+        "for (int j = 0; j < m; ++j) s += x[j];", after="y[blockIdx.x] = s;"
+    ),
+    "odd blocks": kernel_of("for (int j = 0; j < m; ++j) s += x[j];", launch="(n + 99) / 100, 100"),
+    "no launch": kernel_of("for (int j = 0; j < m; ++j) s += x[j];").split("void run")[0],
+}
+
+
+@pytest.mark.parametrize("slug", ["warp-per-row", "block-per-row"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_may_not_be_shared_is_refused(slug: str, name: str) -> None:
+    assert rewritten(slug, REFUSED[name])[0].refused
+
+
+def test_it_is_done_once() -> None:
+    for name, (kernel, main) in ROWS.items():
+        for slug in ("warp-per-row", "block-per-row"):
+            once = rewritten(slug, program(kernel, main))[1]
+            assert rewritten(slug, once)[0].refused, name
+
+
+def test_a_second_kernel_uses_what_the_first_was_given() -> None:
+    one = (
+        ROWS["a sum that does not begin at nothing"][0]
+        .replace("gemv", "first")
+        .replace("#define THREADS 96\n", "")
+    )
+    two = one.replace("first", "second")
+    calls = "".join(f"  {name}<<<n, 96>>>(x, x, x, n, n, 1, 1);\n" for name in ("first", "second"))
+    launches = f"void run(float* x, int n) {{\n{calls}}}\n"
+    text = (one + two).replace("THREADS", "96") + launches
+    once = rewritten("warp-per-row", text)[1]
+    source = SourceText(once)
+    model = parse(source, "k.cu")
+    kernel, found = model.kernel("second"), rewrite("warp-per-row")
+    assert kernel is not None
+    assert found is not None
+    twice = source.apply(list(found.apply(source, model, kernel, Target()).edits)).text
+    assert twice.count("constexpr int kLanesPerRow") == 1
+    assert twice.count("__device__ float warp_sum") == 1
+    assert twice.count("<<<n * kLanesPerRow, 96>>>") == 2
