@@ -2,7 +2,7 @@
 // Markdown pages the server returns (the doctor's answer, a finding's evidence, a proof), beside the source. Links to
 // places in files open them there.
 import * as vscode from 'vscode';
-import type { Evidence } from './protocol.ts';
+import { type Evidence, FETCH_CUTLASS, SETUP_TOOLCHAIN } from './protocol.ts';
 
 export const PAGE = 'warplens.page';
 const OPEN_AT = 'warplens.openAt';
@@ -22,7 +22,7 @@ export async function showPage(
     PAGE,
     page.title,
     { viewColumn, preserveFocus: true },
-    { enableCommandUris: [OPEN_AT], enableFindWidget: true },
+    { enableCommandUris: [OPEN_AT, SETUP_TOOLCHAIN, FETCH_CUTLASS], enableFindWidget: true },
   );
   const body = await vscode.commands.executeCommand<string>('markdown.api.render', linked(page.markdown));
   panel.webview.html = document(page.title, body);

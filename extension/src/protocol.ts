@@ -20,6 +20,7 @@ export const SETUP = 'warplens.setup';
 /** Commands of this client, which ask the user and then send the server's. */
 export const IGNORE_WITH_REASON = 'warplens.ignoreWithReason';
 export const SETUP_TOOLCHAIN = 'warplens.setupToolchain';
+export const FETCH_CUTLASS = 'warplens.fetchCutlass';
 
 /** What this client shows itself, so that the server leaves it to us. */
 export const ACCEPTS = [STATUS, PROPOSAL, NOTICE, SHOW_EVIDENCE, SHOW_CUTE, DOCTOR, IGNORE, SETUP_TOOLCHAIN];

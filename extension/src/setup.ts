@@ -9,6 +9,7 @@ export async function setup(client: LanguageClient, what: 'toolchain' | 'cutlass
   const asked = (await executeCommand(client, SETUP, [{ what, consent: false }])) as SetupResult | null;
   if (asked === null) return;
   if (asked.question === '') {
+    await brought(what);
     void vscode.window.showInformationMessage('Everything is here already; the doctor shows where.');
     return;
   }
@@ -17,7 +18,13 @@ export async function setup(client: LanguageClient, what: 'toolchain' | 'cutlass
   if (answer !== download) return;
   const done = (await executeCommand(client, SETUP, [{ what, consent: true }])) as SetupResult | null;
   if (done?.done) {
-    const brought = what === 'toolchain' ? 'The toolchain' : 'CUTLASS';
-    void vscode.window.showInformationMessage(`${brought} is set up.`);
+    await brought(what);
+    const name = what === 'toolchain' ? 'The toolchain' : 'CUTLASS';
+    void vscode.window.showInformationMessage(`${name} is set up.`);
   }
+}
+
+/** Ticks the walkthrough's step: it was done, not merely looked at. */
+async function brought(what: 'toolchain' | 'cutlass'): Promise<void> {
+  if (what === 'toolchain') await vscode.commands.executeCommand('setContext', 'warplens.toolchain', true);
 }

@@ -87,15 +87,20 @@ export class Status implements vscode.Disposable {
 
   show(shown: Shown): void {
     if (shown.uri) {
-      if (shown.state === 'ready' && this.documents.get(key(shown.uri))?.state === 'checking') {
-        void vscode.commands.executeCommand('setContext', 'warplens.checked', true);
-      }
+      if (this.documents.get(key(shown.uri))?.state === 'checking') this.tick(shown.state);
       this.documents.set(key(shown.uri), shown);
     } else {
       this.whole = shown;
       if (shown.state === 'starting') this.documents.clear();
     }
     this.update();
+  }
+
+  /** The walkthrough's steps that a check shows to be done: without anything lacking, the toolchain is there too. */
+  private tick(state: State): void {
+    const checked = state === 'ready' || state === 'limited';
+    if (checked) void vscode.commands.executeCommand('setContext', 'warplens.checked', true);
+    if (state === 'ready') void vscode.commands.executeCommand('setContext', 'warplens.toolchain', true);
   }
 
   private update(): void {

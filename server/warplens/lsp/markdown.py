@@ -108,18 +108,22 @@ def unknown_list(unknown: Iterable[Unknown]) -> str:
     return "**Not known**\n\n" + "\n".join(lines) if lines else ""
 
 
-def diagnosis(checks: Iterable[Check]) -> str:
-    """The doctor's answer: what works here and what does not, then what was looked at, one by one."""
+def diagnosis(checks: Iterable[Check], buttons: Iterable[str] = ()) -> str:
+    """The doctor's answer: what works here and what does not, what would change that, and what was looked at.
+
+    `buttons` are links to what brings some of it.
+    """
     checks = list(checks)
     lacking = [check for check in checks if check.status != "ok"]
     can = [(a.what, f"not here: {a.why}" if a.lacking else "works") for a in abilities(checks)]
     parts = [f"**{summary(checks)}**", table(("what Warplens does", "on this machine"), can)]
     if lacking:
-        rows = [(c.name, c.text, c.takes_away or "nothing", c.remedy) for c in lacking]
-        head = ("what is missing", "found", "what it takes away", "how to get it")
-        parts.append(f"### What would add to that\n\n{table(head, rows)}")
-    found = [(check.name, check.text) for check in checks if check.status == "ok"]
-    parts.append(f"### What is here\n\n{table(('what', 'found'), found)}" if found else "")
+        rows = [(c.name, c.takes_away or "nothing", c.remedy) for c in lacking]
+        listed = table(("what is lacking", "what that takes away", "how to get it"), rows)
+        parts.append(f"### What would add to that\n\n{listed}")
+    parts.append(" · ".join(f"**{button}**" for button in buttons))
+    looked = table(("what", "state", "found"), [(c.name, c.status, c.text) for c in checks])
+    parts.append(f"### What was looked at\n\n{looked}")
     return "\n\n".join(part for part in parts if part)
 
 

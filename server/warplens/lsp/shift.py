@@ -8,6 +8,7 @@ only when its text is deleted. An edit, whose places must be to the letter, is d
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -23,6 +24,9 @@ class LineChange(msgspec.Struct, frozen=True):
     start: int
     removed: int
     added: int
+    #: Where one line became another: the 1-based column from which on it differs, and by how much it grew.
+    column: int = 0
+    grown: int = 0
 
 
 def line_change(old: SourceText, new: SourceText, first: int, last: int) -> LineChange | None:
@@ -39,6 +43,10 @@ def line_change(old: SourceText, new: SourceText, first: int, last: int) -> Line
     while first <= last and first <= end and old.line_text(last) == new.line_text(end):
         last, end = last - 1, end - 1
     removed, added = last - first + 1, end - first + 1
+    if removed == added == 1:
+        before, after = old.line_text(first), new.line_text(first)
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        return LineChange(first, 1, 1, sum(1 for _ in same) + 1, len(after) - len(before))
     return LineChange(first, removed, added) if removed or added else None
 
 
@@ -123,7 +131,7 @@ def carry_finding(finding: Finding, changes: Sequence[LineChange]) -> tuple[Find
         return None
     carried = msgspec.structs.replace(
         finding,
-        span=_on_lines(finding.span, lines[0], lines[1]),
+        span=_carry_span(finding.span, changes),
         fixes=tuple(f for f in (_fix(f, changes) for f in finding.fixes) if f is not None),
         related=tuple(r for r in (_related(r, changes) for r in finding.related) if r is not None),
     )
@@ -148,6 +156,23 @@ def _related(related: RelatedSpan, changes: Sequence[LineChange]) -> RelatedSpan
     if lines is None:
         return None
     return msgspec.structs.replace(related, span=_on_lines(related.span, *lines))
+
+
+def _carry_span(span: Span, changes: Iterable[LineChange]) -> Span:
+    """A span on lines of which some are still there: what stood behind an edit within its line moves with it."""
+    for change in changes:
+        lines = carry_lines(span.line, span.end_line, (change,))
+        if lines is None:
+            return span
+        column, end = span.column, span.end_column
+        if change.column and change.start == span.line and change.column <= column:
+            column = max(column + change.grown, change.column)
+        if change.column and change.start == span.end_line and change.column < end:
+            end = max(end + change.grown, change.column)
+        if lines[0] == lines[1]:
+            end = max(end, column)
+        span = Span(lines[0], column, lines[1], end)
+    return span
 
 
 def _on_lines(span: Span, first: int, last: int) -> Span:

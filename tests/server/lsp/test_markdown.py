@@ -98,8 +98,9 @@ def test_the_doctor_begins_with_what_works() -> None:
     ncu = Check("ncu", "missing", "ncu was not found", "the counters tier", "install it")
     page = markdown.diagnosis([*checks, ncu, card])
     assert page.startswith("**All that needs no GPU works here.")
-    assert "| ncu | ncu was not found | the counters tier | install it |" in page
-    assert page.index("works |") < page.index("What would add to that") < page.index("What is here")
+    assert "| ncu | the counters tier | install it |" in page
+    assert page.index("works |") < page.index("What would add to that") < page.index("What was looked at")
+    assert "**[Set up](command:x)**" in markdown.diagnosis(checks, ["[Set up](command:x)"])
     assert [bool(a.lacking) for a in abilities([*checks, ncu, card])] == [False] * 3 + [True] * 4
     assert summary([Check("nvcc", "missing", "nvcc was not found"), card]) == (
         "Findings rest on the text alone: nvcc was not found."

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from warplens.lsp import documents
 from warplens.lsp.documents import ContentChange, Document
-from warplens.lsp.shift import LineChange, differences, shift_lines
+from warplens.lsp.shift import LineChange, carry_finding, differences, shift_lines
+from warplens_tools.finding import Finding
 from warplens_tools.text import SourceText, Span
 
 texts = st.text(st.sampled_from("ab\n\r"), max_size=40)
@@ -68,3 +69,20 @@ def test_changes_too_old_to_be_known_are_not_guessed(monkeypatch: pytest.MonkeyP
         document.apply(ContentChange(Span(1, 1, 1, 1), "x\n"))
     assert document.changes_since(state) is None
     assert document.changes_since(document.state) == []
+
+
+@pytest.mark.parametrize(
+    ("span", "new", "now"),
+    [
+        (Span(1, 1, 1, 1), "aa", (1, 7, 1, 9)),
+        (Span(1, 3, 1, 5), "", (1, 3, 1, 5)),
+        (Span(1, 9, 1, 9), "b", (1, 5, 1, 7)),
+        (Span(1, 6, 1, 6), "bb", (1, 5, 1, 9)),
+        (Span(1, 1, 1, 1), "a\n", (2, 5, 2, 7)),
+    ],
+)
+def test_a_finding_moves_within_its_line(span: Span, new: str, now: tuple[int, int, int, int]) -> None:
+    document = Document("untitled:1", "cuda-cpp", 1, "int x = 1;\nint y;\n")
+    finding = Finding("WL1", "one", "", Span(1, 5, 1, 7), "warning", "high", "m", "g", ())
+    moved = carry_finding(finding, document.apply(ContentChange(span, new)))
+    assert moved is not None and moved[0].span == Span(*now)
