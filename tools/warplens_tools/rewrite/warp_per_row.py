@@ -6,7 +6,7 @@ Give the row that one thread walks to a warp.
 Where every thread walks a row of its own, the lanes of a warp are a row apart at every step: each load takes a
 sector for one element. Lanes that walk one row together read it in whole lines, and there are 32 times as many
 threads to hide latency with. Sums, extremes and products are joined by shuffles, single values are written by one
-lane, and the launch has 32 times as many blocks.
+lane, and the launch has 32 times as many blocks. Short rows may do with 4, 8 or 16 lanes: the constant says how many.
 
 ```cuda
 __global__ void softmax(const float* in, float* out, int rows, int cols) {
@@ -29,9 +29,10 @@ void launch(const float* in, float* out, int rows, int cols) {
 ```cuda
 constexpr int kLanesPerRow = 32;
 
-__device__ float warp_sum(float value) {
+__device__ float lanes_sum(float value) {
+  const unsigned mask = 0xffffffffu >> (32 - kLanesPerRow) << (threadIdx.x % 32 / kLanesPerRow * kLanesPerRow);
   for (int offset = kLanesPerRow / 2; offset > 0; offset /= 2) {
-    value += __shfl_xor_sync(0xffffffff, value, offset);
+    value += __shfl_xor_sync(mask, value, offset);
   }
   return value;
 }
@@ -44,7 +45,7 @@ __global__ void softmax(const float* in, float* out, int rows, int cols) {
   for (int j = lane; j < cols; j += kLanesPerRow) {
     sum += expf(in[row * cols + j]);
   }
-  sum = warp_sum(sum);
+  sum = lanes_sum(sum);
   for (int j = lane; j < cols; j += kLanesPerRow) {
     out[row * cols + j] = expf(in[row * cols + j]) / sum;
   }
@@ -63,13 +64,10 @@ Blocks are taken to be whole warps where the text does not tell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
-from warplens_tools.rewrite.common.iterations import Work
 from warplens_tools.rewrite.common.launches import times
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
@@ -79,53 +77,39 @@ from warplens_tools.text import SourceText
 
 CAVEAT = "sums are added up in another order: results may differ in the last digits"
 _WARP = 32
-#: How many lanes share a segment whose length data tell: many are short.
-_PART = 8
 
 
 @refusing
 def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """Deal the loops of every thread out to 32 lanes, or to as many as `target.names` says."""
-    lanes = int(target.names[0]) if target.names and target.names[0].isdigit() else _WARP
+    """Deal the loops of every thread out to 32 lanes."""
+    del target
     found = Opened(text, model, kernel)
     numbering = Numbering(found.reader, "x", found.launches.block_value(0))
     numbering.check_whole()
     sharing = Sharer(found.reader, found.rows()).share()
-    if lanes != _WARP and not any(_is_segment(found, work) for work in sharing.works):
-        raise Refused("its rows are not segments whose length is data")
-    width, definition = found.constant(lanes, "lanes", "per", "row")
+    # where a block has rows of threads, parts of a warp would not be parts of one row of them
+    words = ("lanes", "per", "row") if _is_flat(found) else ("warp", "size")
+    width, definition = found.constant(_WARP, *words)
     if _launch(found, width):
         _number_by_block(found, numbering)
     else:
         _number_by_warp(found, numbering, width)
     lane = found.edits.fresh("lane")
     found.edits.before(found.first_statement(), f"const int {lane} = threadIdx.x % {width};")
-    writer = GroupEdits(found.edits, WarpGroup(found.style, width, lane, whole=lanes == _WARP))
+    writer = GroupEdits(found.edits, WarpGroup(found.style, width, lane))
     writer.write(sharing)
     writer.define_helpers(definition)
-    title = "Give each row to a warp" if lanes == _WARP else f"Give each row to {lanes} lanes"
     edits = (*found.edits.edits(), *found.launches.edits())
-    return RewriteResult(edits, title=title, caveat=CAVEAT if sharing.joins else "")
+    return RewriteResult(edits, title="Give each row to a warp", caveat=CAVEAT if sharing.joins else "")
 
 
-def _is_segment(found: Opened, work: Work) -> bool:
-    """Whether a loop's end is loaded."""
-    for end in work.loop.bounds:
-        binding = found.reader.binding(end) if end.type == "identifier" else None
-        if "[" in found.reader.tree.code_of(end) or (binding is not None and "[" in (binding.value or "")):
-            return True
-    return False
-
-
-def _parts(kernel: Kernel) -> Sequence[Target]:
-    """Also a part of a warp."""
-    del kernel
-    return (Target(names=(str(_PART),)),)
+def _is_flat(found: Opened) -> bool:
+    return found.launches.block_value(1) in (None, 1)
 
 
 def _launch(found: Opened, width: str) -> bool:
     """Change the launches; whether a block is one row of warps then, so that its number is the thread's."""
-    launches, flat = found.launches, found.launches.block_value(1) in (None, 1)
+    launches, flat = found.launches, _is_flat(found)
     size = launches.block_value(0)
     for launch in launches.read():
         if size == 1 and flat:
@@ -163,9 +147,8 @@ REWRITE = Rewrite(
     slug="warp-per-row",
     title="Give each row to a warp",
     apply=apply,
-    sites=_parts,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
     chance=0.6,
     gain=5.0,
-    ranges={"kLanesPerRow": (4, 8, 16, 32)},
+    ranges={"kLanesPerRow": (4, 8, 16, 32), "kWarpSize": ()},
 )

@@ -119,13 +119,11 @@ class Group:
 class WarpGroup(Group):
     """A warp, or an equal part of one."""
 
-    barrier = "__syncwarp();"
     fixed = True
 
-    def __init__(self, style: Style, width: str, lane: str, *, whole: bool = True) -> None:
+    def __init__(self, style: Style, width: str, lane: str) -> None:
         self.style, self.width, self.lane = style, width, lane
-        #: The lanes are all of a warp; else exchanges are among the lanes of the part, which others need not reach.
-        self.whole = whole
+        self.barrier = f"__syncwarp({part_mask(width)});"
 
     def _steps(self, lines: Sequence[str]) -> str:
         body = "\n".join(f"{self.style.unit}{line}" for line in lines)
@@ -135,21 +133,19 @@ class WarpGroup(Group):
         """By exchanges between lanes."""
         if fold.operation == "best":
             lines = best_lines(fold, kind, companion, self.style.unit)
-            if not self.whole:
-                lines = [part_mask(self.width), *(line.replace(_ALL_LANES, "mask") for line in lines)]
-            return Joined((self._steps(lines),))
-        name = self.style.function("warp" if self.whole else "lanes", _NAMES[fold.operation])
+            mask = f"const unsigned mask = {part_mask(self.width)};"
+            return Joined((self._steps([mask, *(line.replace(_ALL_LANES, "mask") for line in lines)]),))
+        name = self.style.function("lanes", _NAMES[fold.operation])
         helper = warp_helper(self.style, fold, kind, name, self.width)
-        if not self.whole:
-            head, _, rest = helper.partition("\n")
-            helper = f"{head}\n{self.style.unit}{part_mask(self.width)}\n{rest.replace(_ALL_LANES, 'mask')}"
         return Joined((f"{fold.place} = {name}({fold.place});",), (helper,))
 
 
 def warp_helper(style: Style, fold: Fold, kind: str, name: str, width: str) -> str:
     """The function that folds a value over the lanes of a warp."""
     unit = style.unit
-    exchanged = "__shfl_xor_sync(0xffffffff, value, offset)"
+    lanes = _ALL_LANES if width == "32" else "mask"
+    mask = "" if width == "32" else f"{unit}const unsigned mask = {part_mask(width)};\n"
+    exchanged = f"__shfl_xor_sync({lanes}, value, offset)"
     if fold.operation in "+*|&^" and not fold.function:
         step = f"value {fold.operation}= {exchanged};"
     elif fold.operation in ("max", "min") and not (fold.function or _extreme(kind, greater=True)):
@@ -159,15 +155,15 @@ def warp_helper(style: Style, fold: Fold, kind: str, name: str, width: str) -> s
         step = f"value = {joined_value(fold, kind, 'value', exchanged)};"
     first = "16" if width == "32" else f"{width} / 2"
     return (
-        f"__device__ {kind} {name}({kind} value) {{\n"
+        f"__device__ {kind} {name}({kind} value) {{\n{mask}"
         f"{unit}for (int offset = {first}; offset > 0; offset /= 2) {{\n{unit * 2}{step}\n{unit}}}\n"
         f"{unit}return value;\n}}\n"
     )
 
 
 def part_mask(width: str) -> str:
-    """The lanes of a warp that a thread's part of it has."""
-    return f"const unsigned mask = ((1u << {width}) - 1) << (threadIdx.x % 32 / {width} * {width});"
+    """The lanes of a warp that a thread's part of it has; all of them where the width is 32."""
+    return f"0xffffffffu >> (32 - {width}) << (threadIdx.x % 32 / {width} * {width})"
 
 
 def best_lines(fold: Fold, kind: str, companion: str, unit: str) -> list[str]:
