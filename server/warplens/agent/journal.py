@@ -25,9 +25,10 @@ class Journal:
         self.run = run
         self._arch = arch
 
-    def began(self, baseline: Baseline) -> None:
-        """The baseline was measured."""
-        append_step(self._connection, self.run, "baseline", _json(baseline))
+    def began(self, baseline: Baseline, text: str) -> None:
+        """The baseline, a file of that text, was measured."""
+        payload = _json({**msgspec.to_builtins(baseline), "text": text})
+        append_step(self._connection, self.run, "baseline", payload)
 
     def asked(self, asks: Sequence[Ask]) -> None:
         """Candidates were handed out."""

@@ -29,7 +29,7 @@ class Move(msgspec.Struct, frozen=True):
     answers: tuple[str, ...] = ()
     #: How results may change; "" if they cannot.
     caveat: str = ""
-    #: The rules of the steps it joins; `rule` alone where it is one step.
+    #: The rules of the steps it joins.
     parts: tuple[str, ...] = ()
     #: Verdicts that it may mend: only such steps are taken from a version that failed.
     repairs: tuple[State, ...] = ()
@@ -39,7 +39,7 @@ class Move(msgspec.Struct, frozen=True):
     @property
     def rules(self) -> tuple[str, ...]:
         """All rules it applies."""
-        return (self.rule,) if self.rule else self.parts
+        return (*((self.rule,) if self.rule else ()), *self.parts)
 
     @property
     def subjects(self) -> frozenset[str]:

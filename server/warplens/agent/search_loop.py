@@ -291,7 +291,7 @@ class _Loop:
         ).decode()
         run = start_run(self.store, target, settings=settings, gpu=conditions.gpu, driver=conditions.driver)
         journal = Journal(self.store, run, arch=arch)
-        journal.began(self.baseline)
+        journal.began(self.baseline, self.problem.text.text)
         return journal, 0
 
     def _spend(

@@ -18,6 +18,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("optimize", "warplens.cli.optimize:optimize", "Search for a faster version of a kernel, proven on this GPU."),
     ("evaluate", "warplens.cli.evaluate:evaluate", "Judge the candidates that `optimize --ask` has written."),
     ("spec", "warplens.cli.spec:spec", "Write a first launch spec for kernels without a program."),
+    ("tune", "warplens.cli.tune:tune", "The numbers of a kernel alone, searched and proven; results in T4 too."),
     ("history", "warplens.cli.history:app", "Past runs, and what the rules were worth."),
     ("search", "warplens.cli.search:search", "Find a CUTLASS/CuTe symbol or example."),
     ("index", "warplens.cli.index:app", "Build and update the CUTLASS/CuTe index."),

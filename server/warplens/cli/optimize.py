@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warplens.agent.policies import PolicyName
 from warplens.agent.result import ModelUse, OptimizeResult, Proof
 from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
@@ -40,6 +42,7 @@ def optimize(
     apply: Annotated[bool, Switch] = False,
     resume: Annotated[bool, Switch] = False,
     control: Annotated[bool, Switch] = False,
+    search: PolicyName = "mcts",
     seed: int = 0,
     arch: str = "",
     edited: Path | None = None,
@@ -75,6 +78,8 @@ def optimize(
         Go on with the last run on the same text, program and card: no verdict is paid for twice.
     control
         Run a random-search baseline on the same budget, for comparison.
+    search
+        How: mcts (a tree), greedy (always on the best so far), or random. All else is the same.
     seed
         Seed of the search.
     arch
@@ -119,6 +124,7 @@ def optimize(
         seed=seed,
         resume=resume,
         control=control,
+        search=search,
         model=Choice(provider, model),
     )
     service, task = Service(Path.cwd()), command_task()
@@ -214,22 +220,25 @@ def print_result(terminal: Console, result: OptimizeResult) -> None:
         terminal.print(Text(offer.diff, style="dim"))
     if result.tried:
         terminal.print(_tried_table(result))
+    for line in _account(result):
+        terminal.print(Text(line))
+    for unknown in result.unknown:
+        terminal.print(Text(f"not known: {unknown.what}: {unknown.why}"))
+
+
+def _account(result: OptimizeResult) -> Iterator[str]:
+    """What the search spent, on whom, against what chance found, and where all of it can be seen."""
     if result.spent is not None:
         spent = result.spent
         resumed = f", {spent.resumed} of them from an earlier run" if spent.resumed else ""
-        terminal.print(
-            Text(
-                f"{spent.candidates} candidates{resumed} in {spent.seconds:.1f} s; stopped by {spent.stopped}"
-            )
-        )
+        yield f"{spent.candidates} candidates{resumed} in {spent.seconds:.1f} s; stopped by {spent.stopped}"
     if result.model is not None:
-        for line in model_lines(result.model):
-            terminal.print(Text(line))
+        yield from model_lines(result.model)
+    if result.run is not None:
+        yield f"run {result.run}: warplens history show {result.run} [--page FILE.html] [--report FILE.md]"
     if result.control is not None:
         best = factor(result.control.speedup) if result.control.speedup is not None else "nothing faster"
-        terminal.print(Text(f"random-search baseline, {result.control.tried} candidates: {best}"))
-    for unknown in result.unknown:
-        terminal.print(Text(f"not known: {unknown.what}: {unknown.why}"))
+        yield f"random-search baseline, {result.control.tried} candidates: {best}"
 
 
 def model_lines(use: ModelUse) -> list[str]:

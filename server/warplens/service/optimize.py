@@ -14,6 +14,7 @@ import msgspec
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
 from warplens.agent.llm.editor import AskEditor
+from warplens.agent.policies import PolicyName
 from warplens.agent.priors import Cause
 from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
@@ -71,6 +72,9 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     name: str = ""
     #: Who answers as the model.
     model: Choice = Choice()
+    search: PolicyName = "mcts"
+    #: Sources of steps to do without: "rewrites", "parameters", "templates", "model".
+    without: tuple[str, ...] = ()
 
 
 class FileInputs(msgspec.Struct, frozen=True):
@@ -147,6 +151,8 @@ def optimize_file(
                 rates=rates,
                 busy=busy_of(report, kernel),
                 further=(part.source(kernel),) if part is not None else (),
+                without=options.without,
+                seed=options.seed,
             )
 
         def learn(kernel: str, task: Task) -> Learned:
@@ -163,7 +169,8 @@ def optimize_file(
             name=shown_name(inputs),
             space=space,
             workload=msgspec.json.encode((workload, allowed) if allowed != Allowed() else workload).decode()
-            + options.name,
+            + "".join((options.name, *options.without)),
+            search=options.search,
             budget=_budget(options, inputs.loaded),
             seed=options.seed,
             resume=options.resume,

@@ -57,6 +57,8 @@ class Step(msgspec.Struct, frozen=True):
     kind: StepKind
     candidate: str
     payload: str
+    #: Seconds since the epoch.
+    at: float = 0.0
 
 
 def start_run(
@@ -121,6 +123,12 @@ def list_runs(connection: sqlite3.Connection, *, limit: int = 20) -> list[Run]:
     return [_run(row) for row in rows]
 
 
+def read_run(connection: sqlite3.Connection, number: int) -> Run | None:
+    """The run of that number."""
+    row = connection.execute("SELECT * FROM runs WHERE id = ?", (number,)).fetchone()
+    return _run(row) if row is not None else None
+
+
 def append_step(
     connection: sqlite3.Connection, run: int, kind: StepKind, payload: str, *, candidate: str = ""
 ) -> int:
@@ -145,9 +153,9 @@ def append_within(
 def read_steps(connection: sqlite3.Connection, run: int) -> list[Step]:
     """A run's journal in order."""
     rows = connection.execute(
-        "SELECT number, kind, candidate, payload FROM steps WHERE run = ? ORDER BY number", (run,)
+        "SELECT number, kind, candidate, payload, at FROM steps WHERE run = ? ORDER BY number", (run,)
     )
-    return [Step(row["number"], row["kind"], row["candidate"], row["payload"]) for row in rows]
+    return [Step(row["number"], row["kind"], row["candidate"], row["payload"], row["at"]) for row in rows]
 
 
 def _owner_lives(row: sqlite3.Row) -> bool:

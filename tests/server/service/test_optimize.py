@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -30,6 +31,7 @@ from warplens.service.optimize import (
 )
 from warplens.service.report import FileReport
 from warplens.service.service import Service
+from warplens.service.tune import tune_file, write_t4
 from warplens.service.workloads import workload_of
 from warplens.settings import load
 from warplens.store.database import data_folder, open_store
@@ -132,6 +134,17 @@ def test_a_faster_version_is_found_and_applied_whole(file: Path) -> None:
     with open_store(data_folder({"WARPLENS_HOME": str(file.parents[1] / "home")})) as store:
         accepted = {r.subject: r.accepted for r in hit_rates(store) if r.kind == "rule"}
     assert accepted["parameter:block"] == 1
+
+
+def test_tuning_changes_numbers_alone_and_writes_its_results(file: Path, tmp_path: Path) -> None:
+    judge = opened(ComputedJudge(SourceText(CODE)))
+    result = tune_file(inputs(file), OptimizeOptions(candidates=12, search="random"), judge=judge)
+    assert {t.origin for t in result.tried} <= {"parameters", "chain"} and result.spent is not None
+    assert write_t4(inputs(file), result, tmp_path / "t4.json") == len(result.tried) == 12
+    results = json.loads((tmp_path / "t4.json").read_text())["results"]
+    assert all({"BLOCK", "unroll, line 4"} <= r["configuration"].keys() for r in results)
+    with pytest.raises(InputError, match="cannot write"):
+        write_t4(inputs(file), result, tmp_path / "no/t4.json")
 
 
 def test_byte_order_mark_and_line_endings_survive(file: Path) -> None:
