@@ -124,6 +124,26 @@ __global__ void pool(const float* in, float* out, int width, int height, int siz
         WH + "  Device<float> a(w * h), o(w * h, 3); dim3 t(16, 4), g((w + 15) / 16, (h + 3) / 4);\n"
         "  pool<<<g, t>>>(a, o, w, h, 2); o.show();",
     ),
+    "declarations between loops": (
+        """
+__global__ void rows(const float* x, float* y, int n, int c) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r < n) {
+    const float* in = x + r * c;
+    float* out = y + r * c;
+    float best = -INFINITY;
+    for (int j = 0; j < c; j++) {
+      if (in[j] > best) { best = in[j]; }
+    }
+    float sum = 0.0f;
+    for (int j = 0; j < c; j++) { sum += expf(in[j] - best); }
+    const float scale = 1.0f / sum;
+    for (int j = 0; j < c; j++) { out[j] = expf(in[j] - best) * scale; }
+  }
+}
+""",
+        WH + "  Device<float> a(w * h), o(w * h, 3); rows<<<(w + 31) / 32, 32>>>(a, o, w, h); o.show();",
+    ),
 }
 
 

@@ -36,16 +36,20 @@ __global__ void activate(const __half* __restrict__ in, __half* __restrict__ out
         N + "  Device<__half> a(n + 8), b(n + 8, 2); int t = 128;\n"
         "  activate<<<(n + t - 1) / t, t>>>(a + o, b + o, n); b.show();",
     ),
-    "a loop over the grid, bfloat16": (
+    "interleaved channels": (
         """
-__global__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int n) {
-  int stride = blockDim.x * gridDim.x;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
-    c[i] = __float2bfloat16(__bfloat162float(a[i]) + __bfloat162float(b[i]));
+__global__ void swap_channels(const unsigned char* rgb, unsigned char* bgr, float* gray, int pixels) {
+  int p = blockIdx.x * blockDim.x + threadIdx.x;
+  if (p >= pixels) return;
+  unsigned char r = rgb[3 * p], b = rgb[p * 3 + 2];
+  bgr[3 * p] = b;
+  bgr[3 * p + 1] = rgb[3 * p + 1];
+  bgr[3 * p + 2] = r;
+  gray[p] = 0.3f * r + 0.6f * rgb[3 * p + 1] + 0.1f * b;
 }
 """,
-        N
-        + "  Device<__nv_bfloat16> a(n + 8), b(n + 8, 2), c(n + 8, 3); add<<<2, 64>>>(a, b + o, c, n); c.show();",
+        N + "  Device<unsigned char> a(3 * n + 8), b(3 * n + 8, 2); Device<float> g(n, 3);\n"
+        "  swap_channels<<<(n + 63) / 64, 64>>>(a + o, b, g, n); b.show(); g.show();",
     ),
     "bytes and floats, rows of an image": (
         """

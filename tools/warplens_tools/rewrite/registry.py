@@ -26,6 +26,7 @@ from warplens_tools.rewrite import (
     tree_by_shuffle,
     warp_per_row,
     widen_access,
+    widen_loop,
 )
 from warplens_tools.rewrite.base import Rewrite
 
@@ -52,6 +53,7 @@ REWRITES: tuple[Rewrite, ...] = (
     reciprocal_root.REWRITE,
     divide_once.REWRITE,
     tree_by_shuffle.REWRITE,
+    widen_loop.REWRITE,
 )
 
 

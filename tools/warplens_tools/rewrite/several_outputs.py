@@ -134,6 +134,8 @@ class _Writer:
         self.counter = self.style.local("o")
         self.first = self.style.local(f"{self.axis.name}0")
         self._check()
+        #: What the work itself declares between its loops.
+        self.late = [d for n in outputs.work if n.type == "declaration" for d in declared_in(view, n)]
         self.states = self._states()
         self.instances = {s.name: f"{s.name}[{self.counter}]" for s in self.states}
 
@@ -160,14 +162,17 @@ class _Writer:
             rests = self.axis.name in self.outputs.rests[one.name]
             if one.name in changed or (rests and not one.is_index):
                 found.append(one)
-        return found
+        return [*found, *self.late]
 
     def result(self) -> RewriteResult:
         """All edits."""
         view, newline = self.view, self.view.text.newline
-        lines = [self._top(), self._first(), *map(self._state, self.states)]
+        late = {d.name for d in self.late}
+        lines = [self._top(), self._first(), *(self._state(s) for s in self.states if s.name not in late)]
         for node in self.outputs.work:
-            if node.type == "for_statement" and not stores(view, node):
+            if node.type == "declaration":
+                lines += [self._state(d) for d in self.late if d.statement.id == node.id]
+            elif node.type == "for_statement" and not stores(view, node):
                 lines.append(self._nest(node, _Carried()))
             else:
                 lines.append(self._end(node))

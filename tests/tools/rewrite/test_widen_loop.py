@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over lanes and over the grid with vectors: the same results at odd sizes and addresses."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+N = "  int n = atoi(argv[1]), o = atoi(argv[2]);\n"
+ROWS = """
+__global__ void rows(const float* in, float* out, int cols) {
+  const float* row = in + blockIdx.x * cols;
+  float sum = 0.0f;
+  for (int j = threadIdx.x; j < cols; j += blockDim.x) {
+    sum += row[j];
+  }
+  atomicAdd(&out[blockIdx.x], sum);
+}
+"""
+PROGRAMS = {
+    "rows": (ROWS, N + "  Device<float> x(5 * n + 8), y(5, 2); rows<<<5, 32>>>(x + o, y, n); y.show();"),
+    "the grid, bfloat16": (
+        """
+__global__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int n) {
+  int stride = blockDim.x * gridDim.x;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+    c[i] = __float2bfloat16(__bfloat162float(a[i]) + __bfloat162float(b[i]));
+}
+""",
+        N
+        + "  Device<__nv_bfloat16> a(n + 8), b(n + 8, 2), c(n + 8, 3); add<<<2, 64>>>(a, b + o, c, n); c.show();",
+    ),
+    "lanes of a warp, two loops, one in place": (
+        """
+__global__ void scale(half* x, const half* weight, int rows, int width) {
+  const int lane = threadIdx.x % 32;
+  int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  if (row >= rows) return;
+  half* r = x + (size_t)row * width;
+  float ss = 0.0f;
+  for (int i = lane; i < width; i += 32) {
+    float v = __half2float(r[i]);
+    ss += v * v;
+  }
+  for (int d = 16; d > 0; d /= 2) ss += __shfl_xor_sync(0xffffffff, ss, d);
+  for (int i = lane; i < width; i += 32)
+    r[i] = __float2half(__half2float(r[i]) * rsqrtf(ss + 1.0f) * __half2float(weight[i]));
+}
+""",
+        N + "  Device<half> x(3 * n + 8), w(n, 2); scale<<<1, 96>>>(x + o, w, 3, n); x.show();",
+    ),
+    "stored before it is read": (
+        """
+__global__ void twice(const double* a, double* b, double* c, unsigned n) {
+  for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) {
+    b[i] = 2.0 * a[i];
+    if (b[i] > 1.0) c[i] += b[i];
+  }
+}
+""",
+        N
+        + "  Device<double> a(n + 8), b(n + 8, 2), c(n + 8, 3); twice<<<2, 32>>>(a, b + o, c, n); b.show(); c.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_data_is_walked_in_vectors(name: str) -> None:
+    after = holds(
+        "widen-loop", program(*PROGRAMS[name]), (1001, 0), (1001, 1), (3, 4), (64, 2), relative=2e-3
+    )
+    assert "reinterpret_cast" in after
+    assert rewritten("widen-loop", after)[0].refused
+
+
+REFUSED = {
+    "one by one": ROWS.replace("int j = threadIdx.x", "int j = 0").replace("j += blockDim.x", "++j"),
+    "chunks": ROWS.replace("int j = threadIdx.x", "int j = threadIdx.x * cols").replace(
+        "j += blockDim.x", "j++"
+    ),
+    "left early": ROWS.replace("sum += row[j]", "if (row[j] < 0) break; sum += row[j]"),
+    "columns": ROWS.replace("row[j]", "row[j * cols]"),
+    "a barrier": ROWS.replace("sum += row[j]", "sum += row[j]; __syncthreads()"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_loops_are_left_alone(name: str) -> None:
+    assert rewritten("widen-loop", REFUSED[name])[0].refused

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neighbouring elements loaded and stored together: which accesses can be, and the code that does it."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.types import type_bytes
+from warplens_tools.cuda.values import forms
+from warplens_tools.cuda.values.forms import Form
+from warplens_tools.rewrite.common.outputs import Declared, stores
+from warplens_tools.rewrite.common.reading import (
+    JUMPS,
+    View,
+    assigned,
+    calls,
+    field,
+    renamed,
+    substituted,
+)
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.style import Style, indented
+
+#: The widest load and store, in bytes.
+WIDEST = 16
+CAVEAT = "results change if one of the buffers overlaps another at an offset"
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
+_BRANCHES = _LOOPS | {"if_statement", "conditional_expression", "switch_statement"}
+_NAMED = {"float": "float", "double": "double", "int": "int", "unsigned int": "uint", "unsigned": "uint",
+          "unsigned char": "uchar", "char": "char", "uint8_t": "uchar", "short": "short"}  # fmt: skip
+_BY_BYTES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
+#: Elements of one index that are still loaded together: red, green and blue.
+_MOST_FIELDS = 4
+
+
+class Array(msgspec.Struct, frozen=True):
+    """An array whose elements are accessed at an index that neighbours have side by side."""
+
+    name: str
+    #: The access as written whose offset is the least, and that offset.
+    written: str
+    least: int
+    #: All accesses, each with its offset.
+    places: tuple[tuple[Node, int], ...]
+    type: str
+    bytes: int
+    #: Elements from one index to the next.
+    fields: int
+    #: The index but for a constant.
+    base: Form | None
+    read: bool
+    stored: bool
+
+    def width(self, count: int) -> int:
+        """Bytes of the elements of `count` indices."""
+        return self.bytes * self.fields * count
+
+    def chunk(self, count: int) -> int:
+        """Bytes of each load of them."""
+        return next(c for c in (16, 8, 4, 2, 1) if self.width(count) % c == 0)
+
+    def vector(self, count: int) -> str:
+        """The type of one load."""
+        named, elements = _NAMED.get(self.type), self.chunk(count) // self.bytes
+        if named is not None and elements in (2, 4) and elements * self.bytes == self.chunk(count):
+            return f"{named}{elements}"
+        return _BY_BYTES[self.chunk(count)]
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What is done for each value of an index that neighbouring threads have side by side."""
+
+    name: str
+    type: str
+    limit: str
+    statements: tuple[Node, ...]
+    #: Integers and pointers that rest on the index, and what else is declared anew for each.
+    declared: tuple[Declared, ...] = ()
+    #: Further conditions for the work, as written.
+    others: tuple[str, ...] = ()
+    #: In a loop: its first value and its step, as written.
+    first: str = ""
+    step: str = ""
+    #: In a loop: the symbol that counts its iterations, and the form of its step.
+    counter: str = ""
+    stride: Form | None = None
+
+    def fields(self, offset: Form) -> int | None:
+        """Elements from one index to the next; None where that is no constant."""
+        if not self.counter or self.stride is None:
+            return offset.coefficient("threadIdx.x")
+        growth = offset.growth(self.counter)
+        known = (
+            f for f in range(1, _MOST_FIELDS + 1) if growth == forms.multiply(self.stride, forms.number(f))
+        )
+        return next(known, None)
+
+
+def read_arrays(view: View, work: Work, names: tuple[str, ...] = ()) -> tuple[Array, ...]:
+    """The arrays to access in vectors; `names` limits them.
+
+    Raises:
+        Refused: there are none, or the work cannot be done for several indices at a time.
+    """
+    _check(view, work)
+    inside = [*work.statements, *(d.value for d in work.declared if d.value is not None)]
+    written_to = {e.id for n in work.statements for e in stores(view, n)}
+    atomics = [c for n in work.statements for name, c in calls(n, view) if name.startswith("atomic")]
+    found: dict[str, Array] = {}
+    for node in (e for n in inside for e in view.elements(n)):
+        in_atomic = any(a.start_byte <= node.start_byte < a.end_byte for a in atomics)
+        is_address = node.parent is not None and node.parent.type == "pointer_expression"
+        one = None if in_atomic or is_address else _array(view, work, node, node.id in written_to)
+        if one is None or (names and one.name not in names):
+            continue
+        found[one.name] = _joined(found[one.name], one) if one.name in found else one
+    arrays = tuple(_first_stored(view, work, a) for a in found.values() if _is_whole(a))
+    _check_arrays(view, work, arrays)
+    return arrays
+
+
+def _check(view: View, work: Work) -> None:
+    nodes = [n for s in work.statements for n in walk(s)]
+    if any(n.type in JUMPS for n in nodes):
+        raise Refused("the work on an element is left early")
+    if any(name == work.name for s in work.statements for name, _ in assigned(s, view)):
+        raise Refused("the element's number changes")
+    code = " ".join(view.code(s) for s in work.statements)
+    if re.search(r"\b(?:threadIdx|blockDim|gridDim|__sync\w*|__shfl\w*)\b", code):
+        raise Refused("the work rests on the thread's place in its block")
+
+
+def _array(view: View, work: Work, node: Node, is_store: bool) -> Array | None:
+    """What one access shows of its array; None for one that stays as it is."""
+    pointer = view.place(node)
+    if node.type != "subscript_expression" or pointer is None or pointer.space != "global":
+        return None
+    index, offset = field(node, "indices").named_children[0], pointer.traced
+    size = type_bytes(view.concrete(pointer.element_type))
+    if not view.is_plain_enough(node) or offset is None or size is None or not 0 < size <= 12:
+        return None
+    fields = work.fields(offset)
+    if fields is None or not 1 <= fields <= _MOST_FIELDS or not 0 <= offset.constant < fields:
+        return None
+    own = {
+        d.name for s in work.statements for n in walk(s) if n.type == "identifier" for d in _of(view, n, s)
+    }
+    if view.names(node) & own or re.search(r"[/%]", view.code(index)):
+        return None
+    reads = not is_store or _also_reads(node)
+    return Array(
+        pointer.name,
+        view.written(node),
+        offset.constant,
+        ((node, offset.constant),),
+        pointer.element_type,
+        size,
+        fields,
+        forms.subtract(offset, forms.number(offset.constant)),
+        reads,
+        is_store,
+    )
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+def _of(view: View, node: Node, statement: Node) -> list[_Named]:
+    """The name, where this identifier is the one that a declaration inside the statement declares."""
+    del statement
+    parent = node.parent
+    is_declared = parent is not None and (
+        (parent.type == "init_declarator" and field(parent, "declarator").id == node.id)
+        or parent.type in ("declaration", "pointer_declarator", "array_declarator")
+    )
+    return [_Named(view.code(node))] if is_declared else []
+
+
+def _joined(a: Array, b: Array) -> Array:
+    if (a.fields, a.type, a.base) != (b.fields, b.type, b.base):
+        raise Refused(f"{a.name} is accessed at several indices of the thread's own")
+    first = a if a.least <= b.least else b
+    return msgspec.structs.replace(
+        first, places=(*a.places, *b.places), read=a.read or b.read, stored=a.stored or b.stored
+    )
+
+
+def _is_whole(array: Array) -> bool:
+    """Whether all fields that are stored to are all there are: others would be overwritten."""
+    if array.fields == 1 or not array.stored:
+        return True
+    return {offset for _, offset in array.places} >= set(range(array.fields))
+
+
+def _first_stored(view: View, work: Work, array: Array) -> Array:
+    """The array without its load, where each element is stored to before it is read."""
+    first = min((p for p, _ in array.places), key=lambda p: p.start_byte)
+    whole = first.parent
+    is_store = whole is not None and whole.type == "assignment_expression" and not _also_reads(first)
+    if not array.stored or array.fields > 1 or whole is None or not is_store or _is_conditional(first, work):
+        return array
+    value = field(whole, "right")
+    if any(value.start_byte <= p.start_byte < value.end_byte for p, _ in array.places):
+        return array
+    return msgspec.structs.replace(array, read=False) if view.is_plain_enough(first) else array
+
+
+def _also_reads(node: Node) -> bool:
+    """Whether `a[i] += …`, `a[i]++` reads too."""
+    outer = node.parent
+    operator = outer.child_by_field_name("operator") if outer is not None else None
+    return operator is None or operator.type != "="
+
+
+def _check_arrays(view: View, work: Work, arrays: tuple[Array, ...]) -> None:
+    """That vectors are most of the traffic, and that what is stored is stored for every element."""
+    own = {p.id for a in arrays for p, _ in a.places}
+    for loop in (n for s in work.statements for n in walk(s) if n.type in _LOOPS):
+        if any(e.id not in own and view.space(e) == "global" for e in view.elements(loop)):
+            raise Refused("most of what it reads is not its own element")
+    for array in arrays:
+        blind = array.stored and not array.read
+        if blind and (work.others or all(_is_conditional(p, work) for p, _ in array.places)):
+            raise Refused(f"{array.name} is stored to under a condition")
+    if not arrays or all(a.bytes * a.fields >= 8 and not a.stored for a in arrays):
+        raise Refused("no array is accessed at the thread's own index")
+
+
+def _is_conditional(node: Node, work: Work) -> bool:
+    tops = {s.id for s in work.statements}
+    outer = node.parent
+    while outer is not None and outer.id not in tops:
+        if outer.type in _BRANCHES:
+            return True
+        outer = outer.parent
+    return outer is None or outer.type in _BRANCHES
+
+
+def elements_of_vector(view: View, arrays: tuple[Array, ...]) -> int:
+    """Indices to do at a time, so that the widest of the arrays is loaded 16 bytes at a time."""
+    sizes = [(type_bytes(view.concrete(a.type)) or 4) for a in arrays]
+    single = [s // 3 if s % 3 == 0 else s for s in sizes]
+    return max(WIDEST // max(single), 2)
+
+
+class VectorWriter:
+    """The code for `kVector` indices at a time."""
+
+    def __init__(
+        self,
+        view: View,
+        style: Style,
+        work: Work,
+        arrays: tuple[Array, ...],
+        vector: str,
+        count: int,
+        names: dict[str, str] | None = None,
+    ) -> None:
+        """`names` are locals that other writers of the kernel took, in scopes of their own; new ones join them."""
+        self.view, self.style, self.work, self.arrays = view, style, work, arrays
+        self.vector, self.count = vector, count
+        known = names if names is not None else {}
+        self.first, self.counter, self.chunk = (_local(style, known, n) for n in ("first", "v", "q"))
+        self.parts = {a.name: _local(style, known, _part(a.name)) for a in arrays}
+        self.type = re.sub(r"\b(?:const|auto)\b", "", work.type).strip() or "int"
+
+    def loop(self) -> str:
+        """The loop over the work's indices."""
+        work = self.work
+        first = work.first if re.fullmatch(r"[\w.]+", work.first) else f"({work.first})"
+        step = work.step if re.fullmatch(r"[\w.]+", work.step) else f"({work.step})"
+        head = f"for ({self.type} {self.first} = {self.vector} * {first}; {self.first} < {work.limit}; "
+        return f"{head}{self.first} += {self.vector} * {step}) {{\n{indented(self.vectors())}\n}}"
+
+    def vectors(self) -> str:
+        """The vectors where they fit, else element after element."""
+        work = self.work
+        whole = [f"{self.first} + {self.vector} <= {work.limit}"]
+        whole += [
+            f"reinterpret_cast<size_t>({self._address(a)}) % {a.chunk(self.count)} == 0" for a in self.arrays
+        ]
+        tests = " &&\n    ".join(whole)
+        lines = [f"if ({tests}) {{", indented(self._fast()), "} else {"]
+        head = f"for ({self.type} {work.name} = {self.first}; "
+        head += f"{work.name} < {work.limit} && {work.name} < {self.first} + {self.vector}; ++{work.name}) {{"
+        lines.append(indented("\n".join([head, indented(self._element(())), "}"])))
+        return "\n".join([*lines, "}"])
+
+    def _address(self, array: Array) -> str:
+        text = array.written
+        for one in reversed(self.work.declared):
+            if one.value is not None and one.is_index:
+                text = renamed(text, {one.name: f"({self.view.written(one.value)})"})
+        text = re.sub(r"\[\(([^()]*)\)\]", r"[\1]", text)
+        address = f"&{renamed(text, {self.work.name: self.first})}"
+        return f"{address} - {array.least}" if array.least else address
+
+    def _fast(self) -> str:
+        lines: list[str] = []
+        pairs: list[tuple[Node, str]] = []
+        for array in self.arrays:
+            part = self.parts[array.name]
+            extent = f"{array.fields} * {self.vector}" if array.fields > 1 else self.vector
+            lines.append(f"alignas({array.chunk(self.count)}) {array.type} {part}[{extent}];")
+            if array.read:
+                lines.append(self._moved(array, part, self._address(array), "const "))
+            pairs += [(p, f"{part}[{self._place(array, offset)}]") for p, offset in array.places]
+        head = f"#pragma unroll\nfor (int {self.counter} = 0; {self.counter} < {self.vector}; ++{self.counter}) {{"
+        inner = self._element(tuple(pairs))
+        if re.search(rf"\b{re.escape(self.work.name)}\b", inner):
+            inner = f"{self.type} {self.work.name} = {self.first} + {self.counter};\n{inner}"
+        lines += [head, indented(inner), "}"]
+        lines += [self._moved(a, self._address(a), self.parts[a.name], "") for a in self.arrays if a.stored]
+        return "\n".join(lines)
+
+    def _place(self, array: Array, offset: int) -> str:
+        start = f"{array.fields} * {self.counter}" if array.fields > 1 else self.counter
+        return f"{start} + {offset}" if offset else start
+
+    def _moved(self, array: Array, target: str, source: str, const: str) -> str:
+        """The elements of one array, loaded into or stored from its part."""
+        vector, chunks = array.vector(self.count), array.width(self.count) // array.chunk(self.count)
+        to, of = f"reinterpret_cast<{vector}*>({target})", f"reinterpret_cast<{const}{vector}*>({source})"
+        if chunks == 1:
+            return f"*{to} = *{of};"
+        head = f"#pragma unroll\nfor (int {self.chunk} = 0; {self.chunk} < {chunks}; ++{self.chunk}) {{"
+        return f"{head}\n  {to}[{self.chunk}] = {of}[{self.chunk}];\n}}"
+
+    def _element(self, pairs: tuple[tuple[Node, str], ...]) -> str:
+        work = self.work
+        below = [self._declared(d, pairs) for d in work.declared]
+        inner = [self.style.code(substituted(self.view, s, _inside(s, pairs))) for s in work.statements]
+        if work.others:
+            inner = [f"if ({' && '.join(work.others)}) {{", *map(indented, inner), "}"]
+        return "\n".join([*below, *inner])
+
+    def _declared(self, one: Declared, pairs: tuple[tuple[Node, str], ...]) -> str:
+        value = ""
+        if one.value is not None:
+            value = f" = {substituted(self.view, one.value, _inside(one.value, pairs))}"
+        return f"{one.type} {one.stars}{one.name}{value};"
+
+
+def _local(style: Style, known: dict[str, str], wanted: str) -> str:
+    if wanted not in known:
+        known[wanted] = style.local(wanted)
+    return known[wanted]
+
+
+def _part(name: str) -> str:
+    plain = re.sub(r"\W", "_", name)
+    return f"{plain}_part" if "_" in plain else f"{plain}Part"
+
+
+def _inside(node: Node, pairs: tuple[tuple[Node, str], ...]) -> list[tuple[Node, str]]:
+    return [(n, t) for n, t in pairs if node.start_byte <= n.start_byte and n.end_byte <= node.end_byte]

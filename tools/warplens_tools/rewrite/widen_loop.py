@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""widen-loop
+
+Let the threads that walk data together take several neighbouring elements at a time, 8 or 16 bytes in one load.
+
+Threads that stride over a row or over the grid's data load one element an iteration: 2 bytes of half, 4 of float.
+With vectors the loop has a quarter or an eighth of the iterations and loads, and each keeps as much more on the way.
+What does not fill a vector, or is not aligned, is done one by one.
+
+```cuda
+__global__ void row_sums(const float* in, float* out, int cols) {
+  const float* row = in + blockIdx.x * cols;
+  float sum = 0.0f;
+  for (int j = threadIdx.x; j < cols; j += blockDim.x) {
+    sum += row[j];
+  }
+  atomicAdd(&out[blockIdx.x], sum);
+}
+```
+
+```cuda
+constexpr int kVector = 4;  // elements at a time, up to 16 bytes
+
+__global__ void row_sums(const float* in, float* out, int cols) {
+  const float* row = in + blockIdx.x * cols;
+  float sum = 0.0f;
+  for (int first = kVector * threadIdx.x; first < cols; first += kVector * blockDim.x) {
+    if (first + kVector <= cols &&
+        reinterpret_cast<size_t>(&row[first]) % 16 == 0) {
+      alignas(16) float inPart[kVector];
+      *reinterpret_cast<float4*>(inPart) = *reinterpret_cast<const float4*>(&row[first]);
+      #pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        sum += inPart[v];
+      }
+    } else {
+      for (int j = first; j < cols && j < first + kVector; ++j) {
+        sum += row[j];
+      }
+    }
+  }
+  atomicAdd(&out[blockIdx.x], sum);
+}
+```
+
+It takes loops that begin at the thread's number, or the grid's, and step by that of all threads. Left alone: loops
+that store to an array under a condition, that are left early, or in which threads wait for each other.
+"""
+
+from __future__ import annotations
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.outputs import declared_in
+from warplens_tools.rewrite.common.reading import (
+    View,
+    assigned,
+    field,
+    operator_of,
+    refusing,
+    statements,
+    unwrapped,
+)
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.style import Style
+from warplens_tools.rewrite.common.vectors import (
+    CAVEAT,
+    WIDEST,
+    VectorWriter,
+    Work,
+    elements_of_vector,
+    read_arrays,
+)
+from warplens_tools.text import TextEdit
+
+_SUMS = "; sums are added up in another order"
+
+
+def _apply(view: View, target: Target) -> RewriteResult:
+    style, edits, why = (
+        Style(view),
+        list[TextEdit](),
+        "no loop strides over data by the number of its threads",
+    )
+    vectors: dict[int, str] = {}
+    sums, names = False, dict[str, str]()
+    for loop in (n for n in walk(view.body) if n.type == "for_statement"):
+        if target.lines and view.span(loop).line not in target.lines:
+            continue
+        try:
+            work = _work(view, loop)
+            arrays = read_arrays(view, work)
+        except Refused as error:
+            why = str(error)
+            continue
+        count = elements_of_vector(view, arrays)
+        if count not in vectors:
+            said = f"elements at a time, up to {WIDEST} bytes"
+            vectors[count] = style.constant("kVector", str(count), said)
+        writer = VectorWriter(view, style, work, arrays, vectors[count], count, names)
+        edits.append(TextEdit(view.span(loop), _at(view, style, loop, writer.loop())))
+        sums = sums or any(name not in {a.name for a in arrays} for name, _ in assigned(loop, view))
+    if not edits:
+        raise Refused(why)
+    caveat = CAVEAT + (_SUMS if sums else "")
+    return RewriteResult((style.constants(), *edits), title="Walk the data in vectors", caveat=caveat)
+
+
+def _work(view: View, loop: Node) -> Work:
+    """The loop's work.
+
+    Raises:
+        Refused: it does not deal neighbouring elements out to neighbouring threads.
+    """
+    known, initial = view.forms.loop(loop), loop.child_by_field_name("initializer")
+    if initial is None or initial.type != "declaration" or known.comparison != "<" or known.origin is None:
+        raise Refused("no loop strides over data by the number of its threads")
+    step, update = known.step, loop.child_by_field_name("update")
+    if step is None or step.value == 1 or update is None or operator_of(update) != "+=":
+        raise Refused("no loop strides over data by the number of its threads")
+    if known.origin.coefficient("threadIdx.x") != 1 and not _is_lane(view, loop):
+        raise Refused("the loop does not begin at the thread's own number")
+    declared = declared_in(view, initial)
+    if len(declared) != 1 or declared[0].value is None:
+        raise Refused("the loop is not over one variable")
+    bound = field(unwrapped(field(loop, "condition")), "right")
+    return Work(
+        name=declared[0].name,
+        type=declared[0].type,
+        limit=view.written(bound),
+        statements=tuple(statements(field(loop, "body"))),
+        first=view.written(declared[0].value),
+        step=view.written(field(update, "right")),
+        counter=known.counter,
+        stride=step,
+    )
+
+
+def _is_lane(view: View, loop: Node) -> bool:
+    """Whether it begins at `threadIdx.x % 32`, a lane."""
+    first = view.forms.loop(loop).origin
+    symbols = first.symbols if first is not None else ()
+    return any(
+        s.operation in ("%", "&") and s.operands and s.operands[0].coefficient("threadIdx.x") == 1
+        for s in symbols
+    )
+
+
+def _at(view: View, style: Style, loop: Node, code: str) -> str:
+    """Code in the place of a loop, in its indentation."""
+    line = view.text.line_text(view.span(loop).line)
+    margin = line[: len(line) - len(line.lstrip())]
+    lines = []
+    for one in code.split("\n"):
+        bare = one.lstrip(" ")
+        lines.append(f"{margin}{style.step * ((len(one) - len(bare)) // 2)}{bare}" if bare else "")
+    return view.text.newline.join(lines).lstrip()
+
+
+REWRITE = Rewrite(
+    slug="widen-loop",
+    title="Walk data in vectors of 8 or 16 bytes",
+    apply=refusing(_apply),
+    answers=("scalar-access",),
+    useless_at="sm",
+)
