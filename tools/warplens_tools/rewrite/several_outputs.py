@@ -76,6 +76,7 @@ from warplens_tools.rewrite.common.outputs import (
     Declared,
     Outputs,
     declared_in,
+    head_of,
     places_thread,
     read_outputs,
     stores,
@@ -191,12 +192,11 @@ class _Writer:
     def _top(self) -> str:
         names = {s.name for s in self.states}
         others = [a for a in self.outputs.axes if a.name != self.axis.name]
-        lines = [f"{a.type} {a.name} = {_number(a)};" for a in others]
-        lines += [
-            self._declaration(d)
-            for d in self.outputs.declared
-            if d.name not in names and self.axis.name not in self.outputs.rests[d.name]
+        own = self.axis.name
+        kept = [
+            d for d in self.outputs.declared if d.name not in names and own not in self.outputs.rests[d.name]
         ]
+        lines = head_of(self.view, others, kept)
         tests = [f"{a.name} >= {a.limit}" for a in others if a.limit]
         tests += [f"!({c})" for c in self.outputs.uniform]
         return "\n".join([*lines, *([f"if ({' || '.join(tests)}) return;"] if tests else [])])
@@ -366,11 +366,6 @@ class _Writer:
 
 def _has_loop(node: Node) -> bool:
     return any(n.type in _LOOPS for n in walk(node))
-
-
-def _number(axis: Axis) -> str:
-    added = f" + {axis.offset}" if axis.offset else ""
-    return f"blockIdx.{axis.letter} * blockDim.{axis.letter} + threadIdx.{axis.letter}{added}"
 
 
 def _unqualified(written: str) -> str:

@@ -56,7 +56,7 @@ from __future__ import annotations
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import Axis, Declared, Outputs, read_outputs
+from warplens_tools.rewrite.common.outputs import Axis, Declared, Outputs, head_of, read_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, has_barrier, refusing
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
@@ -89,7 +89,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     vector = style.constant("kVector", str(count), f"elements of a thread, up to {WIDEST} bytes at a time")
     writer = VectorWriter(view, style, work, arrays, vector, count)
     top = _top(view, outputs, axis, [d for d in outputs.declared if d not in own])
-    top += [f"const {writer.type} {writer.first} = {vector} * ({_number(axis)});", writer.vectors()]
+    top += [f"const {writer.type} {writer.first} = {vector} * ({axis.value});", writer.vectors()]
     newline = view.text.newline
     new = f"{{{newline}{style.lines(newline.join(top))}{newline}{style.margin}}}"
     for launch in launches.read():
@@ -101,19 +101,10 @@ def _apply(view: View, target: Target) -> RewriteResult:
 
 def _top(view: View, outputs: Outputs, axis: Axis, declared: list[Declared]) -> list[str]:
     """What is the same for the elements of a thread."""
-    top = []
-    for one in declared:
-        value = f" = {view.written(one.value)}" if one.value is not None else ""
-        top.append(f"{one.type} {one.stars}{one.name}{value};")
     others = [a for a in outputs.axes if a.name != axis.name]
-    top += [f"{a.type} {a.name} = {_number(a)};" for a in others]
+    top = head_of(view, others, declared)
     conditions = [f"{a.name} < {a.limit}" for a in others if a.limit] + list(outputs.uniform)
     return [*top, *([f"if (!({' && '.join(conditions)})) return;"] if conditions else [])]
-
-
-def _number(axis: Axis) -> str:
-    added = f" + {axis.offset}" if axis.offset else ""
-    return f"blockIdx.{axis.letter} * blockDim.{axis.letter} + threadIdx.{axis.letter}{added}"
 
 
 REWRITE = Rewrite(

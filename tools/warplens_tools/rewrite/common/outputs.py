@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 
 import msgspec
 from tree_sitter import Node
@@ -69,6 +70,10 @@ class Axis(msgspec.Struct, frozen=True):
     limit: str = ""
     #: Its first value.
     offset: int = 0
+    #: What it is initialised with, as written; "" for one that is divided out of another.
+    value: str = ""
+    #: Where that stands.
+    at: int = 0
 
 
 class Outputs(msgspec.Struct, frozen=True):
@@ -238,7 +243,11 @@ def _axes(view: View, head: _Head, site: LaunchSite | None) -> tuple[list[Axis],
         letter = axis_letter(view.forms.form(one.value), site) if one.value is not None else ""
         if letter and letter not in {a.letter for a in axes} and not one.stars:
             form = view.forms.form(one.value)
-            axes.append(Axis(one.name, one.type, letter, offset=form.constant if form is not None else 0))
+            offset = form.constant if form is not None else 0
+            written, at = (
+                (view.written(one.value), one.value.start_byte) if one.value is not None else ("", 0)
+            )
+            axes.append(Axis(one.name, one.type, letter, offset=offset, value=written, at=at))
             rests[one.name] = frozenset({one.name})
     _spread(view, head, rests, axes)
     return axes, rests
@@ -359,6 +368,16 @@ def _quotient(view: View, head: _Head, total: str, by: str) -> str:
         factors.remove(by)
         return " * ".join(factors)
     return " / ".join(e if re.fullmatch(r"[\w.]+", e) else f"({e})" for e in (total, by))
+
+
+def head_of(view: View, axes: Sequence[Axis], declared: Sequence[Declared]) -> list[str]:
+    """The declarations of some axes and variables, as they stood."""
+    lines = [(a.at, f"{a.type} {a.name} = {a.value};") for a in axes]
+    for one in declared:
+        value = f" = {view.written(one.value)}" if one.value is not None else ""
+        at = one.value.start_byte if one.value is not None else one.statement.start_byte
+        lines.append((at, f"{one.type} {one.stars}{one.name}{value};"))
+    return [line for _, line in sorted(lines)]
 
 
 def stores(view: View, node: Node) -> list[Node]:

@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from warplens_tools.rewrite.base import RewriteResult
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import THREAD, Axis, Declared, read_outputs
+from warplens_tools.rewrite.common.outputs import THREAD, Axis, Declared, head_of, read_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, substituted
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
@@ -83,18 +83,12 @@ class Strided:
 
     def _top(self) -> str:
         """What is declared once a thread."""
-        lines = [self._declaration(d) for d in self.outputs.declared if self._is_top(d)]
         others = [a for a in self.outputs.axes if self.axis is None or a.name != self.axis.name]
-        lines += [f"{a.type} {a.name} = {self._value(a)};" for a in others]
-        return "\n".join(lines)
+        return "\n".join(head_of(self.view, others, [d for d in self.outputs.declared if self._is_top(d)]))
 
     def _declaration(self, one: Declared) -> str:
         value = f" = {self.view.written(one.value)}" if one.value is not None else ""
         return f"{one.type} {one.stars}{one.name}{value};"
-
-    def _value(self, axis: Axis) -> str:
-        added = f" + {axis.offset}" if axis.offset else ""
-        return f"blockIdx.{axis.letter} * blockDim.{axis.letter} + threadIdx.{axis.letter}{added}"
 
     def _items(self, inner: str, replaced: Sequence[Replacement]) -> str:
         del replaced
@@ -108,7 +102,7 @@ class Strided:
         below = [self._declaration(d) for d in self.outputs.declared if not self._is_top(d)]
         written = re.sub(r"\b(?:const|auto)\b", "", axis.type).strip() or "int"
         step = f"blockDim.{axis.letter} * gridDim.{axis.letter}"
-        first = f"{written} {axis.name} = {self._value(axis)}"
+        first = f"{written} {axis.name} = {axis.value}"
         head = f"for ({first}; {axis.name} < {axis.limit}; {axis.name} += {step}) {{"
         return "\n".join([head, indented("\n".join([*below, inner])), "}"])
 
