@@ -275,3 +275,78 @@ def test_a_second_kernel_uses_what_the_first_was_given() -> None:
     assert twice.count("constexpr int kLanesPerRow") == 1
     assert twice.count("__device__ float lanes_sum") == 1
     assert twice.count("<<<n * kLanesPerRow, 96>>>") == 2
+
+
+GRIDS = {
+    "channels of an image": (
+        "loop-into-grid",
+        """
+__global__ void normalize(const float* in, const float* mean, float* out, int c, int h, int w) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    const int plane = h * w;
+    for (int k = 0; k < c; k++) {
+        int i = k * plane + y * w + x;
+        out[i] = in[i] - mean[k];
+    }
+}
+""",
+        RC + "  Device<float> x(3 * rows * cols), m(3, 2), y(3 * rows * cols, 3);\n"
+        "  dim3 block(16, 4), grid((cols + 15) / 16, (rows + 3) / 4);\n"
+        "  normalize<<<grid, block>>>(x, m, y, 3, rows, cols); y.show();",
+    ),
+    "outputs of a product, one row a thread": (
+        "loop-into-grid",
+        """
+#define FEATURES 7
+__global__ void linear(const float* x, const float* w, float* y, int batch, int in) {
+  int b = blockIdx.x * blockDim.x + threadIdx.x;
+  if (b < batch) {
+    for (int o = 0; o < FEATURES; ++o) {
+      float s = 0.0f;
+      for (int i = 0; i < in; ++i) s += x[b * in + i] * w[o * in + i];
+      y[b * FEATURES + o] = s;
+    }
+  }
+}
+""",
+        RC + "  Device<float> x(rows * cols), w(FEATURES * cols, 2), y(rows * FEATURES, 3);\n"
+        "  linear<<<(rows + 63) / 64, 64>>>(x, w, y, rows, cols); y.show();",
+    ),
+    "one block": (
+        "spread-over-grid",
+        """
+__global__ void saxpy(const float* x, float* y, float a, int n) {
+  int tid = threadIdx.x;
+  for (int i = tid; i < n; i += blockDim.x) {
+    y[i] = a * x[i] + y[i];
+  }
+}
+""",
+        RC
+        + "  int n = rows * cols; Device<float> x(n), y(n, 3); saxpy<<<1, 128>>>(x, y, 2.0f, n); y.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", GRIDS)
+def test_loops_go_into_the_grid(name: str) -> None:
+    slug, kernel, main = GRIDS[name]
+    holds(slug, program(kernel, main), *RUNS)
+
+
+BESIDE = {
+    "a fold before it": kernel_of(
+        "for (int j = 0; j < m; ++j) s += x[j];", after="for (int j = 0; j < m; ++j) y[j * n + r] = s;"
+    ),
+    "a write beside it": kernel_of("for (int j = 0; j < m; ++j) y[j * n + r] = x[j];", after="z[r] = 1;"),
+    "a fold": kernel_of("for (int j = 0; j < m; ++j) s += x[j];"),
+    "a bound that data tell": kernel_of("for (int j = 0; j < z[r]; ++j) y[j * n + r] = x[j];", after=""),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_loop_that_is_not_all_is_left(name: str) -> None:
+    assert rewritten("loop-into-grid", BESIDE[name])[0].refused

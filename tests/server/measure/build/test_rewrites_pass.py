@@ -24,7 +24,14 @@ from warplens_tools.toolchain.locate import resolve_toolchain
 
 FENCE = re.compile(r"```cuda\n(.*?)```", re.DOTALL)
 #: Rewrites that change the launch, whose candidates host code tells apart.
-CHANGES_LAUNCH = ("warp-per-row", "block-per-row", "split-columns", "swap-thread-axes")
+CHANGES_LAUNCH = (
+    "warp-per-row",
+    "block-per-row",
+    "split-columns",
+    "swap-thread-axes",
+    "spread-over-grid",
+    "loop-into-grid",
+)
 
 
 def sample(of: Rewrite) -> str:

@@ -9,6 +9,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import parse_tree, walk
+from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.rewrite.common.counting import LOOPS
 from warplens_tools.rewrite.common.groups import Style, style_of
@@ -83,6 +84,10 @@ class Opened:
             if self.reader.tree is parse_tree(self.text)
             else len(self.text.text)
         )
+
+    def value_of(self, binding: Binding) -> Node | None:
+        """What a variable of the kernel is initialised with."""
+        return value_node(self.reader.tree, binding) if binding.value is not None else None
 
     def in_product(self, node: Node, new: str) -> str:
         """An expression `a / b` for a node, in brackets where what is around binds as tightly."""

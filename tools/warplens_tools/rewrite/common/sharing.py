@@ -27,6 +27,7 @@ _ZERO = re.compile(
     rf"\(?(?:[\w:<> ]*[({{]\s*)?(?:\([\w ]+\)\s*)?(?:{_NUMBER})(?:\s*,\s*(?:{_NUMBER}))*\s*[)}}]*"
 )
 _ONE = re.compile(r"(?:[\w:<> ]*[({]\s*)?(?:\([\w ]+\)\s*)?1(?:\.0*)?[fFuUlL]*\s*[)}]*")
+_NUMBERS = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 #: Fewer iterations than this are not worth dealing out.
 _FEW = 16
 
@@ -215,7 +216,7 @@ class Sharer:
     def _work(self, loop: Counting) -> Work | None:
         """The loop, if it can be dealt out and is worth it."""
         trips = self.reader.trips(loop)
-        if trips is not None and trips < _FEW:
+        if (trips is not None and trips < _FEW) or self._is_shared(loop):
             return None
         work = self.reader.work(loop)
         if not work.why_not and not loop.declared and self._is_read_behind(loop):
@@ -224,6 +225,16 @@ class Sharer:
             self._reasons.append(work.why_not)
             return None
         return work
+
+    def _is_shared(self, loop: Counting) -> bool:
+        """Whether threads have parts of the loop each already: it begins or steps by their numbers."""
+        step = self.reader.forms.loop(loop.node).step
+        if step is not None and any(
+            s.kind in ("thread", "block", "block size", "grid size") for s in step.symbols
+        ):
+            return True
+        header = " ".join(self.tree.code_of(n) for n in (loop.first, loop.update) if n is not None)
+        return _NUMBERS.search(header) is not None
 
     def _is_read_behind(self, loop: Counting) -> bool:
         name = next(
