@@ -17,6 +17,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("profile", "warplens.cli.profile:profile", "Everything known of a file's kernels, reports imported."),
     ("optimize", "warplens.cli.optimize:optimize", "Search for a faster version of a kernel, proven on this GPU."),
     ("evaluate", "warplens.cli.evaluate:evaluate", "Judge the candidates that `optimize --ask` has written."),
+    ("task", "warplens.cli.task:task", "Judge a ModelNew against a PyTorch task, as KernelBench writes them."),
     ("spec", "warplens.cli.spec:spec", "Write a first launch spec for kernels without a program."),
     ("tune", "warplens.cli.tune:tune", "The numbers of a kernel alone, searched and proven; results in T4 too."),
     ("history", "warplens.cli.history:app", "Past runs, and what the rules were worth."),

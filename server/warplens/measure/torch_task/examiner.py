@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examines a `ModelNew` against a task: a script that reads one JSON request and writes one JSON answer.
+
+It alone holds the seeds, the inputs before the call, the expected outputs and the clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import random
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.multiprocessing
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reference import Task, defect, floating
+from remote import Worker, WorkerError
+
+#: What a sum in another order may add to the reference's own error.
+SLACK = 4.0
+#: Relative error below which results are those of a lower precision rather than wrong.
+LOWERED = 2.0**-6
+#: KernelBench's own tolerance, absolute and relative.
+KERNELBENCH = 1e-2
+#: Inputs that the program's own distribution does not hold: scales of floating-point ones.
+SCALES = {"its own": 1.0, "x 3": 3.0, "x 0.01": 0.01, "negated": -1.0}
+#: Operations that move or make arrays and compute nothing.
+_STRUCTURAL = """
+empty empty_like empty_strided new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like full full_like
+view _unsafe_view reshape expand permute transpose t squeeze unsqueeze slice select as_strided alias detach clone
+contiguous copy_ _to_copy to resize_ set_ split chunk unbind narrow flatten fill_ zero_ lift_fresh
+_local_scalar_dense is_same_size record_stream resolve_conj _reshape_alias
+"""
+STRUCTURAL = frozenset(_STRUCTURAL.split())
+
+
+class Slots:
+    """Memory that the examiner shares with one worker: several calls' inputs and outputs."""
+
+    def __init__(self, task: Task, count: int, backward: bool) -> None:
+        self.task, self.backward = task, backward
+        example = task.inputs()
+        outputs = task.outputs(example)
+        cotangents = [torch.ones_like(o) for o in outputs]
+        gradients = task.gradients(example, cotangents) if backward else []
+        self.memory = [
+            {
+                "inputs": [_shared(x) for x in example],
+                "outputs": [
+                    _shared(torch.empty_like(o, memory_format=torch.contiguous_format)) for o in outputs
+                ],
+                "cotangents": [_shared(c) for c in cotangents] if backward else [],
+                "gradients": [None if g is None else _shared(torch.empty_like(g)) for g in gradients],
+            }
+            for _ in range(count)
+        ]
+
+    def put(self, number: int, inputs: list[Any]) -> None:
+        """New inputs, and no outputs: what is not written is not a number."""
+        slot = self.memory[number]
+        for held, new in zip(slot["inputs"], inputs, strict=True):
+            if isinstance(new, torch.Tensor):
+                held.copy_(new)
+        for buffer in (*slot["outputs"], *(g for g in slot["gradients"] if g is not None)):
+            buffer.fill_(float("nan") if buffer.is_floating_point() else -77)
+        for cotangent in slot["cotangents"]:
+            cotangent.copy_(torch.rand_like(cotangent) + 0.5)
+        _settle(self.task.device)
+
+    def touched(self, number: int, inputs: list[Any]) -> bool:
+        """Whether a call changed its inputs."""
+        held = self.memory[number]["inputs"]
+        return any(
+            isinstance(b, torch.Tensor) and not torch.equal(a, b) for a, b in zip(held, inputs, strict=True)
+        )
+
+
+def _shared(x: Any) -> Any:
+    if not isinstance(x, torch.Tensor):
+        return x
+    x = x.detach().clone()
+    return x if x.is_cuda else x.share_memory_()
+
+
+def _settle(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def unlike(is_: torch.Tensor, truth: torch.Tensor, reference: torch.Tensor) -> tuple[str, float, bool]:
+    """How an output is wrong ("" if not), its error in units of the bound, and whether it is of a lower precision.
+
+    The bound rests on the reference's own error against double precision, where there is one.
+    """
+    if not truth.is_floating_point():
+        same = torch.equal(is_, reference)
+        return ("" if same else "whole numbers differ", 0.0 if same else float("inf"), False)
+    is_, wide, own = is_.double(), truth.double(), reference.double()
+    if bool((torch.isfinite(wide) & ~torch.isfinite(is_)).any()):
+        return "it gives values that are not finite, or leaves some unwritten", float("inf"), False
+    finite = torch.isfinite(wide)
+    wide, own, is_ = wide[finite], own[finite], is_[finite]
+    if wide.numel() == 0:
+        return "", 0.0, False
+    eps = torch.finfo(reference.dtype).eps
+    scale = float(wide.abs().mean())
+    bound = SLACK * float((own - wide).abs().max()) + 8 * eps * wide.abs() + 32 * eps * scale
+    ratio = float(((is_ - wide).abs() / bound.clamp_min(1e-300)).max())
+    if ratio <= 1.0:
+        return "", ratio, False
+    lowered = bool(((is_ - wide).abs() <= LOWERED * (wide.abs() + scale)).all())
+    at = int(((is_ - wide).abs() / bound.clamp_min(1e-300)).argmax())
+    said = f"element {at} is {float(is_[at]):.6g}, the reference {float(wide[at]):.6g}"
+    return f"{said} ({ratio:.3g} times the bound)", ratio, lowered
+
+
+class Examination:
+    """One candidate against one task."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.device: str = request["device"]
+        self.backward: bool = request["backward"]
+        self.task = Task(request["task"], self.device, self.backward)
+        self.lowered = False
+        self.kernelbench = True
+        self.ratio = 0.0
+        self.library: list[str] = []
+
+    def run(self) -> dict[str, Any]:
+        """The verdict."""
+        if why := defect(self.task):
+            raise WorkerError("refused", f"the task cannot tell right from wrong: {why}")
+        new = self.worker(self.request["candidate"], "ModelNew")
+        try:
+            slots = Slots(self.task, 2, self.backward)
+            new.ask("slots", slots=slots.memory)
+            self.right(new, slots)
+            self.own_work(new, slots)
+            return self.timed(new)
+        finally:
+            new.close()
+
+    def worker(self, path: str, name: str, mode: str = "eager") -> Worker:
+        """A worker with a module loaded."""
+        worker = Worker(self.device, self.request["limit"])
+        # what the worker does with its copy is its own business
+        state = {k: v.detach().clone() for k, v in self.task.model.state_dict().items()}
+        fields = {"path": path, "name": name, "mode": mode, "init": self.task.init, "state": state}
+        try:
+            worker.ask("load", limit=self.request["build_limit"], training=self.backward, **fields)
+        except WorkerError:
+            worker.close()
+            raise
+        return worker
+
+    def right(self, new: Worker, slots: Slots) -> None:
+        """Compare on the task's own distribution and on others. Raises WorkerError."""
+        names = [*["its own"] * 4, *(n for n in SCALES if n != "its own")]
+        random.SystemRandom().shuffle(names)
+        for name in names:
+            inputs = self.task.inputs(SCALES[name])
+            if all(torch.isfinite(o).all() for o in self.task.outputs(inputs) if floating(o)):
+                self.compared(new, slots, 0, inputs, f"on inputs {name}")
+
+    def compared(self, new: Worker, slots: Slots, number: int, inputs: list[Any], where: str) -> None:
+        """One call. Raises WorkerError."""
+        slots.put(number, inputs)
+        new.ask("run", slots=[number], backward=self.backward)
+        self.judged(slots, number, inputs, where)
+
+    def judged(self, slots: Slots, number: int, inputs: list[Any], where: str) -> None:
+        """What a call has left in a slot. Raises WorkerError."""
+        # the worker may go on writing: what is looked at is a copy of now
+        slot = slots.memory[number]
+        held = [o.clone() for o in slot["outputs"]]
+        grads = [None if g is None else g.clone() for g in slot["gradients"]]
+        if slots.touched(number, inputs):
+            raise WorkerError("wrong", f"{where}: it changes its inputs, which the reference does not")
+        own, truth = self.task.outputs(inputs), self.task.outputs(inputs, double=True)
+        self.all_alike(held, truth, own, where)
+        if self.backward:
+            along = [c.clone() for c in slot["cotangents"]]
+            fine = self.task.gradients(inputs, along, double=True)
+            plain = self.task.gradients(inputs, along)
+            kept = [(a, b, c) for a, b, c in zip(grads, fine, plain, strict=True) if a is not None]
+            self.all_alike(
+                [a for a, _, _ in kept],
+                [b for _, b, _ in kept],
+                [c for _, _, c in kept],
+                f"{where}, gradients",
+            )
+
+    def all_alike(self, held: list[Any], truth: list[Any], own: list[Any], where: str) -> None:
+        """Compare all outputs of one call. Raises WorkerError."""
+        for is_, exact, plain in zip(held, truth, own, strict=True):
+            said, ratio, lowered = unlike(is_, exact, plain)
+            close = torch.allclose(is_.double(), plain.double(), KERNELBENCH, KERNELBENCH, equal_nan=False)
+            self.kernelbench = self.kernelbench and (close or not where.startswith("on inputs its own"))
+            if said and lowered and self.request["lower_precision"]:
+                self.lowered = True
+            elif said:
+                hint = (
+                    " (as precise as a lower precision; let that win by --lower-precision)" if lowered else ""
+                )
+                raise WorkerError("wrong", f"{where}: {said}{hint}")
+            else:
+                self.ratio = max(self.ratio, ratio)
+
+    def own_work(self, new: Worker, slots: Slots) -> None:
+        """Whether the module computes by itself. Raises WorkerError."""
+        reference = self.worker(self.task.path, "Model")
+        try:
+            reference.ask("slots", slots=slots.memory)
+            theirs = _computing(reference.ask("trace", slot=0))
+        finally:
+            reference.close()
+        self.library = sorted(_computing(new.ask("trace", slot=0)))
+        if theirs and theirs <= set(self.library):
+            raise WorkerError(
+                "refused", f"the library still does all of the work: {', '.join(sorted(theirs))}"
+            )
+
+    def timed(self, new: Worker) -> dict[str, Any]:
+        """Time against the baselines, comparing what the timed calls gave."""
+        names = ["eager", *self.request["baselines"]]
+        workers, unknown = {"new": new}, {}
+        slots = {"new": self.room()}
+        new.ask("slots", slots=slots["new"].memory)
+        try:
+            for name in names:
+                try:
+                    worker = self.worker(self.task.path, "Model", name)
+                    workers[name] = worker
+                    slots[name] = self.room(len(slots["new"].memory))
+                    worker.ask("slots", slots=slots[name].memory)
+                    worker.ask("run", slots=[0], backward=self.backward, limit=self.request["build_limit"])
+                except WorkerError as error:
+                    if name == "eager":
+                        raise
+                    unknown[name] = error.reason
+                    if name in workers:
+                        workers.pop(name).close()
+            times = self.rounds(workers, slots)
+        finally:
+            for name, worker in workers.items():
+                if name != "new":
+                    worker.close()
+        return self.verdict(times, unknown)
+
+    def room(self, count: int = 0) -> Slots:
+        """So many slots as take half a gibibyte, 2 to 32."""
+        if not count:
+            one = Slots(self.task, 1, self.backward).memory[0]
+            tensors = [t for part in one.values() for t in part if isinstance(t, torch.Tensor)]
+            size = sum(t.numel() * t.element_size() for t in tensors)
+            count = max(2, min(32, (512 << 20) // max(1, size)))
+        return Slots(self.task, count, self.backward)
+
+    def rounds(self, workers: dict[str, Worker], slots: dict[str, Slots]) -> dict[str, list[float]]:
+        """Seconds a call by contestant; "eager" twice a round, around the others."""
+        base = [self.task.inputs() for _ in range(2)]
+        draw = random.SystemRandom()
+        times: dict[str, list[float]] = {name: [] for name in (*workers, "eager again")}
+        for turn in range(self.request["rounds"]):
+            order = [n for n in workers if n != "eager"]
+            draw.shuffle(order)
+            # what is not the module's part: of the reference's own worker, since a candidate's could lie
+            count = len(slots["eager"].memory)
+            _, beside = workers["eager"].timed("copy", slots=list(range(count)))
+            for name in ("eager", *order, "eager again"):
+                worker = workers.get(name, workers["eager"])
+                seconds = self.measured(
+                    worker, slots.get(name, slots["eager"]), base, draw, compare=name == "new"
+                )
+                if turn:
+                    times[name].append(max(seconds - beside, 0.05 * seconds) / count)
+        return times
+
+    def measured(
+        self, worker: Worker, slots: Slots, base: list[list[Any]], draw: random.SystemRandom, *, compare: bool
+    ) -> float:
+        """Seconds of one request for calls on as many new inputs as there is room for."""
+        count = len(slots.memory)
+        given = []
+        for number in range(count):
+            inputs = [self.task.placed(x, draw.uniform(0.5, 2.0)) for x in draw.choice(base)]
+            slots.put(number, inputs)
+            given.append(inputs)
+        order = draw.sample(range(count), count)
+        seconds = float(worker.timed("run", slots=order, backward=self.backward)[1])
+        if compare:
+            for number in order[:2]:
+                self.judged(slots, number, given[number], "while it was timed")
+        return seconds
+
+    def verdict(self, times: dict[str, list[float]], unknown: dict[str, str]) -> dict[str, Any]:
+        """States, speedups with their intervals, and what was noise."""
+        pairs = list(zip(times["eager"], times["eager again"], strict=True))
+        noise = statistics.median(abs(a / b - 1.0) for a, b in pairs)
+        ratios = {
+            name: _interval([b / n for b, n in zip(taken, times["new"], strict=True)])
+            for name, taken in times.items()
+            if name not in ("new", "eager again")
+        }
+        bar = 1.0 + max(noise, 0.01)
+        exact = [name for name in ratios if name in ("eager", "compile")]
+        slowest = min(ratios[name][1] for name in exact)
+        fastest = max(ratios[name][2] for name in exact)
+        state = "faster" if slowest > bar else "slower" if fastest < 2.0 - bar else "same"
+        if state == "same" and min(ratios[n][0] for n in exact) < 2.0 - bar:
+            state = "slower"
+        return {
+            "state": state,
+            "reason": f"against {' and '.join(exact)} in full precision",
+            "seconds": {name: _interval(taken) for name, taken in times.items() if name != "eager again"},
+            "speedups": ratios,
+            "noise": noise,
+            "unknown": unknown,
+        }
+
+
+def _computing(answer: dict[str, Any]) -> set[str]:
+    names = answer.get("operations", [])
+    return {str(n) for n in names if isinstance(n, str)} - STRUCTURAL if isinstance(names, list) else set()
+
+
+def _interval(values: list[float]) -> list[float]:
+    """Median, and the second least and greatest of nine: about 96 % for the median."""
+    ordered = sorted(values)
+    cut = max(0, round(len(ordered) / 9))
+    return [statistics.median(ordered), ordered[cut], ordered[-1 - cut]]
+
+
+def main() -> None:
+    """Answer one request."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    # PR_SET_DUMPABLE: another process of this user cannot read this one's memory
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    request = json.load(sys.stdin)
+    if request.get("threads"):
+        torch.set_num_threads(request["threads"])
+    found: dict[str, Any] = {}
+    examination = None
+    try:
+        examination = Examination(request)
+        found = examination.run()
+    except WorkerError as error:
+        found = {"state": error.state, "reason": error.reason}
+    except Exception as error:  # noqa: BLE001 - the task's own failure is said in one sentence
+        found = {"state": "refused", "reason": f"the task itself fails: {type(error).__name__}: {error}"}
+    if examination is not None:
+        found["kernelbench"] = examination.kernelbench and found["state"] not in ("crashed", "hung")
+        found |= {
+            "lowered": examination.lowered,
+            "library": examination.library,
+            "error_ratio": examination.ratio,
+        }
+    answers.write(json.dumps(found) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference of a task, and whether the task can tell right from wrong. Imported by `examiner.py` from beside it."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import secrets
+from typing import Any
+
+import torch
+from remote import WorkerError
+
+#: Largest output that counts as near zero, and least spread relative to its size that counts as none: the figures of
+#: robust-kbench's filters.
+NEAR_ZERO, NO_SPREAD = 0.01, 0.01
+
+
+class Task:
+    """The reference: its module file is the user's, and trusted."""
+
+    def __init__(self, path: str, device: str, training: bool) -> None:
+        spec = importlib.util.spec_from_file_location("task", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        self.path, self.device, self.training = path, device, training
+        for name in ("Model", "get_inputs", "get_init_inputs"):
+            if not hasattr(module, name):
+                raise WorkerError("refused", f"the task defines no {name}")
+        self._inputs = module.get_inputs
+        torch.manual_seed(secrets.randbits(60))
+        self.init = list(module.get_init_inputs())
+        self.model = module.Model(*self.init).to(device)
+        self.model.train(training)
+        self.double = self._doubled()
+
+    def inputs(self, scale: float = 1.0) -> list[Any]:
+        """Inputs of a seed that nobody else knows."""
+        torch.manual_seed(secrets.randbits(60))
+        return [self.placed(x, scale) for x in self._inputs()]
+
+    def placed(self, x: Any, scale: float) -> Any:
+        """An input on the device; a floating-point one scaled."""
+        if not isinstance(x, torch.Tensor):
+            return x
+        x = x.to(self.device)
+        return x * scale if x.is_floating_point() and scale != 1.0 else x
+
+    def outputs(self, inputs: list[Any], *, double: bool = False) -> list[torch.Tensor]:
+        """What the reference gives; in double precision where that is asked for and can be."""
+        model = self.double if double and self.double is not None else self.model
+        if model is self.double:
+            inputs = [wide_of(x) for x in inputs]
+        with torch.no_grad():
+            return listed(model(*copied(inputs)))
+
+    def gradients(
+        self, inputs: list[Any], cotangents: list[torch.Tensor], *, double: bool = False
+    ) -> list[torch.Tensor | None]:
+        """Gradients of the floating-point inputs, then of the parameters, along the cotangents."""
+        model = self.double if double and self.double is not None else self.model
+        if model is self.double:
+            inputs, cotangents = [wide_of(x) for x in inputs], [wide_of(c) for c in cotangents]
+        given = [x.clone().requires_grad_() if floating(x) else x for x in inputs]
+        model.zero_grad(set_to_none=True)
+        outputs = listed(model(*given))
+        pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in pairs], [c for _, c in pairs])
+        found = [x.grad for x in given if floating(x)] + [p.grad for p in model.parameters()]
+        return [None if g is None else g.detach().clone() for g in found]
+
+    def _doubled(self) -> Any:
+        try:
+            double = copy.deepcopy(self.model).double()
+            with torch.no_grad():
+                double(*[wide_of(x) for x in self.inputs()])
+        except Exception:  # noqa: BLE001 - a module that knows no double precision is compared in its own
+            return None
+        return double
+
+
+def floating(x: Any) -> bool:
+    """Whether it is an array of floating-point numbers."""
+    return isinstance(x, torch.Tensor) and x.is_floating_point()
+
+
+def wide_of(x: Any) -> Any:
+    """The same in double precision."""
+    return x.double() if floating(x) else x
+
+
+def copied(inputs: list[Any]) -> list[Any]:
+    """Copies, which a call may change."""
+    return [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+
+
+def listed(outputs: Any) -> list[torch.Tensor]:
+    """The arrays that a call gave."""
+    return [o.detach() for o in (outputs if isinstance(outputs, (tuple, list)) else [outputs])]
+
+
+def defect(task: Task) -> str:
+    """Why a task says nothing of whoever solves it; "" for a sound one."""
+    first = task.inputs()
+    runs = [task.outputs(first), task.outputs(first), *(task.outputs(task.inputs()) for _ in range(3))]
+    if any(not torch.isfinite(o).all() for run in runs for o in run if floating(o)):
+        return "its output is not finite"
+    if any(not torch.equal(a, b) for a, b in zip(runs[0], runs[1], strict=True)):
+        return "its output changes from run to run on the same inputs"
+    values = [torch.cat([o.double().flatten() for o in run]) for run in runs[1:]]
+    size = max(float(v.abs().max()) for v in values)
+    if size < NEAR_ZERO:
+        return f"its output is near zero everywhere: at most {size:.2g}, and wrong results would pass"
+    spread = max(float(v.std()) if v.numel() > 1 else 0.0 for v in values)
+    change = max(float((v - values[0]).abs().max()) for v in values[1:])
+    if change <= NO_SPREAD * max(spread, NO_SPREAD * size):
+        return "its output does not depend on its inputs"
+    if spread < NO_SPREAD * size and change < NO_SPREAD * size:
+        return "its output is constant"
+    return ""

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges a `ModelNew` by the examiner, which runs under the Python that has PyTorch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from warplens.measure.torch_task.scan import libraries, suspicions
+from warplens.measure.verdict import State
+from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
+from warplens_tools.process.guard import die_with_parent
+from warplens_tools.process.run import run
+from warplens_tools.process.task import UNATTENDED, Task
+
+_EXAMINER = Path(__file__).with_name("examiner.py")
+Baseline = Literal["tf32", "bf16", "compile"]
+
+
+class TorchTask(msgspec.Struct, frozen=True):
+    """What is examined and how. Paths are absolute."""
+
+    #: Defines Model, get_inputs, get_init_inputs.
+    task: str
+    #: Defines ModelNew.
+    candidate: str
+    device: str = "cuda"
+    #: Compare and time gradients too, in training mode.
+    backward: bool = False
+    lower_precision: bool = False
+    #: Beside eager execution in FP32.
+    baselines: tuple[Baseline, ...] = ("tf32", "bf16", "compile")
+    rounds: int = 10
+    #: Seconds one call may take, and one that compiles.
+    limit: float = 60.0
+    build_limit: float = 600.0
+    #: CPU threads of PyTorch; 0 leaves them.
+    threads: int = 0
+
+
+class TorchVerdict(msgspec.Struct, frozen=True):
+    """What is said of a `ModelNew`. Intervals are median, low, high."""
+
+    state: State
+    reason: str
+    #: Seconds a call, by "new" and by baseline.
+    seconds: dict[str, tuple[float, float, float]] = {}
+    #: Over "new", by baseline.
+    speedups: dict[str, tuple[float, float, float]] = {}
+    #: Of eager execution against itself.
+    noise: float | None = None
+    #: Whether KernelBench's own comparison (1e-2, the task's own inputs) would have taken it for right.
+    kernelbench: bool = False
+    #: Its results are of a lower precision, which was allowed.
+    lowered: bool = False
+    #: Operations of the library that it still calls.
+    library: tuple[str, ...] = ()
+    #: Largest error in units of its bound.
+    error_ratio: float = 0.0
+    #: Baselines that could not be had, and why.
+    unknown: dict[str, str] = {}
+
+
+def examine(asked: TorchTask, *, python: str = "", task: Task = UNATTENDED) -> TorchVerdict:
+    """Judge a `ModelNew`; `python` has PyTorch, this one if "".
+
+    Raises:
+        InputError: a file is not there.
+        MissingToolError: that Python has no PyTorch.
+        ToolFailedError: the examiner failed.
+        CancelledError: as named.
+    """
+    for path in (asked.task, asked.candidate):
+        if not Path(path).is_file():
+            raise InputError(f"{path} does not exist")
+    text = Path(asked.candidate).read_text("utf-8", errors="replace")
+    if found := suspicions(text, Path(asked.task).stem):
+        return TorchVerdict("refused", "; ".join(found))
+    task.say(f"examining {Path(asked.candidate).name}")
+    command = (python or sys.executable, "-P", str(_EXAMINER))
+    done = run(die_with_parent(command), stdin=msgspec.json.encode(asked).decode(), task=task)
+    if "No module named 'torch'" in done.stderr:
+        raise MissingToolError(
+            f"{command[0]} has no PyTorch", remedy="name the Python that has it: --python path/to/python"
+        )
+    try:
+        verdict = msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=TorchVerdict)
+    except (IndexError, msgspec.MsgspecError) as error:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise ToolFailedError(
+            f"the examiner failed: {last}", status=done.status, output=done.stderr
+        ) from error
+    names = dict.fromkeys([*verdict.library, *libraries(text)])
+    return msgspec.structs.replace(verdict, library=tuple(names))
