@@ -55,6 +55,13 @@ class Optimize(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
             "TF32 leave them; the verdict says so, with their relative error."
         ),
     ] = False
+    objective: Annotated[
+        Literal["time", "energy", "lexicographic"],
+        Meta(
+            description="What is to be less: time; the energy of the whole program, among versions that are faster; or "
+            "its energy among versions as fast as the fastest, within 1 %."
+        ),
+    ] = "time"
 
 
 class Model(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):

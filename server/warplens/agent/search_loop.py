@@ -21,7 +21,7 @@ from warplens.agent.policies import POLICIES, PolicyName
 from warplens.agent.priors import Cause
 from warplens.agent.report import control_of, nothing_found, offers, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
-from warplens.agent.search_settings import Budget, SearchSettings
+from warplens.agent.search_settings import EQUAL_TIME, Budget, Objective, SearchSettings
 from warplens.agent.searcher import Searcher
 from warplens.agent.versions import Node, best_first
 from warplens.measure.exchange import AwaitingError
@@ -104,6 +104,8 @@ class Problem(msgspec.Struct, frozen=True):
     search: PolicyName = "mcts"
     #: Run a random-search baseline of as many candidates as well.
     control: bool = False
+    #: What is to be less. The search itself is for time; what it found is confirmed and chosen by this.
+    objective: Objective = "time"
     #: The baseline's time over the roof's, where the roofline says so.
     headroom: Callable[[Baseline], float | None] = lambda _: None
     #: Reads the kernel's counters, which takes runs of the program: done once the first verdicts are there.
@@ -188,6 +190,12 @@ def unproven(
     )
 
 
+def saved(confirmation: Confirmation) -> float:
+    """How much less energy a version's program takes than the original; 1 where that is not known."""
+    energy = confirmation.program.energy if confirmation.program is not None else None
+    return energy.ratio.median if energy is not None else 1.0
+
+
 def _left(problem: Problem, started: float) -> float:
     """Seconds of the budget that are left."""
     return problem.budget.seconds - (time.monotonic() - started)
@@ -244,13 +252,24 @@ class _Loop:
         return found
 
     def confirm(self, found: _Found) -> tuple[Node, Confirmation] | None:
-        """The best version that holds when it is measured again."""
+        """The best version that holds when it is measured again; of several, the one that takes least energy."""
+        held: list[tuple[Node, Confirmation]] = []
         for node in found.best[:CONFIRMATIONS]:
+            if held and not self._rivals(node, held[0][0]):
+                continue
             again = confirmed(self.judge, node.ask.candidate, self.task)
             found.journal.confirmed(again)
             if again.verdict.state == "faster":
-                return node, again
-        return None
+                held.append((node, again))
+                if self.problem.objective == "time":
+                    break
+        return max(held, key=lambda pair: saved(pair[1]), default=None)
+
+    def _rivals(self, node: Node, fastest: Node) -> bool:
+        """Whether a version may take the place of the fastest that holds."""
+        if self.problem.objective == "energy":
+            return True
+        return (node.speedup or 0.0) >= (1.0 - EQUAL_TIME) * (fastest.speedup or 0.0)
 
     def finish(self, found: _Found, result: OptimizeResult) -> None:
         """Close the run with its outcome."""

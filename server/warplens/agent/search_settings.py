@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+#: What is to be less: time; energy among what is faster; or energy among what is as fast as the fastest.
+Objective = Literal["time", "energy", "lexicographic"]
+#: Versions are as fast as the fastest within this share of its time.
+EQUAL_TIME = 0.01
 
 
 class SearchSettings(msgspec.Struct, frozen=True):

@@ -55,6 +55,7 @@ def optimize(
     provider: str = "",
     model: str = "",
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    objective: Literal["time", "energy", "lexicographic"] | None = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
     """Search for a faster version of a kernel, and prove it right and faster on this machine's GPU.
@@ -109,6 +110,9 @@ def optimize(
         The model, as its vendor names it; the setting if left out.
     yes
         Agree to what is sent to that model's endpoint, unasked.
+    objective
+        What is to be less: time; the whole program's energy, among versions that are faster; or its energy among
+        versions as fast as the fastest, within 1 %. The setting if left out.
     format
         Text for people, or one JSON object.
     """
@@ -121,6 +125,7 @@ def optimize(
         arch=arch,
         host_edits=host_edits,
         lower_precision=lower_precision,
+        objective=objective,
         seed=seed,
         resume=resume,
         control=control,

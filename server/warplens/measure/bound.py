@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from warplens.measure.energy import EnergySettings
 from warplens.measure.judge_settings import MeasureSettings
 from warplens_tools.collect.sanitizer import TOOLS
 
@@ -37,4 +38,12 @@ def confirmation_seconds(program: float, build: float, settings: MeasureSettings
         # each of its tools, and one of them on the original, whose faults excuse the candidate's
         + (len(TOOLS) + 1) * sanitizer_seconds(program, settings)
         + rounds
+        + (energy_seconds(program) if settings.energy else 0.0)
     )
+
+
+def energy_seconds(program: float) -> float:
+    """How long measuring the energy of two versions of a program may take."""
+    energy = EnergySettings()
+    sample = energy.least_seconds + _SLOWER * program
+    return 2 * (energy.samples + 1) * sample + (energy.samples + 1) * 2 * energy.idle_seconds

@@ -18,6 +18,7 @@ from warplens.measure.bound import sanitizer_seconds
 from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.conditions import Watch
+from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.gate import pooled, verdict_of
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
@@ -29,7 +30,7 @@ from warplens.measure.program.sanitize import new_reports
 from warplens.measure.program.whole import LOWERED, ROUNDING, ProgramRun, difference
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import Interval, State, Verdict
-from warplens_tools.errors import CompileError, InputError, TimeLimitError, ToolFailedError
+from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import Task
 from warplens_tools.toolchain.symbols import unit_free_name
@@ -46,6 +47,8 @@ class ProgramGain(msgspec.Struct, frozen=True):
     candidate_seconds: Interval
     #: baseline / candidate: above 1 is faster.
     speedup: Interval
+    #: Where it was asked for, and could be measured.
+    energy: EnergyGain | None = None
 
 
 class Confirmation(msgspec.Struct, frozen=True):
@@ -109,6 +112,8 @@ class _Confirming:
             stood = self._stood_in(replacements, rounding)
             self._task.say("running the rebuilt program", None)
             gain = self._whole(rebuilt, rounding, needed=not stood.right)
+            if gain is not None and opened.session.settings.energy:
+                gain = msgspec.structs.replace(gain, energy=self._energy(rebuilt))
             self._task.say("looking for faults with compute-sanitizer", None)
             self._sanitized(rebuilt)
         except _NoWinnerError as odd:
@@ -176,6 +181,21 @@ class _Confirming:
             raise _NoWinnerError(*found)
         self._unknown.append(Unknown("the whole rebuilt program", found[1]))
         return None
+
+    def _energy(self, rebuilt: Rebuilt) -> EnergyGain | None:
+        """Of the whole program, original against rebuilt."""
+        self._task.say("measuring energy", None)
+
+        def once(*, original: bool) -> None:
+            self._task.check()
+            rebuilt.run(self._task, original=original)
+
+        meter = EnergyMeter(self._opened.session.gpu.uuid)
+        try:
+            return meter.compare(lambda: once(original=True), lambda: once(original=False))
+        except (MissingToolError, ToolFailedError, TimeLimitError) as error:
+            self._unknown.append(Unknown("the energy of a run", str(error), error.remedy))
+            return None
 
     def _sanitized(self, rebuilt: Rebuilt) -> None:
         opened, session = self._opened, self._opened.session

@@ -13,6 +13,8 @@ class Allowed(msgspec.Struct, frozen=True):
     host_edits: bool = False
     #: Win with results of a lower precision than the baseline's.
     lower_precision: bool = False
+    #: No permission but a wish: measure a winner's energy, too, when it is confirmed.
+    energy: bool = False
 
 
 class MeasureSettings(msgspec.Struct, frozen=True):
@@ -100,6 +102,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     outside_share: float = 0.02
     #: Size of one file that such a program may write.
     outside_file_bytes: int = 8 << 30
+    #: Measure the energy of a winner's program beside the original's.
+    energy: bool = False
     #: Compilations at a time; 0 means one per CPU core.
     build_jobs: int = 0
     #: One compilation may take this long.

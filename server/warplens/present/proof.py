@@ -49,6 +49,8 @@ def _facts(result: OptimizeResult, proof: Proof) -> Iterator[str]:
     if proof.program is not None:
         before, after = proof.program.baseline_seconds.median, proof.program.candidate_seconds.median
         yield f"Whole program: {before:.3f} s before, {after:.3f} s after, {factor(proof.program.speedup)}."
+        if proof.program.energy is not None:
+            yield proof.program.energy.words()
     if proof.answers:
         yield f"It answers {', '.join(proof.answers)}."
     if proof.caveat:

@@ -19,7 +19,7 @@ from warplens.agent.priors import Cause
 from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
 from warplens.agent.search_loop import JudgeSession, Learned, Problem, optimize, unproven
-from warplens.agent.search_settings import Budget
+from warplens.agent.search_settings import Budget, Objective
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.measure.verdict import Candidate
@@ -63,6 +63,8 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     host_edits: bool | None = None
     #: Results of a lower precision may win; None means the setting.
     lower_precision: bool | None = None
+    #: What is to be less; None means the setting.
+    objective: Objective | None = None
     seed: int = 0
     #: Go on with the last run of the same text, workload, card and seed.
     resume: bool = False
@@ -105,7 +107,9 @@ def open_judge(
     workload: Workload, kernel: str, arch: str, allowed: Allowed
 ) -> AbstractContextManager[JudgeSession]:
     """The judge of this machine's GPU."""
-    settings = MeasureSettings(host_edits=allowed.host_edits, lower_precision=allowed.lower_precision)
+    settings = MeasureSettings(
+        host_edits=allowed.host_edits, lower_precision=allowed.lower_precision, energy=allowed.energy
+    )
     return Judge(workload, kernel=kernel, arch=arch, settings=settings)
 
 
@@ -175,6 +179,7 @@ def optimize_file(
             seed=options.seed,
             resume=options.resume,
             control=options.control,
+            objective=objective_of(options, inputs.loaded),
             headroom=lambda baseline: headroom_of(report, baseline.kernel),
             learn=learn,
             started=started,
@@ -388,7 +393,12 @@ def allowed_by(options: OptimizeOptions, loaded: Loaded) -> Allowed:
     configured = loaded.settings.optimize
     host = configured.host_edits if options.host_edits is None else options.host_edits
     lower = configured.lower_precision if options.lower_precision is None else options.lower_precision
-    return Allowed(host, lower)
+    return Allowed(host, lower, energy=objective_of(options, loaded) != "time")
+
+
+def objective_of(options: OptimizeOptions, loaded: Loaded) -> Objective:
+    """What is to be less, by the options or else the settings."""
+    return options.objective or loaded.settings.optimize.objective
 
 
 def _budget(options: OptimizeOptions, loaded: Loaded) -> Budget:

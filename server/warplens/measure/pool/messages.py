@@ -156,6 +156,7 @@ def judges(payload: str) -> AbstractContextManager[Measures]:
     settings = MeasureSettings(
         host_edits=setup.allowed.host_edits,
         lower_precision=setup.allowed.lower_precision,
+        energy=setup.allowed.energy,
         build_jobs=setup.build_jobs,
     )
     return Judge(setup.workload, kernel=setup.kernel, arch=setup.arch, settings=settings)
