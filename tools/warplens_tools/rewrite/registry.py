@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from warplens_tools.rewrite import (
     block_per_row,
+    coarsen_tile,
     constant_power,
     deal_out_chunks,
     divide_once,
@@ -58,6 +59,7 @@ REWRITES: tuple[Rewrite, ...] = (
     divide_once.REWRITE,
     tree_by_shuffle.REWRITE,
     widen_loop.REWRITE,
+    coarsen_tile.REWRITE,
 )
 
 
