@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.gpu.catalogue import BESIDE, PROGRAMS, Program, catalogue
+from tests.kept import digest_of, kept, version_of
 
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate
+from warplens_tools import process, run
+from warplens_tools import toolchain as toolchains
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError
 from warplens_tools.run.build import build_program
@@ -57,8 +61,18 @@ def test_its_kernel_is_seen_in_the_source(program: Program) -> None:
 @pytest.mark.parametrize("program", BUILDS, ids=lambda p: p.name)
 def test_it_builds(program: Program, toolchain: Toolchain, tmp_path: Path) -> None:
     _require(program)
-    built = build_program(program.workload(), toolchain=toolchain, arch="sm_90", folder=tmp_path)
-    assert built.read_bytes().startswith(b"\x7fELF")
+    nvcc = toolchain.find("nvcc")
+    assert nvcc is not None
+    work = program.workload()
+    source = Path(work.unit).parent if program.unit else Path(work.unit)
+    builder = [Path(module.__file__ or "").parent for module in (run, toolchains, process)]
+    rests_on = digest_of(version_of(nvcc.path), repr(work), source, *sorted(PROGRAMS.glob("*.*h")), *builder)
+
+    def make(out: Path) -> None:
+        built = build_program(work, toolchain=toolchain, arch="sm_90", folder=tmp_path)
+        shutil.copyfile(built, out)
+
+    assert kept(program.name, rests_on, make).read_bytes().startswith(b"\x7fELF")
 
 
 def _require(program: Program) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.kept import digest_of, kept, version_of
 
 from warplens_tools.errors import InputError, ToolFailedError
 from warplens_tools.run.probe import library
@@ -41,14 +43,14 @@ PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
 
 
 class Parts:
-    """The probe's and the tests' C++ sources, each compiled once, and the programs linked of them."""
+    """The probe's and the tests' C++ sources, each compiled once for its text, and the programs linked of them."""
 
     #: The simulated kernels contract where they say so, not where the compiler likes.
     OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-pthread", "-Wall", "-Wextra", "-Werror")
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._objects: dict[Path, Path] = {}
+        self._headers = digest_of(*sorted(PROBE.glob("*.h")), *sorted(CPP.glob("*.h")))
 
     def program(self, sources: Sequence[Path], *, cuda: bool = False) -> Path:
         toolchain = resolve_toolchain()
@@ -66,11 +68,9 @@ class Parts:
         return program
 
     def _object(self, command: list[str], source: Path) -> Path:
-        if source not in self._objects:
-            out = self._folder / f"{source.stem}.o"
-            subprocess.run([*command, "-c", str(source), "-o", str(out)], check=True)
-            self._objects[source] = out
-        return self._objects[source]
+        rests_on = digest_of(version_of(command[0]), " ".join(command), self._headers, source)
+        build = [*command, "-c", str(source), "-o"]
+        return kept(f"{source.stem}.o", rests_on, lambda out: subprocess.run([*build, str(out)], check=True))
 
     def on_fake_driver(self, tests: Sequence[str], parts: Sequence[str]) -> Path:
         """A test program, the first of `tests`, of parts of the probe with a driver that is none."""
@@ -308,21 +308,29 @@ def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
 
 @pytest.mark.compiler
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_library_builds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path))
     toolchain = resolve_toolchain()
     if toolchain.find("cupti_library") is None:
         pytest.skip("no CUPTI")
-    first = library.probe_library(toolchain)
-    stamp = first.stat().st_mtime_ns
-    assert library.probe_library(toolchain) == first
-    assert first.stat().st_mtime_ns == stamp
-    command = ["nm", "-D", "--defined-only", str(first)]
+
+    def build(out: Path) -> None:
+        monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path))
+        first = library.probe_library(toolchain)
+        stamp = first.stat().st_mtime_ns
+        assert library.probe_library(toolchain) == first
+        assert first.stat().st_mtime_ns == stamp
+        kernels = library.helper_kernels(toolchain, "sm_90")
+        assert kernels.read_bytes().startswith(b"\x7fELF")
+        shutil.copyfile(first, out)
+
+    versions = [version_of(toolchain.require(name).path) for name in ("host_compiler", "nvcc")]
+    headers = [toolchain.require(name).path for name in ("cupti_library", *HEADERS)]
+    built = kept("probe.so", digest_of(*versions, *headers, PROBE), build)
+    command = ["nm", "-D", "--defined-only", str(built)]
     symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     # what it exported of its C++ library would be mixed with others' in programs that have none
     assert [line.split()[-1] for line in symbols.splitlines()] == ["InitializeInjection"]
-    kernels = library.helper_kernels(toolchain, "sm_90")
-    assert kernels.read_bytes().startswith(b"\x7fELF")
 
 
 @pytest.mark.compiler
