@@ -314,6 +314,37 @@ __global__ void linear(const float* x, const float* w, float* y, int batch, int 
         RC + "  Device<float> x(rows * cols), w(FEATURES * cols, 2), y(rows * FEATURES, 3);\n"
         "  linear<<<(rows + 63) / 64, 64>>>(x, w, y, rows, cols); y.show();",
     ),
+    "a line of an image, walked by a thread": (
+        "loop-into-threads",
+        """
+__global__ void blur(const unsigned char* in, unsigned char* out, int w, int h) {
+    int row = threadIdx.x + blockIdx.x * blockDim.x;
+    if (row < h) {
+        for (int x = 1; x < w - 1; x++)
+            out[row * w + x] = (in[row * w + x - 1] + 2 * in[row * w + x] + in[row * w + x + 1]) / 4;
+    }
+}
+""",
+        RC + "  Device<unsigned char> x(rows * cols), y(rows * cols, 2);\n"
+        "  blur<<<(rows + 31) / 32, 32>>>(x, y, cols, rows); y.show();",
+    ),
+    "a volume, walked along its lines": (
+        "loop-into-threads",
+        """
+__global__ void laplace(float* out, const float* in, int nx, int ny, int nz) {
+  int y = blockIdx.x * blockDim.x + threadIdx.x + 1;
+  int z = blockIdx.y * blockDim.y + threadIdx.y + 1;
+  if (y >= ny - 1 || z >= nz - 1) return;
+  for (int x = 1; x < nx - 1; x++) {
+    int p = (z * ny + y) * nx + x;
+    out[p] = in[p - 1] + in[p + 1] + in[p - nx] + in[p + nx] + in[p - nx * ny] + in[p + nx * ny] - 6 * in[p];
+  }
+}
+""",
+        RC + "  Device<float> x(rows * cols * 6), y(rows * cols * 6, 2);\n"
+        "  dim3 block(32, 4), grid((rows + 31) / 32, (6 + 3) / 4);\n"
+        "  laplace<<<grid, block>>>(y, x, cols, rows, 6); y.show();",
+    ),
     "one block": (
         "spread-over-grid",
         """

@@ -31,6 +31,7 @@ CHANGES_LAUNCH = (
     "swap-thread-axes",
     "spread-over-grid",
     "loop-into-grid",
+    "loop-into-threads",
 )
 
 

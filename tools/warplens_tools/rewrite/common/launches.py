@@ -91,12 +91,13 @@ class Launches:
         self._put(extents.span, f"dim3({', '.join(every)})")
 
     def set_whole(self, extents: Extents, value: str) -> None:
-        """Give a block one extent instead of all it has."""
+        """Write a grid or a block anew, where it is launched or where the launch's own variable is declared."""
         if not extents.places or extents.span.contains(extents.places[0]):
             self._put(extents.span, value)
             return
-        for place, new in zip(extents.places, (value, "1", "1"), strict=False):
-            self._put(place, new)
+        listed = value.removeprefix("dim3(").removesuffix(")") if value.startswith("dim3(") else value
+        first, last = extents.places[0], extents.places[-1]
+        self._put(Span(first.line, first.column, last.end_line, last.end_column), listed)
 
     def edits(self) -> tuple[TextEdit, ...]:
         """All changes, each once."""
