@@ -219,10 +219,13 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
         return self.text.slice(span)
 
     def line_span(self, line: int | None) -> Span:
-        """The text of a 1-based line without its indentation; the kernel's name where there is no line."""
-        if line is None:
+        """The text of a 1-based line without its indentation; the kernel's name where there is no line.
+
+        A line without a word, such as that of a closing brace, stands for the kernel: nobody would act there.
+        """
+        text = self.text.line_text(line) if line is not None else ""
+        if line is None or not any(char.isalnum() for char in text):
             return self.kernel.name_span
-        text = self.text.line_text(line)
         start = len(text) - len(text.lstrip()) + 1
         return Span(line, start, line, max(len(text.rstrip()) + 1, start + 1))
 

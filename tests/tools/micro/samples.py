@@ -21,6 +21,11 @@ def kernel(body: str, before: str = "", launch: str = "") -> str:
     return f"{before}__global__ void k(const float *a, float *o, int n)\n{{\n    {INDEX}\n    {body}\n}}\n{called}"
 
 
+def leaders(body: str) -> str:
+    """A kernel that is launched with blocks of eight warps."""
+    return kernel(body, launch="k<<<64, 256>>>(a, o, n);")
+
+
 def records(body: str, fields: str = "float x, y, z, w;") -> str:
     """A kernel over an array of records."""
     return f"struct P {{ {fields} }};\n__global__ void k(const P *p, float *o)\n{{ {INDEX} {body} }}"
@@ -70,6 +75,33 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
                 "o[i] = a[i];",
                 launch="for (int s = 0; s < n; ++s) k<<<64, 256>>>(a, o, n); cudaDeviceSynchronize();",
             ),
+            finds=False,
+        ),
+    ),
+    "partial-warps": (
+        Sample("33 threads", kernel("o[i] = a[i];", launch="k<<<64, 33>>>(a, o, n);"), finds=True),
+        Sample("64 threads", kernel("o[i] = a[i];", launch="k<<<64, 64>>>(a, o, n);"), finds=False),
+    ),
+    "divergent-barrier": (
+        Sample("under a bound", kernel("if (i < n) { __syncthreads(); o[i] = a[i]; }"), finds=True),
+        Sample("under the lane", kernel("if (threadIdx.x < 16) __syncthreads(); o[i] = a[i];"), finds=True),
+        Sample("under a parameter", kernel("if (n > 4) __syncthreads(); o[i] = a[i];"), finds=False),
+        Sample("after a return", kernel("if (i >= n) return; __syncthreads(); o[i] = a[i];"), finds=False),
+    ),
+    "lone-thread-loop": (
+        Sample(
+            "one for all",
+            leaders("if (threadIdx.x == 0) for (int j = 0; j < n; ++j) o[i] += a[j];"),
+            finds=True,
+        ),
+        Sample(
+            "a few partial sums",
+            leaders("if (threadIdx.x == 0) for (int j = 0; j < 8; ++j) o[i] += a[j];"),
+            finds=False,
+        ),
+        Sample(
+            "one block",
+            leaders("if (blockIdx.x == 0) for (int j = i; j < n; j += 256) o[j] += a[j];"),
             finds=False,
         ),
     ),

@@ -7,7 +7,9 @@ scalar accesses into wide ones, which are served in other parts of a warp.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import msgspec
@@ -32,6 +34,8 @@ class Conflict(msgspec.Struct, frozen=True):
     passes: int
     #: The tier that tells it.
     tier: Tier = "source"
+    #: Share of the block's warps that take part, over the iterations of a loop that halves or doubles its stride.
+    share: float = 1.0
 
 
 class BankConflicts:
@@ -62,6 +66,9 @@ class BankConflicts:
         width = type_bytes(access.element_type)
         if access.index is None or width is None:
             return None
+        doubling = {s.name for s in access.index.symbols if s.kind == "loop" and "@" in s.name}
+        if doubling:
+            return self._through_powers(access, width, doubling)
         # Where the block is not known a warp is taken to run along x: true of every block 32 or more wide.
         block = self.code.launches.assumed_lanes(self.limits.warp_size)
         degrees = set()
@@ -76,6 +83,43 @@ class BankConflicts:
             degrees.add((conflict_degree(lanes, width, self.limits), wavefronts(lanes, width, self.limits)))
         return Conflict(access, *degrees.pop()) if len(degrees) == 1 else None
 
+    def _through_powers(self, access: ArrayAccess, width: int, doubling: Collection[str]) -> Conflict | None:
+        """As `in_source` in a loop whose variable is doubled or halved: the mean over its powers of two.
+
+        Lanes whose element lies beyond the array do not take part: a condition keeps them out.
+        """
+        array = next((a for a in self.code.kernel.arrays if a.name == access.name), None)
+        size = math.prod(n or 0 for n in array.sizes) if array is not None else 0
+        threads, index = self.code.threads, access.index
+        if not size or threads is None or index is None:
+            return None
+        x, y, z = self.code.launches.assumed_lanes(threads)
+        same = {s.name: 0 for s in index.symbols if s.kind not in ("thread", "derived")}
+        same |= {"blockDim.x": x, "blockDim.y": y, "blockDim.z": z}
+        powers = [1 << n for n in range(max(threads // 2, 1).bit_length())]
+        warps = [range(n, min(n + 32, x * y * z)) for n in range(0, x * y * z, self.limits.warp_size)]
+        taking: list[list[int]] = []
+        for power, warp in itertools.product(powers, warps):
+            values = same | dict.fromkeys(doubling, power)
+            lanes = [
+                index.evaluate(
+                    {**values, "threadIdx.x": n % x, "threadIdx.y": n // x % y, "threadIdx.z": n // (x * y)}
+                )
+                for n in warp
+            ]
+            if None in lanes:
+                return None
+            taking.append([at * width for at in lanes if at is not None and 0 <= at < size])
+        busy = [lanes for lanes in taking if lanes]
+        passes = sum(wavefronts(lanes, width, self.limits) for lanes in busy)
+        ideal = sum(
+            wavefronts(lanes, width, self.limits) / conflict_degree(lanes, width, self.limits)
+            for lanes in busy
+        )
+        if not ideal:
+            return None
+        return Conflict(access, passes / ideal, round(passes / len(busy)), share=len(busy) / len(taking))
+
     def instructions_on(self, line: int) -> list[int]:
         """Indices of the shared-memory instructions that a line became."""
         return self.code.sass.on_line(line, lambda x: x.opcode in _SHARED)
@@ -83,7 +127,7 @@ class BankConflicts:
     def extra_passes(self, found: Sequence[Conflict]) -> float:
         """Weighted passes of the shared-memory path that conflicts add to one warp's pass."""
         return sum(
-            self.code.sass.weights[i] * (conflict.passes - conflict.passes / conflict.degree)
+            conflict.share * self.code.sass.weights[i] * (conflict.passes - conflict.passes / conflict.degree)
             for conflict in found
             for i in self.instructions_on(conflict.access.span.line)
         )

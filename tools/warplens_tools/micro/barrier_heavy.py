@@ -170,7 +170,12 @@ class BarrierHeavy(MicroTool):
             # The weight of a loop of steps is replaced by its rounds.
             times = self.sass.weights[barrier] / TRIPS_PER_LEVEL * rounds if loop is not None else 1.0
             found.append(Step(barrier, tuple(since), times))
-        return found
+        # A step of a tree, a scan or a sort leaves something in shared memory; what only reads a tile is a product.
+        leaving = {flow.innermost(s.barrier) for s in found if self._stores(s)}
+        return [s for s in found if flow.innermost(s.barrier) in leaving]
+
+    def _stores(self, step: Step) -> bool:
+        return any(self.sass.instructions[i].opcode in ("STS", "ATOMS") for i in step.indices)
 
     def _is_light(self, indices: list[int]) -> bool:
         spaces = {space_of(self.sass.instructions[i]) for i in indices}

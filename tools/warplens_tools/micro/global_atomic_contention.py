@@ -66,7 +66,7 @@ class GlobalAtomicContention(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the costliest atomic."""
-        threads = self.gpu.limits.max_threads * self.gpu.multiprocessors
+        threads = self._threads
         found = [
             m
             for m in self.view.contention.atomics.in_global
@@ -94,18 +94,24 @@ class GlobalAtomicContention(MicroTool):
             index_query="block reduce warp shuffle" if worst.places == 1 else "",
         )
 
+    @property
+    def _threads(self) -> int:
+        """Threads that may do the atomic at once: those that the card holds, or as few as are launched."""
+        most, shape = self.gpu.limits.max_threads * self.gpu.multiprocessors, self.view.shape
+        return most if shape is None else min(most, shape.blocks * shape.threads)
+
     def _is_rare(self, worst: AtomicConflict) -> bool:
         """Whether loads stand in a deeper loop than the atomic: how much it weighs hangs on a trip count."""
         deepest = max((len(w.access.loops) for w in self.view.warp_accesses), default=0)
         return len(worst.atomic.loops) < deepest
 
     def _observations(self, worst: AtomicConflict) -> tuple[Observation, ...]:
-        threads = float(self.gpu.limits.max_threads * self.gpu.multiprocessors)
+        threads = float(self._threads)
         places = worst.places or 1
         crowd = threads / places if worst.places else float(self.gpu.limits.warp_size)
         seen = [
             self.view.observe("threads per address", round(crowd), "", CROWDED,
-                f"resident threads of {self.gpu.name} over the addresses that the index can name", tier="source")
+                f"threads launched and resident on {self.gpu.name}, over the addresses of the index", tier="source")
         ]  # fmt: skip
         if self.sass:
             together = self.view.contention.atomics.is_aggregated(worst.atomic.span)

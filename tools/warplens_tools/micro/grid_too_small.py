@@ -22,8 +22,9 @@ integrate<<<(n + 255) / 256, 256>>>(state, n);
 schedulers of the GPU; a loop in the kernel, so that there is work to spread. Counters tell which part of the
 card's warp slots stayed empty, and the busiest unit: they confirm the finding, bound its gain, or withdraw it.
 
-**Threshold.** Fewer blocks than SMs, or at most one warp per scheduler. The second stage of a reduction (one
-block that takes the number of blocks of another launch) is left alone.
+**Threshold.** Fewer blocks than SMs, or at most one warp per scheduler; or, whatever the occupancy, half of the
+warps that the card could hold and a gain of 1.3 for its loads in flight by the bounded model. The second stage of a
+reduction (one block that takes the number of blocks of another launch) is left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
 "Maximize Utilization".
@@ -44,6 +45,10 @@ from warplens_tools.plural import count
 _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
 
 
+#: Share of the warps that the card could hold, up to which a launch is thin, and the gain from which it is told.
+THIN, ENOUGH = 0.5, 1.3
+
+
 class GridTooSmall(MicroTool):
     """The grid leaves SMs or schedulers without work."""
 
@@ -59,7 +64,10 @@ class GridTooSmall(MicroTool):
         """One finding per kernel, on its largest launch."""
         shape = self.view.shape
         sms = self.gpu.multiprocessors
-        if shape is None or (shape.blocks >= sms and shape.warps > self.gpu.schedulers):
+        if shape is None:
+            return
+        if shape.blocks >= sms and shape.warps > self.gpu.schedulers:
+            yield from self._thin(shape)
             return
         if not self.view.runs_long or self._is_second_stage(shape):
             return
@@ -83,6 +91,43 @@ class GridTooSmall(MicroTool):
             evidence=shape.observations(self.gpu),
             gain=gain,
         )
+
+    def _thin(self, shape: Geometry) -> Iterator[Finding]:
+        """Every scheduler has warps, but the card could hold twice as many and the loads in flight are too few."""
+        found, trips = self.view.occupancy, self.view.launching.most_trips
+        room = found.warps * self.gpu.multiprocessors if found is not None else 0
+        if not self.sass or not self.view.runs_long or shape.warps > THIN * room or self._is_serial():
+            return
+        if self.view.demand.dram_lower < max(self.view.demand.pipes.values(), default=0.0):
+            return  # other things than loads in flight bound it
+        gain = self.view.waiting.idle_ratio(shape)
+        most = room / shape.warps
+        if trips is not None:
+            most = min(most, float(trips))
+        doubts = () if shape.tier != "source" else self._doubts(shape)
+        if min(gain, most) < ENOUGH or (shape.tier == "source" and self._is_streamed(shape)):
+            return
+        yield self.finding(
+            shape.site.grid_span if shape.site is not None else self.view.kernel.name_span,
+            confidence="medium",
+            missing=doubts,
+            message=(
+                f"{self.view.kernel.name} is launched with {count(shape.warps, 'warp')}, {shape.warps / room:.0%} of "
+                f"the {room} that {self.gpu.name} holds of it: its loads in flight do not fill the memory pipeline."
+            ),
+            guidance=(
+                "Share the work out among more threads: a larger grid, or several threads to an element's work, until "
+                "the card is full; or let each thread have several independent loads in flight."
+            ),
+            evidence=(
+                *shape.observations(self.gpu),
+                self.view.observe("resident warps that the card could hold", float(room)),
+            ),
+            gain=Gain.of(min(gain, most), most),
+        )
+
+    def _is_streamed(self, shape: Geometry) -> bool:
+        return shape.site is not None and shape.site.stream.strip() not in _DEFAULT_STREAMS
 
     def _message(self, shape: Geometry) -> str:
         sms = self.gpu.multiprocessors
@@ -111,7 +156,7 @@ class GridTooSmall(MicroTool):
             doubts.append("whether the loop can run in parallel")
         elif self.view.launching.most_trips is None:
             doubts.append("the trip counts of the loops")
-        if shape.site is not None and shape.site.stream.strip() not in _DEFAULT_STREAMS:
+        if self._is_streamed(shape):
             doubts.append("what runs beside it on other streams")
         return tuple(doubts)
 
@@ -121,8 +166,7 @@ class GridTooSmall(MicroTool):
 
     def _gain(self, shape: Geometry) -> Gain | None:
         """None where nothing says that the work can be shared out, or other streams may fill the card meanwhile."""
-        streamed = shape.site is not None and shape.site.stream.strip() not in _DEFAULT_STREAMS
-        if not self.sass or self._is_serial() or (streamed and shape.tier == "source"):
+        if not self.sass or self._is_serial() or (self._is_streamed(shape) and shape.tier == "source"):
             return None
         most = max(4.0 * self.gpu.schedulers / max(shape.warps, 1), 1.0)
         trips = self.view.launching.most_trips

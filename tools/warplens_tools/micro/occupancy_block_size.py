@@ -50,6 +50,7 @@ class OccupancyBlockSize(MicroTool):
     code = "WL203"
     slug = "occupancy-block-size"
     title = "The block size leaves warp slots empty"
+    family = "the size of the block"
     rule_words = "occupancy.*(?:block size|warps within)"
     tiers = ("binary",)
     relevant = ("latency", "memory")

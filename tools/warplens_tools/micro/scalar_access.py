@@ -26,8 +26,8 @@ the occupancy that registers, shared memory and the block allow; whether the lan
 how busy L1 was, what warps stalled on, and the share of device memory's roof: they confirm the finding, bound
 its gain, or withdraw it.
 
-**Threshold.** Half of what Little's law asks, with the wait of a load among many and this card's roof; a
-kernel with enough bytes in flight stays silent, however narrow its loads.
+**Threshold.** Half of what Little's law asks, all of it for elements of one or two bytes, with the wait of a load
+among many and this card's roof; a kernel with enough bytes in flight stays silent, however narrow its loads.
 
 **References.** V. Volkov, "Better Performance at Lower Occupancy", GTC 2010; J. Luitjens, "CUDA Pro Tip: Increase
 Performance with Vectorized Memory Access", NVIDIA Technical Blog; GPUscout's check of vector loads.
@@ -47,6 +47,9 @@ from warplens_tools.sass.pipes import access_bytes, is_load
 
 #: Share of the bytes that Little's law asks for, below which it is said; latency is known to a factor.
 SHORT = 0.5
+#: The same where a lane takes one or two bytes: its block's life around the load has as few bytes on their way.
+SHORT_OF_SMALL = 1.0
+_SMALL = 2
 _NARROW, _WIDE = 4, 16
 #: Bytes of structs that one vector access takes.
 _RECORDS = (8, 16)
@@ -82,7 +85,7 @@ class ScalarAccess(SectorTool):
         in_flight = float(per_thread * found.warps * self.gpu.limits.warp_size)
         needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
         narrow = self._narrowest()
-        if not in_flight or in_flight >= SHORT * needed or narrow is None:
+        if not in_flight or narrow is None or in_flight >= _short(narrow) * needed:
             return
         access, most = narrow.access, self._gain(_WIDE / max(narrow.element, min(per_thread, _WIDE)))
         if most < self.worth:
@@ -98,8 +101,8 @@ class ScalarAccess(SectorTool):
                 "several independent elements a block's width apart."
             ),
             evidence=(
-                self.view.observe("bytes in flight per SM", in_flight, "byte", round(SHORT * needed),
-                    "half of latency times this SM's share of the DRAM roof",
+                self.view.observe("bytes in flight per SM", in_flight, "byte", round(_short(narrow) * needed),
+                    f"{_short(narrow):.0%} of latency times this SM's share of the DRAM roof",
                 ),
                 self.view.observe("theoretical occupancy", round(found.occupancy, 3)),
             ),
@@ -172,3 +175,8 @@ class ScalarAccess(SectorTool):
         )
         # Where a unit is busier than warps wait, wider loads would not show.
         return max(floor, moved) / max(moved, floor / wider) if floor > busy else 1.0
+
+
+def _short(narrow: WarpAccess) -> float:
+    """Share of what Little's law asks, below which a load is too narrow."""
+    return SHORT_OF_SMALL if narrow.element <= _SMALL else SHORT

@@ -91,6 +91,7 @@ class SfuBound(MicroTool):
 
     code = "WL302"
     slug = "sfu-bound"
+    family = "functions in full precision"
     title = "Special functions bound the kernel"
     rule_words = "XU|transcendental|special function|pipeline is the highest"
     tiers = ("binary",)

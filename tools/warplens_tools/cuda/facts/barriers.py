@@ -64,12 +64,13 @@ def excess_barriers(
     if any(a.space == "unknown" for a in every) or set(escaping(tree, kernel)) - private:
         return ()
     reader = _Reader(expanded, [a for a in every if a.space != "local"], block)
-    barriers = [n for n in walk(expanded.function.body) if _is_barrier(expanded.tree, n)]
+    barriers = [n for n in walk(expanded.function.body) if is_barrier(expanded.tree, n)]
     found = (reader.excess(node) for node in barriers)
     return tuple(b for b in found if b is not None)
 
 
-def _is_barrier(tree: SourceTree, node: Node) -> bool:
+def is_barrier(tree: SourceTree, node: Node) -> bool:
+    """Whether a node is the statement of a barrier of the whole block."""
     if node.type != "expression_statement" or node.named_child_count != 1:
         return False
     return re.fullmatch(rf"{_BARRIER}\s*\(\s*\)\s*;", tree.code_of(node)) is not None
@@ -158,7 +159,7 @@ class _Reader:
     def _adjacent(self, node: Node) -> ExcessBarrier | None:
         """A barrier whose nearest barrier before it, in the same block, is separated by private work only."""
         before = node.prev_named_sibling
-        while before is not None and not _is_barrier(self.tree, before):
+        while before is not None and not is_barrier(self.tree, before):
             if not self._is_private(before):
                 return None
             before = before.prev_named_sibling

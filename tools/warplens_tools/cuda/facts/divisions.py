@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.facts.invariance import is_invariant
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import called_names, own_name
 from warplens_tools.cuda.syntax.functions import functions_of
-from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.cuda.values.constants import Constants, constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
@@ -19,6 +20,7 @@ from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.cuda.values.pointers import PointerReader
 from warplens_tools.text import Span
 
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _PATTERN = """
 (binary_expression operator: ["/" "%"] right: (_) @divisor) @operation
 (assignment_expression operator: ["/=" "%="] right: (_) @divisor) @operation
@@ -81,3 +83,30 @@ def _is_floating(types: TypeReader, node: Node) -> bool:
     return any(
         types.type(node.child_by_field_name(side)) in ("float", "double") for side in ("left", "right")
     )
+
+
+def invariant_divisions(tree: SourceTree, kernel: Kernel) -> tuple[Division, ...]:
+    """Floating-point divisions in loops of the kernel by a name or expression that the innermost loop leaves alone."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return ()
+    forms = FormReader(expanded)
+    types = TypeReader(forms, PointerReader(kernel, forms))
+    found = []
+    for node in expanded.tree.captures(_PATTERN, expanded.function.body).get("operation", []):
+        divisor, loop = node.child_by_field_name("right"), _loop_around(node)
+        sign = node.child_by_field_name("operator")
+        if divisor is None or loop is None or sign is None or sign.type not in ("/", "/="):
+            continue
+        names = [n for n in walk(divisor) if n.type == "identifier"]
+        if names and _is_floating(types, node) and is_invariant(expanded, divisor, loop):
+            span = expanded.tree.span
+            found.append(Division(span(node), expanded.tree.text_of(divisor), span(divisor).line))
+    return tuple(found)
+
+
+def _loop_around(node: Node) -> Node | None:
+    current = node.parent
+    while current is not None and current.type not in _LOOPS:
+        current = None if current.type == "function_definition" else current.parent
+    return current

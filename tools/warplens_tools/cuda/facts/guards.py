@@ -16,12 +16,16 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.conditions import Condition, Values, read_condition
-from warplens_tools.cuda.facts.lane_names import mentions_lanes
+from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
+from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.bindings import value_node
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.cooperative_groups import is_rank
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form, Symbol
+from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.text import Span
 
 #: Few threads come to a place where at most one of so many of a block do.
 FEW = 8
@@ -34,6 +38,7 @@ _SAME = {
     "block": (0, 7),
     "loop": (0, 1, 2, 4),
 }
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 _EXITS = frozenset({"return_statement", "continue_statement", "break_statement"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Functions that give the lanes of a warp one value.
@@ -69,6 +74,12 @@ class Guards:
             return True
         known = [(c, t.holds) for t in tests if (c := self._over_threads(t)) is not None]
         return bool(known) and _few_of(known, self._block)
+
+    def of_block(self, test: Test) -> bool:
+        """Whether a condition is about blocks too, not about the threads of each one alone."""
+        found = read_condition(self.forms.kernel, self.forms, test.node)
+        kinds = {s.kind for s in found.symbols} if found is not None else {"thread"}
+        return "block" in kinds or not kinds & {"thread", "derived"}
 
     def data(self, tests: Sequence[Test]) -> tuple[Test, ...]:
         """Those that hang on what is loaded, drawn or worked out from it."""
@@ -256,3 +267,23 @@ def _passed(tests: Sequence[tuple[Condition, bool]], block: tuple[int, int, int]
 def mentions(tree: SourceTree, tests: Sequence[Test], place: str) -> bool:
     """Whether any of the tests reads a place, given as written without blanks."""
     return any(place in "".join(tree.code_of(t.node).split()) for t in tests)
+
+
+def guarded_loops(
+    tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3
+) -> tuple[tuple[Span, Span], ...]:
+    """Loops that few threads of each block come to, outermost ones, with the innermost condition that lets so few."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or kernel.broken:
+        return ()
+    forms = FormReader(expanded, block)
+    guards = Guards(forms, lane_names(expanded.tree.code_of(expanded.function.body)))
+    found: list[tuple[Span, Span]] = []
+    for node in walk(expanded.function.body):
+        span = expanded.tree.span(node) if node.type in _LOOPS else None
+        if span is None or any(outer.contains(span) for outer, _ in found):
+            continue
+        few = next((t for t in guards.tests(node) if guards.are_few((t,)) and not guards.of_block(t)), None)
+        if few is not None:
+            found.append((span, expanded.tree.span(few.node)))
+    return tuple(found)

@@ -1,0 +1,70 @@
+// Arithmetic that one operation, or a reciprocal, would do; a product that reads both operands for every addition.
+
+__global__ void bonds(float *energy, const float *distance, int n, float scale)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0.0f;
+    for (int k = 0; k < 64; ++k)
+        sum += powf(distance[i] + k, 12.0f);  // expect: constant-power
+    energy[i] = sum;
+}
+
+__global__ void squares(float *energy, const float *distance, int n, float scale)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0.0f;
+    for (int k = 0; k < 64; ++k)
+        sum += (distance[i] + k) * (distance[i] + k);
+    energy[i] = sum;
+}
+
+__global__ void scaled(float *out, const float *in, int n, int steps, float scale)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float value = in[i];
+    for (int k = 0; k < steps; ++k)
+        value = (value + k) / scale;  // expect: invariant-division
+    out[i] = value;
+}
+
+__global__ void changing(float *out, const float *in, int n, int steps)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float value = in[i], by = 3.0f;
+    for (int k = 0; k < steps; ++k) {
+        value = (value + k) / by;
+        by += value;
+    }
+    out[i] = value;
+}
+
+constexpr int kSide = 16;
+
+__global__ void product(float *c, const float *a, const float *b, int n)
+{
+    __shared__ float left[kSide][kSide], right[kSide][kSide];
+    int row = blockIdx.y * kSide + threadIdx.y, column = blockIdx.x * kSide + threadIdx.x;
+    float sum = 0.0f;
+    for (int t = 0; t < n; t += kSide) {
+        left[threadIdx.y][threadIdx.x] = a[row * n + t + threadIdx.x];
+        right[threadIdx.y][threadIdx.x] = b[(t + threadIdx.y) * n + column];
+        __syncthreads();
+        for (int k = 0; k < kSide; ++k)
+            sum += left[threadIdx.y][k] * right[k][threadIdx.x];  // expect: small-register-tile
+        __syncthreads();
+    }
+    c[row * n + column] = sum;
+}
+
+void run(float *c, const float *a, const float *b)
+{
+    bonds<<<4096, 256>>>(c, a, 1 << 20, 3.0f);
+    squares<<<4096, 256>>>(c, a, 1 << 20, 3.0f);
+    scaled<<<4096, 256>>>(c, a, 1 << 20, 100, 3.0f);
+    changing<<<4096, 256>>>(c, a, 1 << 20, 100);
+    product<<<dim3(128, 128), dim3(kSide, kSide)>>>(c, a, b, 2048);
+}

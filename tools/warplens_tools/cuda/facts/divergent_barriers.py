@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Barriers that a branch keeps from a part of the block."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.facts.barriers import is_barrier
+from warplens_tools.cuda.facts.conditions import Condition, read_condition
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
+from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.text import Span
+
+
+class DivergentBarrier(msgspec.Struct, frozen=True):
+    """A barrier under a condition that threads of one block answer differently."""
+
+    span: Span
+    condition: Span
+    #: Whether the block is divided whatever its threads share, such as by `threadIdx.x < 16`.
+    always: bool
+
+
+def divergent_barriers(
+    tree: SourceTree, kernel: Kernel, block: Dim3 = UNKNOWN_DIM3
+) -> tuple[DivergentBarrier, ...]:
+    """The barriers of the whole block in the kernel's own text that an `if` keeps from some of its threads."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or kernel.broken:
+        return ()
+    reader = FormReader(expanded, block)
+    found = []
+    for node in walk(expanded.function.body):
+        if is_barrier(expanded.tree, node):
+            divided = _dividing(expanded, reader, node, block)
+            if divided is not None:
+                test, always = divided
+                span = expanded.tree.span
+                found.append(DivergentBarrier(span(node), span(test), always))
+    return tuple(found)
+
+
+def _dividing(
+    expanded: KernelTree, reader: FormReader, barrier: Node, block: Dim3
+) -> tuple[Node, bool] | None:
+    """The innermost condition around a barrier that divides a block, and whether it always does."""
+    current = barrier.parent
+    while current is not None and current.start_byte >= expanded.function.body.start_byte:
+        test = current.child_by_field_name("condition") if current.type == "if_statement" else None
+        condition = read_condition(expanded, reader, test) if test is not None else None
+        if test is not None and condition is not None and any(s.kind == "thread" for s in condition.symbols):
+            divided = [_divides(condition, same, block) for same in _settings(condition)]
+            if any(divided):
+                inner = test.named_children[0] if test.named_child_count == 1 else test
+                return inner, all(divided)
+        current = current.parent
+    return None
+
+
+def _settings(condition: Condition) -> list[dict[str, int]]:
+    """Values of what all threads of a block share: a small problem, one that fills the blocks, one that does not."""
+    names = {s.name: s.kind for s in condition.symbols if s.kind not in ("thread", "derived", "block size")}
+    by_kind = {"parameter": (100, 1 << 20, 1_000_003), "block": (0, 0, 3906), "grid size": (1, 4096, 3907)}
+    return [{n: by_kind.get(kind, (0, 0, 0))[i] for n, kind in names.items()} for i in range(3)]
+
+
+def _divides(condition: Condition, same: dict[str, int], block: Dim3) -> bool:
+    x, y, z = (n or 1 for n in block) if block[0] is not None else (256, 1, 1)
+    sizes = {"blockDim.x": x, "blockDim.y": y, "blockDim.z": z}
+    answers = {
+        condition.holds({**same, **sizes, "threadIdx.x": i, "threadIdx.y": j, "threadIdx.z": k})
+        for k, j, i in itertools.product(range(z), range(y), range(x))
+    }
+    return answers == {True, False}

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""divergent-barrier
+
+**What.** A `__syncthreads()` stands in a branch that only a part of a block takes.
+
+**Why it costs.** The barrier waits for all threads of the block. Where some never come to it, the kernel hangs, or
+warps meet at different barriers and read what is not written yet: the behaviour is undefined, and a kernel that
+happens to work pays for waiting.
+
+**Wrong**
+
+```cuda
+if (i < n) {
+    tile[threadIdx.x] = in[i];
+    __syncthreads();                       // the last block's threads beyond n never come
+    out[i] = tile[255 - threadIdx.x];
+}
+```
+
+**Right**
+
+```cuda
+if (i < n) tile[threadIdx.x] = in[i];
+__syncthreads();                           // by every thread of the block
+if (i < n) out[i] = tile[255 - threadIdx.x];
+```
+
+**Evidence.** The conditions around the barrier, worked out for every thread of a block.
+
+**Threshold.** One setting of what all threads share (parameters, block indices) for which some threads of a block pass
+and others do not. Threads that returned before do not count: the hardware leaves them out.
+
+**References.** CUDA C++ Programming Guide, "Synchronization Functions"; compute-sanitizer, synccheck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.divergent_barriers import divergent_barriers
+from warplens_tools.finding import Finding
+from warplens_tools.micro.base import MicroTool
+
+
+class DivergentBarrier(MicroTool):
+    """Barriers that a part of a block may never reach."""
+
+    code = "WL212"
+    slug = "divergent-barrier"
+    title = "A barrier that only a part of the block reaches"
+    tiers = ("source",)
+    relevant = ("memory", "latency", "compute", "launch")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per barrier."""
+        for barrier in divergent_barriers(self.view.tree, self.view.kernel, self.view.dim3):
+            condition = self.view.said(barrier.condition).strip()
+            yield self.finding(
+                barrier.span,
+                confidence="high" if barrier.always else "medium",
+                message=(
+                    f"Barrier in a divergent branch: threads for which {condition} does not hold never reach this "
+                    "__syncthreads(), which is undefined behaviour"
+                    + ("." if barrier.always else ", in a block that the condition divides.")
+                ),
+                guidance=(
+                    "Close the branch before the barrier and open it again behind it, so that every thread of the "
+                    "block comes to the barrier."
+                ),
+                evidence=(self.view.observe("condition that divides a block", condition, tier="source"),),
+            )

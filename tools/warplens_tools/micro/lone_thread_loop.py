@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lone-thread-loop
+
+**What.** A loop over global memory stands in a branch that one thread of a block takes, or hardly more.
+
+**Why it costs.** The other threads wait for it, or hold their registers and shared memory until it is done; its loads
+come one lane at a time, a sector for each.
+
+**Wrong**
+
+```cuda
+if (threadIdx.x == 0)
+    for (int k = 0; k < n; ++k) sum += x[blockIdx.x * n + k];
+```
+
+**Right**
+
+```cuda
+for (int k = threadIdx.x; k < n; k += blockDim.x) sum += x[blockIdx.x * n + k];
+sum = reduce_block(sum);                   // shuffles, then one barrier
+```
+
+**Evidence.** The conditions around the loop, worked out for every thread of a block; the loop's accesses of global
+memory.
+
+**Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations are left alone.
+
+**References.** CUDA C++ Best Practices Guide, "Branching and Divergence"; Harris, "Optimizing Parallel Reduction in
+CUDA"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.guards import guarded_loops
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.micro.base import MicroTool
+
+#: Iterations from which a loop is worth sharing out: a warp's.
+LONG = 32
+
+
+class LoneThreadLoop(MicroTool):
+    """A loop that one thread of the block runs for all."""
+
+    code = "WL213"
+    slug = "lone-thread-loop"
+    title = "One thread runs a loop for its block"
+    rule_words = "diverge|threads.*per instruction"
+    tiers = ("source", "binary")
+    relevant = ("latency", "memory", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on its first such loop."""
+        threads = self.view.threads or 0
+        if threads < 2 * self.gpu.limits.warp_size:
+            return
+        for loop, condition in guarded_loops(self.view.tree, self.view.kernel, self.view.dim3):
+            inside = [
+                a
+                for a in self.view.global_accesses
+                if a.reads and any(around.span == loop for around in a.loops)
+            ]
+            around = [x for a in inside for x in a.loops if x.span == loop]
+            if not inside or any(x.trips is not None and x.trips < LONG for x in around):
+                continue
+            said = self.view.said(condition).strip()
+            trips = next((x.trips for x in around if x.trips is not None), None)
+            most = float(min(threads, trips or self.gpu.limits.warp_size))
+            yield self.finding(
+                self.view.line_span(loop.line),
+                confidence="medium",
+                missing=() if trips is not None else ("the trip counts of the loops",),
+                message=(
+                    f"Only threads with {said} run this loop over {inside[0].name}: the others of the block's "
+                    f"{threads} are idle."
+                ),
+                guidance=(
+                    "Deal the iterations out to all threads of the block (from threadIdx.x on, in "
+                    "steps of blockDim.x) and "
+                    "combine their parts by shuffles."
+                ),
+                evidence=(
+                    self.view.observe("condition around the loop", said, tier="source"),
+                    self.view.observe("threads per block", float(threads), tier="source"),
+                ),
+                gain=Gain.of(min(most, 4.0), most) if self.sass else None,
+                index_query="block reduce warp shuffle",
+            )
+            return

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""partial-warps
+
+**What.** The threads of a block are no multiple of 32, so that its last warp has lanes without a thread.
+
+**Why it costs.** A warp takes its issue slots, registers and pipes whole: blocks of 33 threads take two warps, with
+31 of 64 lanes idle.
+
+**Wrong**
+
+```cuda
+scale<<<blocks, 33>>>(x);                 // 2 warps, 31 idle lanes
+```
+
+**Right**
+
+```cuda
+scale<<<blocks, 64>>>(x);                 // or 32: the grid makes up for it
+```
+
+**Evidence.** The block of the launches; from SASS, the cycles of the pipes against those of device memory, which idle
+lanes do not load.
+
+**Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model.
+
+**References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from warplens_tools.finding import Finding, Gain
+from warplens_tools.micro.base import MicroTool
+from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, ISSUE, L1, L2, judge_by_room
+from warplens_tools.plural import count
+
+
+class PartialWarps(MicroTool):
+    """Blocks whose last warp has idle lanes."""
+
+    code = "WL211"
+    slug = "partial-warps"
+    title = "Blocks that are no whole number of warps"
+    family = "the size of the block"
+    rule_words = "multiple of 32|partial warp|block size"
+    tiers = ("source", "binary")
+    relevant = ("latency", "compute", "memory")
+    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE, *L1), kept=(*DRAM, *L2)),)
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on its first launch."""
+        block, size = self.view.block, self.gpu.limits.warp_size
+        threads = math.prod(block) if block is not None else 0
+        if threads < 2 or not threads % size:
+            return
+        lanes = -(-threads // size) * size
+        ratio = lanes / threads
+        gain = self._gain(ratio) if self.sass else None
+        if ratio < self.worth or (gain is not None and gain.estimate < self.worth):
+            return
+        sites = self.view.sites
+        whole = max(size, round(threads / size) * size)
+        yield self.finding(
+            sites[0].block_span if sites else self.view.kernel.name_span,
+            severity="warning" if gain is not None else "information",
+            confidence="medium",
+            message=(
+                f"Blocks of {count(threads, 'thread')} take {count(lanes // size, 'warp')}: {lanes - threads} of "
+                f"{lanes} lanes are idle."
+            ),
+            guidance=f"Launch blocks of a multiple of {size} threads, such as {whole}, and size the grid to match.",
+            evidence=(
+                self.view.observe(
+                    "threads per block",
+                    float(threads),
+                    "",
+                    float(size),
+                    "a multiple of the warp",
+                    tier="source",
+                ),
+            ),
+            gain=gain,
+        )
+
+    def _gain(self, ratio: float) -> Gain:
+        """Fewer warps for the same elements: their pipes' cycles shrink, the bytes of device memory do not."""
+        demand = self.view.demand
+        moved = max(demand.dram_lower, demand.pipes.get("l2", 0.0))
+        own = max([*demand.pipes.values(), *self.view.waiting.floor.values()], default=0.0)
+        estimate = max(own, moved) / max(own / ratio, moved) if own else 1.0
+        return Gain.of(estimate, ratio)
