@@ -25,7 +25,9 @@ from warplens.service.optimize import (
     optimize_file,
 )
 from warplens.service.service import Service
+from warplens.service.specs import expecting
 from warplens.service.workloads import require_main, workload_of
+from warplens_tools.arch.load import load_gpu
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.copy import copy_project
@@ -135,7 +137,9 @@ def _drive(
         inputs_of(service, path, options.arch, task=task), measured=lambda *_: None
     )
     try:
-        result = optimize_file(inputs, options, task=task, judge=_opened(FileJudge(exchange, asks=asks)))
+        result = optimize_file(
+            inputs, options, task=task, judge=_opened(FileJudge(exchange, asks=asks)), elsewhere=True
+        )
     except AwaitingError as error:
         return Standing(waiting=error.waiting)
     return Standing(result)
@@ -170,5 +174,7 @@ def answer(folder: Path, *, task: Task = UNATTENDED, judge: OpenJudge = open_jud
         loaded = service.settings_for(source)
         unit = service.unit(source, loaded) or source
         workload = workload_of(source, unit, loaded, description.kernel)
+        arch = description.arch or load_gpu(None).arch
+        workload = expecting(workload, source, loaded, description.kernel, arch, task=task)
         with judge(workload, description.kernel, description.arch, description.allowed) as session:
             return evaluate(exchange, session, str(source), task=task)

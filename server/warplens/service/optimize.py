@@ -28,6 +28,7 @@ from warplens.service.measured import busy_of, counted_report, headroom_of, repo
 from warplens.service.model import Choice, FileCase, open_part
 from warplens.service.report import FileReport
 from warplens.service.service import Service
+from warplens.service.specs import expecting
 from warplens.service.workloads import require_main, workload_of
 from warplens.service.writing import replace_file
 from warplens.settings import Loaded
@@ -120,8 +121,10 @@ def optimize_file(
     task: Task = UNATTENDED,
     judge: OpenJudge = open_judge,
     ask_editor: AskEditor | None = None,
+    elsewhere: bool = False,
 ) -> OptimizeResult:
-    """Search for a faster version of one kernel; unproven offers where nothing can be measured.
+    """Search for a faster version of one kernel; unproven offers where nothing can be measured. `elsewhere`: the judge
+    is on another machine, and nothing is built here.
 
     Raises:
         InputError: the file, the kernel's name or the settings cannot be used, or the program fails or
@@ -187,6 +190,9 @@ def optimize_file(
         try:
             require_main(inputs.path, inputs.unit, inputs.loaded, options.kernel)
             named = kernels[0] if options.kernel else ""
+            if not elsewhere:
+                card = arch or inputs.gpu.arch
+                workload = expecting(workload, inputs.path, inputs.loaded, options.kernel, card, task=task)
             with judge(workload, named, arch, allowed) as session:
                 result = optimize(problem, session, store, task=task)
                 return result if part is None else msgspec.structs.replace(result, model=part.used())
@@ -304,6 +310,8 @@ def prove_one(
     """Judge one candidate, an edit of `text`, and confirm it if it is faster. Raises as `prove_fix`."""
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded, candidate.kernel)
     allowed = allowed_by(options, inputs.loaded)
+    arch = options.arch or inputs.gpu.arch
+    workload = expecting(workload, inputs.path, inputs.loaded, candidate.kernel, arch, task=task)
     with (
         open_store(data_folder(os.environ)) as store,
         judge(workload, candidate.kernel, options.arch, allowed) as session,

@@ -12,17 +12,21 @@ from pathlib import Path, PurePath
 import msgspec
 
 from warplens.settings import Loaded
-from warplens_tools.collect.cache import cache_folder
+from warplens_tools.collect.cache import cache_folder, work_folder
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.encoded import EncodedText
 from warplens_tools.errors import InputError
+from warplens_tools.process.task import UNATTENDED, Task
+from warplens_tools.run.build import build_program
+from warplens_tools.run.spec.expected import expected_results
 from warplens_tools.run.spec.generate import HEADER, program_text
 from warplens_tools.run.spec.infer import comment_edit, inferred
 from warplens_tools.run.spec.model import PlacedSpec
 from warplens_tools.run.spec.read import specs_in
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 
 def specs_of(path: Path, loaded: Loaded, kernel: str = "") -> tuple[PlacedSpec, ...]:
@@ -96,6 +100,31 @@ def generated(workload: Workload, specs: Sequence[PlacedSpec]) -> Workload:
         compile_commands="",
         generated=True,
     )
+
+
+def expecting(
+    workload: Workload, path: Path, loaded: Loaded, kernel: str, arch: str, *, task: Task = UNATTENDED
+) -> Workload:
+    """The workload, held to what its specs' references in Python give; as it is where there are none.
+
+    Raises:
+        as `build_program` and `expected_results`.
+    """
+    specs = specs_of(path, loaded, kernel) if workload.generated else ()
+    codes = [f"{s.spec.python}\0{s.spec.reference_python}" for s in specs]
+    if not any(s.spec.reference_python for s in specs):
+        return workload
+    key = hashlib.sha256("\1".join(codes).encode()).hexdigest()[:16]
+    # not in the working directory, of which each run gets a copy
+    folder = cache_folder() / "expected" / f"{Path(workload.unit).parent.name}-{key}"
+    if not folder.is_dir():
+        task.say(f"building {path.name} to compute its references")
+        with work_folder() as work:
+            program = build_program(
+                workload, toolchain=resolve_toolchain(), arch=arch, folder=work / "p", task=task
+            )
+            expected_results(program, parse(SourceText.read(path), str(path)), specs, folder, task=task)
+    return msgspec.structs.replace(workload, arguments=(*workload.arguments, "--expected", str(folder)))
 
 
 def _put(path: Path, text: str) -> None:

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from tests.host_cuda import HostProgram, HostRunError
 
 from warplens_tools.cuda.parse import parse
-from warplens_tools.errors import InputError
+from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.run.build import build_program
+from warplens_tools.run.spec.expected import expected_results
 from warplens_tools.run.spec.generate import HEADER, program_text
 from warplens_tools.run.spec.infer import comment_edit, inferred
 from warplens_tools.run.spec.model import Data, PlacedSpec
@@ -195,3 +198,61 @@ def test_a_spec_belongs_to_the_kernel_below_it() -> None:
 def test_a_program_of_the_file_is_put_aside(tmp_path: Path) -> None:
     code = SCALE.format("float", "alpha") + "int main(int argc, char** argv) { return argc; }\n"
     assert on_the_cpu(code, tmp_path).startswith("scale y ")
+
+
+PYTHON = """/* warplens: launch
+shapes = [{{ n = 1000 }}, {{ n = 999 }}]
+grid = "(n + 255) / 256"
+arguments.x = {{ count = "n" }}
+arguments.y = {{ count = "n", fill = "zeros" }}
+arguments.seen = {{ count = 1, fill = "zeros" }}
+arguments.alpha = 2.5
+reference-python = "{0}"
+python = "{1}"
+*/
+__global__ void scale(const float* x, float2* y, int* seen, float alpha, int n)
+{{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = make_float2(alpha * x[i], n);
+    if (i == 0) *seen = 7;
+}}
+"""
+
+
+def held_to(statements: str, tmp_path: Path, python: str = sys.executable) -> str:
+    """What the program prints that is held to what Python computes."""
+    code = PYTHON.format(statements, python)
+    text = SourceText(code)
+    unit = generated(code, tmp_path).read_text()
+    unit = unit.replace(f'#include "{HEADER.name}"', HEADER.read_text()).replace("#include <k.cu>", code)
+    program = HostProgram(unit)
+    folder = tmp_path / "expected" / hashlib.sha256(code.encode()).hexdigest()
+    made = expected_results(program._built, parse(text, "k.cu"), specs(text), folder)
+    assert made == folder and {p.name for p in made.iterdir()} <= {
+        f"0_{shape}-{name}.expected" for shape in (0, 1) for name in ("y", "seen")
+    }
+    return program.run("--expected", str(made))
+
+
+def test_a_generated_program_is_held_to_a_reference_in_python(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    right = "y = np.stack([alpha * x, np.full(n, n)], 1)"
+    out = held_to(right, tmp_path)
+    # what the statements do not speak of is not compared
+    assert [line.split()[1] for line in out.splitlines()] == ["y", "seen"] * 2
+    assert held_to(right + "; seen[0] = 7", tmp_path) == out
+    with pytest.raises(HostRunError, match=r"y\[0\] is .*, the reference says"):
+        held_to(right.replace("alpha", "2"), tmp_path)
+    with pytest.raises(HostRunError, match=r"seen\[0\] is 7, the reference says 8"):
+        held_to(right + "; seen += 8", tmp_path)
+    with pytest.raises(HostRunError, match="gives fewer numbers"):
+        held_to(right + "[:10]", tmp_path)
+
+
+def test_a_reference_in_python_that_cannot_run_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    with pytest.raises(InputError, match=r"k\.cu:1: the reference of scale fails: NameError: name 'z'"):
+        held_to("y = z", tmp_path)
+    with pytest.raises(MissingToolError, match="no/python was not found"):
+        held_to("y = x", tmp_path, python="no/python")
+    assert not list((tmp_path / "expected").iterdir())

@@ -52,12 +52,23 @@ def program_text(path: Path, text: SourceText, specs: Sequence[PlacedSpec]) -> s
             lines += [
                 f"static void {name}()",
                 "{",
-                *(f"    {x}" for x in _body(spec.spec, kernel, sizes)),
+                *(f"    {x}" for x in _body(spec.spec, kernel, sizes, f"{number}_{shape}")),
                 "}",
                 "",
             ]
             calls.append(f"    {name}();")
-    return "\n".join([*lines, "int main()", "{", *calls, "    return 0;", "}", ""])
+    return "\n".join(
+        [
+            *lines,
+            "int main(int argc, char** argv)",
+            "{",
+            "    warplens_launch::read_options(argc, argv);",
+            *calls,
+            "    return 0;",
+            "}",
+            "",
+        ]
+    )
 
 
 def _kernel(model: SourceModel, placed: PlacedSpec) -> Kernel:
@@ -187,7 +198,7 @@ def _array(name: str, data: Data, element: str) -> Iterator[str]:
     yield f"[[maybe_unused]] auto* const {name} = array_{name}.device();"
 
 
-def _body(spec: LaunchSpec, kernel: Kernel, sizes: Mapping[str, Value]) -> list[str]:
+def _body(spec: LaunchSpec, kernel: Kernel, sizes: Mapping[str, Value], launch: str) -> list[str]:
     """The statements of one shape."""
     called = spelled(kernel, spec.template)
     lines = [_size(name, value) for name, value in sizes.items()]
@@ -217,10 +228,11 @@ def _body(spec: LaunchSpec, kernel: Kernel, sizes: Mapping[str, Value]) -> list[
         f'    warplens_launch::fill_symbol(site, {name}, "{name}", {_range(data)}, launch);'
         for name, data in spec.symbols.items()
     ]
+    lines += [f"    {line}" for line in _saved(spec, kernel, sizes, launch)]
     lines.append(f"    {called}<<<{geometry}>>>({', '.join(passed)});")
     lines.append('    warplens_launch::check(cudaGetLastError(), site.kernel, "the launch");')
     lines.append('    warplens_launch::check(cudaDeviceSynchronize(), site.kernel, "the launch");')
-    lines += [f"    {line}" for line in _reference(spec, kernel)]
+    lines += [f"    {line}" for line in (*_reference(spec, kernel), *_expected(spec, kernel, launch))]
     lines.append("}")
     outputs = [name for name, p in _named(kernel) if name in arrays and not p.const]
     for array in (*(f"array_{name}" for name in (*spec.buffers, *outputs)),):
@@ -235,6 +247,43 @@ def _scalar(name: str, index: int, parameter: Parameter, value: Value) -> str:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         return f"const {kind} value_{name} = {value};"
     return f"const {kind} value_{name} = static_cast<{kind}>({written(value)});"
+
+
+def _plain_arrays(spec: LaunchSpec, kernel: Kernel) -> list[tuple[str, Parameter]]:
+    """Parameters whose arrays Python sees."""
+    named = ((name, p, spec.arguments.get(name)) for name, p in _named(kernel))
+    return [(name, p) for name, p, data in named if isinstance(data, Data) and data.each == ""]
+
+
+def _saved(spec: LaunchSpec, kernel: Kernel, sizes: Mapping[str, Value], launch: str) -> list[str]:
+    """Writes what the first launch gets, where that is asked for."""
+    if not spec.reference_python:
+        return []
+    arrays = [name for name, _ in _plain_arrays(spec, kernel)]
+    scalars = [name for name, _ in _named(kernel) if not isinstance(spec.arguments.get(name), Data)]
+    numbers = {**{name: name for name in sizes}, **{name: f"value_{name}" for name in scalars}}
+    return [
+        "if (warplens_launch::options().inputs) {",
+        *(
+            f'    warplens_launch::save_number(site.kernel, "{launch}", "{n}", {v});'
+            for n, v in numbers.items()
+        ),
+        *(f'    array_{name}.save("{launch}");' for name in arrays),
+        "    return;",
+        "}",
+    ]
+
+
+def _expected(spec: LaunchSpec, kernel: Kernel, launch: str) -> list[str]:
+    """Compares the first launch with what Python has computed."""
+    if not spec.reference_python:
+        return []
+    written_to = [name for name, p in _plain_arrays(spec, kernel) if not p.const]
+    return [
+        "if (launch == 0 && warplens_launch::options().expected) {",
+        *(f'    array_{name}.compare_saved("{launch}");' for name in written_to),
+        "}",
+    ]
 
 
 def _reference(spec: LaunchSpec, kernel: Kernel) -> list[str]:

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -160,6 +161,45 @@ template <class T> void fill(T* data, std::size_t count, const Range& range, std
     }
 }
 
+// ---- how a program is run ----
+
+/// `--inputs FOLDER`: write what the first launches get, and launch nothing. `--expected FOLDER`: compare what they leave
+/// with what lies there.
+struct Options {
+    const char* inputs = nullptr;
+    const char* expected = nullptr;
+};
+
+inline Options& options()
+{
+    static Options the;
+    return the;
+}
+
+inline void read_options(int argc, char** argv)
+{
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (!std::strcmp(argv[i], "--inputs")) options().inputs = argv[i + 1];
+        if (!std::strcmp(argv[i], "--expected")) options().expected = argv[i + 1];
+    }
+}
+
+inline std::string file_of(const char* folder, const char* launch, const char* name)
+{
+    return std::string(folder) + "/" + launch + "-" + name;
+}
+
+/// A number that Python gets beside the arrays.
+template <class T> void save_number(const char* kernel, const char* launch, const char* name, const T& value)
+{
+    if constexpr (std::is_arithmetic_v<T> || is_small_float<T>) {
+        std::FILE* file = std::fopen(file_of(options().inputs, launch, "numbers").c_str(), "a");
+        if (!file) fail(kernel, name, "cannot be written");
+        std::fprintf(file, "%s %.17g\n", name, number(value));
+        std::fclose(file);
+    }
+}
+
 // ---- arrays ----
 
 /// A launch to be: which kernel, and the seed of this launch.
@@ -183,7 +223,7 @@ public:
     Array(const Site& site, const char* name, std::size_t count, Range range)
         : site_(site), name_(name), count_(count), range_(range)
     {
-        check(cudaMalloc(&device_, bytes() ? bytes() : 1), site.kernel, name);
+        if (!options().inputs) check(cudaMalloc(&device_, bytes() ? bytes() : 1), site.kernel, name);
         before_ = static_cast<T*>(std::calloc(count ? count : 1, sizeof(T)));
         after_ = static_cast<T*>(std::calloc(count ? count : 1, sizeof(T)));
         if (!before_ || !after_) fail(site.kernel, name, "no host memory");
@@ -201,27 +241,53 @@ public:
     void refill(unsigned launch)
     {
         fill(before_, count_, range_, mixed(site_.seed ^ stream_of(name_), launch));
-        check(cudaMemcpy(device_, before_, bytes(), cudaMemcpyHostToDevice), site_.kernel, name_);
+        if (!options().inputs)
+            check(cudaMemcpy(device_, before_, bytes(), cudaMemcpyHostToDevice), site_.kernel, name_);
+    }
+    /// Writes what the launch gets, every number as a double.
+    void save(const char* launch)
+    {
+        std::FILE* file = std::fopen(file_of(options().inputs, launch, name_).c_str(), "wb");
+        if (!file) fail(site_.kernel, name_, "cannot be written");
+        for (std::size_t i = 0; i < count_; ++i)
+            each_number(before_[i], [&](auto& part) {
+                const double value = number(part);
+                std::fwrite(&value, sizeof value, 1, file);
+            });
+        std::fclose(file);
+    }
+    /// Compares what the launch left with a file of doubles, where there is one.
+    void compare_saved(const char* launch)
+    {
+        std::FILE* file = std::fopen(file_of(options().expected, launch, (std::string(name_) + ".expected").c_str()).c_str(), "rb");
+        if (!file) return;
+        std::vector<double> expected;
+        for (double value; std::fread(&value, sizeof value, 1, file) == 1;) expected.push_back(value);
+        std::fclose(file);
+        fetch();
+        compare_numbers(expected);
     }
     void fetch() { check(cudaMemcpy(after_, device_, bytes(), cudaMemcpyDeviceToHost), site_.kernel, name_); }
     /// Ends the program where the launch left something else than `expected`.
     template <class W> void compare(const std::vector<W>& expected) const
     {
-        double scale = 0.0;
-        std::size_t numbers = 0;
+        std::vector<double> numbers;
         for (const W& element : expected)
-            each_number(const_cast<W&>(element), [&](auto& part) {
-                const double value = std::fabs(number(part));
-                if (std::isfinite(value)) scale += value, ++numbers;
-            });
-        scale = numbers ? scale / static_cast<double>(numbers) : 0.0;
+            each_number(const_cast<W&>(element), [&](auto& part) { numbers.push_back(number(part)); });
+        compare_numbers(numbers);
+    }
+    void compare_numbers(const std::vector<double>& expected) const
+    {
+        double scale = 0.0;
+        std::size_t finite = 0, k = 0;
+        for (double value : expected)
+            if (std::isfinite(value)) scale += std::fabs(value), ++finite;
+        scale = finite ? scale / static_cast<double>(finite) : 0.0;
         for (std::size_t i = 0; i < count_; ++i) {
-            std::vector<double> wanted;
-            each_number(const_cast<W&>(expected[i]), [&](auto& part) { wanted.push_back(number(part)); });
-            std::size_t k = 0;
             each_number(after_[i], [&](auto& part) {
                 using P = std::decay_t<decltype(part)>;
-                const double is = number(part), should = wanted[k++];
+                if (k >= expected.size()) fail(site_.kernel, name_, "the reference gives fewer numbers");
+                const double is = number(part), should = expected[k++];
                 const double most = (site_.tolerance > 0 && is_floating<P> ? site_.tolerance : tolerance_of<P>())
                     * (std::fabs(should) + scale);
                 const bool same = is == should || (std::isnan(is) && std::isnan(should)) || std::fabs(is - should) <= most;
@@ -232,6 +298,7 @@ public:
                 }
             });
         }
+        if (k != expected.size()) fail(site_.kernel, name_, "the reference gives more numbers");
     }
     /// Two figures that every element counts in: means of magnitudes, so that nothing cancels.
     void print() const

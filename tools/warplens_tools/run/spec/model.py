@@ -81,6 +81,14 @@ class LaunchSpec(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fie
             "called with double where it takes that."
         ),
     ] = ""
+    reference_python: Annotated[
+        str,
+        Meta(
+            description="Statements in Python that set the kernel's outputs, by name, from its arguments: arrays of "
+            "float64 (numpy's, or torch's where the text says torch), one-dimensional, and numbers."
+        ),
+    ] = ""
+    python: Annotated[str, Meta(description="The Python that runs them, with numpy or torch.")] = "python3"
     tolerance: Annotated[
         float,
         Meta(ge=0, description="Relative difference from the reference; by the element type if 0."),
