@@ -5,6 +5,7 @@ import * as commands from './commands.ts';
 import { Environment } from './environment.ts';
 import { createLogs } from './log.ts';
 import { manifest } from './manifest.ts';
+import * as models from './models.ts';
 import * as notice from './notice.ts';
 import * as pages from './pages.ts';
 import * as proposal from './proposal.ts';
@@ -31,6 +32,7 @@ export async function activate(extension: vscode.ExtensionContext): Promise<void
   );
   const context = { extension, logs, status, environment, server };
   commands.activate(context);
+  models.activate(context);
   notice.activate(context);
   pages.activate(extension);
   proposal.activate(context);

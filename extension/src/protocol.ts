@@ -4,6 +4,7 @@
 export const STATUS = 'warplens/status';
 export const PROPOSAL = 'warplens/proposal';
 export const NOTICE = 'warplens/notice';
+export const MODEL = 'warplens/model';
 export const DID_CHANGE_TRUST = 'warplens/didChangeTrust';
 export const DID_CHANGE_VISIBLE = 'warplens/didChangeVisible';
 
@@ -23,7 +24,17 @@ export const SETUP_TOOLCHAIN = 'warplens.setupToolchain';
 export const FETCH_CUTLASS = 'warplens.fetchCutlass';
 
 /** What this client shows itself, so that the server leaves it to us. */
-export const ACCEPTS = [STATUS, PROPOSAL, NOTICE, SHOW_EVIDENCE, SHOW_CUTE, DOCTOR, IGNORE, SETUP_TOOLCHAIN];
+export const ACCEPTS = [
+  STATUS,
+  PROPOSAL,
+  NOTICE,
+  MODEL,
+  SHOW_EVIDENCE,
+  SHOW_CUTE,
+  DOCTOR,
+  IGNORE,
+  SETUP_TOOLCHAIN,
+];
 
 export interface InitializationOptions {
   readonly trusted: boolean;
@@ -103,4 +114,21 @@ export interface SetupResult {
   /** What would be downloaded; "" where there is nothing to bring. */
   readonly question: string;
   readonly done: boolean;
+}
+
+export interface ModelQuestion {
+  /** Id or family; "" for the editor's first. */
+  readonly model: string;
+  readonly messages: readonly { readonly role: 'system' | 'user' | 'assistant'; readonly text: string }[];
+  readonly temperature: number;
+  readonly replyTokens: number;
+}
+
+export interface ModelAnswer {
+  readonly text: string;
+  /** "" where there is a text; else VS Code's own code. */
+  readonly error: string;
+  readonly message: string;
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
 }

@@ -26,7 +26,13 @@ def test_the_page_was_revised_with_the_definition() -> None:
 
 def test_the_page_and_the_client_name_every_message() -> None:
     page, client = PAGE.read_text("utf-8"), CLIENT.read_text("utf-8")
-    names = (*protocol.COMMANDS, protocol.STATUS, protocol.PROPOSAL, protocol.DID_CHANGE_TRUST)
+    names = (
+        *protocol.COMMANDS,
+        protocol.STATUS,
+        protocol.PROPOSAL,
+        protocol.MODEL,
+        protocol.DID_CHANGE_TRUST,
+    )
     for name in names:
         assert f"`{name}`" in page
         assert f"'{name}'" in client

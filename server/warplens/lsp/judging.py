@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from warplens.agent.llm.editor import AskEditor
 from warplens.lsp.proposals import Offer
 from warplens.service.service import Service
 from warplens_tools.finding import Fix
@@ -20,6 +21,8 @@ class Search(msgspec.Struct, frozen=True):
     kernel: str = ""
     budget: int | None = None
     seconds: float | None = None
+    #: Asks a language model of the editor's; None where the client has none to ask.
+    ask_editor: AskEditor | None = None
 
 
 class Judging(Protocol):
@@ -60,7 +63,8 @@ class ServiceJudging:
         from warplens.service.optimize import OptimizeOptions, optimize_path
 
         options = OptimizeOptions(kernel=search.kernel, candidates=search.budget, seconds=search.seconds)
-        return offer_of(optimize_path(self._service, path, options, task=task))
+        found = optimize_path(self._service, path, options, task=task, ask_editor=search.ask_editor)
+        return offer_of(found)
 
     def prove(self, path: Path, kernel: str, fix: Fix, *, task: Task) -> Offer:
         """See `Judging`."""

@@ -19,6 +19,9 @@ STATUS = "warplens/status"
 PROPOSAL = "warplens/proposal"
 #: Server to client: an answer to something that the user asked for, and what leads on. Parameters: `Notice`.
 NOTICE = "warplens/notice"
+#: Server to client, a request: an answer of one of the editor's language models. `ModelQuestion` → `ModelAnswer`.
+#: `$/cancelRequest` ends it. It goes only to a client that lists it in `accepts`.
+MODEL = "warplens/model"
 #: Client to server: the user granted or withdrew trust. Parameters: `Trust`.
 DID_CHANGE_TRUST = "warplens/didChangeTrust"
 
@@ -272,3 +275,33 @@ class SetupResult(Message, frozen=True):
 
     question: str
     done: bool = False
+
+
+class ModelMessage(Message, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+class ModelQuestion(Message, frozen=True):
+    """What a language model of the editor's is asked."""
+
+    #: The model's id or family; "" for the editor's first.
+    model: str
+    messages: tuple[ModelMessage, ...]
+    temperature: float
+    #: Tokens that the answer may have.
+    reply_tokens: int
+
+
+class ModelAnswer(Message, frozen=True):
+    """Its text, or why there is none."""
+
+    text: str = ""
+    #: "" where there is a text; else the editor's own code, such as "NoPermissions", "Blocked" or "NotFound".
+    error: str = ""
+    message: str = ""
+    #: Tokens as the model counts them; null where it does not.
+    input_tokens: int | None = None
+    output_tokens: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import sys
 import time
 import uuid
@@ -39,6 +40,7 @@ class Client(LanguageClient):
         self.custom: list[tuple[str, Any]] = []
         self.settings: dict[str, Any] = {}
         self.accept_edits = True
+        self.answer_model: Callable[[Any], Any] = lambda _: {}
         self.answer_request: Callable[[types.ShowMessageRequestParams], str] = lambda _: ""
         self.capabilities: types.ServerCapabilities = types.ServerCapabilities()
         _record(self)
@@ -183,3 +185,8 @@ def _record(client: Client) -> None:
     }
     for method, handler in handlers.items():
         client.feature(method)(handler)
+
+    @client.feature("warplens/model")
+    async def model(params: Any) -> Any:
+        answer = client.answer_model(params)
+        return await answer if inspect.isawaitable(answer) else answer

@@ -164,6 +164,8 @@ class SampleJudging:
                     search.kernel, f"{search.kernel}: no finding asks for an edit", "unproven", (), ""
                 )
             return unproven(search.kernel, fixes[0], _no_gpu())
+        if "// ask the model" in text.text:
+            return _asked(search, task)
         task.say("judging 1 of 2", 0.5)
         match = _JUDGE.search(text.text)
         seconds = match[1] if match else "0"
@@ -184,6 +186,24 @@ class SampleJudging:
         from warplens.service.optimize import remember_fix
 
         remember_fix(path, kernel, rewrite, code)
+
+
+def _asked(search: Search, task: Task) -> Offer:
+    """What a model of the client's says, once the user agreed to send it something."""
+    from warplens.agent.llm.editor import EditorModel
+    from warplens.agent.llm.provider import Message, ProviderError, Question
+    from warplens.service.model import require_consent
+    from warplens.settings import Model
+
+    require_consent(Model(provider="editor"))
+    if search.ask_editor is None:
+        return Offer(search.kernel, "there is no model to ask", "same", (), "")
+    question = Question("planner", (Message("system", "plan"), Message("user", "go")), 0.8, 100, 3.0)
+    try:
+        reply = EditorModel(search.ask_editor, "m").ask(question, task)
+    except ProviderError as error:
+        return Offer(search.kernel, f"{error.kind}: {error}", "same", (), "")
+    return Offer(search.kernel, f"the model says: {reply.text} ({reply.usage.input_tokens})", "same", (), "")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from lsprotocol import types
 from warplens.lsp import protocol
 from warplens.lsp.commands import answer, argument
 from warplens.lsp.judging import Search
+from warplens.lsp.models import editor_models, with_consent
 from warplens.lsp.server import WarplensServer
 from warplens_tools.errors import MissingToolError
 
@@ -30,13 +31,14 @@ async def _optimize(server: WarplensServer, params: types.ExecuteCommandParams) 
     await server.analysis.view(asked.uri)  # the kernels and their lines are known after the first analysis
     basis = server.proposals.basis(asked.uri, asked.kernel)
     judging, path = server.judging(basis.path), basis.path
-    search = Search(asked.kernel, asked.budget, asked.seconds)
+    search = Search(asked.kernel, asked.budget, asked.seconds, editor_models(server))
     title = f"Warplens: optimizing {asked.kernel or path.name}"
     try:
-        offer = await server.jobs.run(
-            title,
-            params.work_done_token,
-            lambda task: judging.optimize(path, search, task=task),
+        offer = await with_consent(
+            server,
+            lambda: server.jobs.run(
+                title, params.work_done_token, lambda task: judging.optimize(path, search, task=task)
+            ),
         )
     except MissingToolError as error:
         remedy = f" To have it measured: {error.remedy}." if error.remedy else ""
