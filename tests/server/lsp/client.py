@@ -186,7 +186,8 @@ def _record(client: Client) -> None:
     for method, handler in handlers.items():
         client.feature(method)(handler)
 
-    @client.feature("warplens/model")
     async def model(params: Any) -> Any:
         answer = client.answer_model(params)
         return await answer if inspect.isawaitable(answer) else answer
+
+    client.feature("warplens/model")(model)
