@@ -103,7 +103,7 @@ def test_compiling_overlaps_with_measuring(folder: Path) -> None:
 def test_a_killed_worker_gives_back_what_it_had_not_judged(folder: Path) -> None:
     with local_pool(setup(folder, measure=0.02), ["card-a", "card-b"]) as pool:
         verdicts = pool.judge(candidates(24, c5="kills once"))
-        assert len(pool._alive()) == 2
+        assert pool.alive == 2
         assert pool.confirm(candidates(1)[0]).verdict.state == "faster"
     assert speedups(verdicts) == [1 + n / 100 for n in range(24)]
     counted = judged(folder)

@@ -76,11 +76,6 @@ class Pool:
     ) -> None:
         self._close()
 
-    @property
-    def width(self) -> int:
-        """Candidates that keep all lanes busy, with as many waiting."""
-        return 2 * CHUNK * max(1, len(self._alive()))
-
     def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
         """The baseline on the first card; the others measure theirs at the same time, each for itself.
 
@@ -170,8 +165,10 @@ class Pool:
         """How long `confirm` may take at most; 0 before a baseline is known."""
         return max((lane.confirmation_seconds for lane in self._lanes), default=0.0)
 
-    def _alive(self) -> list[Lane]:
-        return [lane for lane in self._lanes if not lane.lost]
+    @property
+    def alive(self) -> int:
+        """Lanes that are not lost."""
+        return sum(not lane.lost for lane in self._lanes)
 
 
 class _Stream:
