@@ -11,7 +11,7 @@ import msgspec
 from warplens.agent.edits import text_hash
 from warplens.agent.moves import Proposal
 from warplens.agent.priors import Cause, Expectation, Known, Rule, of_kernel
-from warplens.agent.rewriting import RewriteSource, move_of
+from warplens.agent.rewriting import Expect, RewriteSource, move_of
 from warplens.agent.search_settings import SearchSettings
 from warplens.agent.templates import TemplateSource
 from warplens.agent.text_source import TextSource
@@ -86,7 +86,7 @@ class KernelSpace:
 
     def propose(self, text: SourceText) -> list[Proposal]:
         """All steps that the text alone decides, and that lead to a file which still parses and fits the card."""
-        found = (*self._rewrites.steps(text), *self.by_parameter(text))
+        found = (*self.by_rewrite(text), *self.by_parameter(text))
         return [p for p in found if not self.illegal(text.apply(list(p.edits)))]
 
     def geometry(self, text: SourceText) -> Geometry:
@@ -97,21 +97,13 @@ class KernelSpace:
         """Why a version could not run on the card; "" if nothing speaks for that."""
         return illegal(self._baseline, self._file(text), self.kernel, self.limits)
 
+    def by_rewrite(self, text: SourceText) -> Iterator[Proposal]:
+        """The steps of all rewrites, each for the whole kernel and at each of its places."""
+        return self._rewrites.steps(text)
+
     def by_parameter(self, text: SourceText) -> Iterator[Proposal]:
         """Other values of one parameter each."""
-        for parameter in self.template(text).parameters:
-            for value in parameter.domain:
-                rule = Rule.of_parameter(KINDS[parameter.kind], 1 if value > parameter.value else -1)
-                expected = self._expect(rule)
-                if expected is None:
-                    continue
-                shown = (_shown(parameter, parameter.value), _shown(parameter, value))
-                chance = expected.probability * _nearness(parameter, value)
-                expected = msgspec.structs.replace(expected, probability=chance)
-                title = f"{parameter.name}: {shown[0]} to {shown[1]}"
-                move = move_of(f"{parameter.name}={value}", rule, title, expected)
-                move = msgspec.structs.replace(move, repairs=_FITS)
-                yield Proposal(move, edits_for(parameter, value))
+        return parameter_steps(self.template(text), self._expect)
 
     def template(self, text: SourceText) -> Template:
         """The parameters of a version's kernel."""
@@ -135,6 +127,22 @@ class KernelSpace:
                 self._files.pop(next(iter(self._files)))
             self._files[key] = file
         return file
+
+
+def parameter_steps(template: Template, expect: Expect) -> Iterator[Proposal]:
+    """Other values of one parameter each, where they have room."""
+    for parameter in template.parameters:
+        for value in parameter.domain:
+            rule = Rule.of_parameter(KINDS[parameter.kind], 1 if value > parameter.value else -1)
+            expected = expect(rule)
+            if expected is None:
+                continue
+            shown = (_shown(parameter, parameter.value), _shown(parameter, value))
+            chance = expected.probability * _nearness(parameter, value)
+            expected = msgspec.structs.replace(expected, probability=chance)
+            title = f"{parameter.name}: {shown[0]} to {shown[1]}"
+            move = move_of(f"{parameter.name}={value}", rule, title, expected)
+            yield Proposal(msgspec.structs.replace(move, repairs=_FITS), edits_for(parameter, value))
 
 
 def _ranges_of(rewrites: Sequence[Rewrite], baseline: File) -> dict[str, tuple[int, ...]]:

@@ -16,19 +16,20 @@ EQUAL_TIME = 0.01
 class SearchSettings(msgspec.Struct, frozen=True):
     """How the tree is grown. Journalled with a run, so that a resumed run goes on by the same rules."""
 
-    #: A working node may have `widening * visits ** widening_power` children: progressive widening with
-    #: the usual square root; the factor lets a good node try two ideas before one of them is deepened.
-    widening: float = 4.0
+    #: A working node may have `widening * visits ** widening_power` children: progressive widening with the usual
+    #: square root. Within that a new child has to promise more than the best one there is (`competing`), so the
+    #: factor only keeps a bad guess of what steps bring from taking the whole budget.
+    widening: float = 1.0
     widening_power: float = 0.5
     #: Children of a version that failed. Deterministic edits seldom repair what another broke, so one:
     #: fewer than any working node gets (asymmetric branching).
     failed_children: int = 1
-    #: Weight of the prior-and-visits term in selection; rewards lie in 0 to 1, so 0.3 lets a sibling with
-    #: a fifth of the visits overtake a lead of about 0.1 (AdaExplore ships the same figure).
-    exploration: float = 0.3
-    #: Share of the best reward below a node in its value, the rest is the mean. Verdicts carry their own
-    #: noise test, so one good version says more about a subtree than its average does.
-    best_share: float = 0.5
+    #: Weight of the visits in selection; rewards lie in 0 to 1. A few dozen verdicts leave little to explore with:
+    #: over modelled tables (`tests/bench/replay.py`) 0.1 was ahead of 0.3 and level with 0.05.
+    exploration: float = 0.1
+    #: Share of the best reward below a node in its value, the rest is the mean. Verdicts carry their own noise test,
+    #: so one good version says more about a subtree than its average does.
+    best_share: float = 1.0
     #: What a pending candidate counts for in visits without reward (virtual loss): it is worth a visit at once.
     virtual_visits: int = 1
     #: Times that an idea is made again where it came to a known text or one that cannot run, in a row.
@@ -50,6 +51,9 @@ class SearchSettings(msgspec.Struct, frozen=True):
     progressive: bool = True
     asymmetric: bool = True
     transpositions: bool = True
+    #: A new child of a version is weighed against its best one: its expected reward, with a bonus for versions with few
+    #: children, against the child's score. Without it, a version has all the children that widening allows at once.
+    competing: bool = True
     #: Longest chain of steps from the user's text: longer diffs are not read.
     max_depth: int = 6
     #: Rewards of versions without a usable time, in the order of how far they came.

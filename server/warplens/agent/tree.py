@@ -35,9 +35,8 @@ class SearchTree(Policy):
         super().__init__(
             baseline, path=path, kernel=kernel, space=space, settings=settings, seed=seed, headroom=headroom
         )
-        root = self.versions.root
-        root.visits, root.reward_sum = 1, self.settings.reward_same
-        root.reward_best = self.settings.reward_same
+        self._cap = self._scale()
+        self._count_all()
 
     def asked(self, node: Node) -> None:
         """A virtual visit, here and above, until the verdict comes."""
@@ -50,29 +49,49 @@ class SearchTree(Policy):
         self._pend(node, -1)
         if node.parent is not None:
             node.parent.spent = False
-        reward = self.reward(node.verdict)
-        for at in (node, *node.ancestors):
-            at.visits += 1
-            at.reward_sum += reward
-            at.reward_best = max(at.reward_best, reward)
+        if self._scale() != self._cap:
+            self._count_all()
+        else:
+            self._count(node)
 
     def reward(self, verdict: Verdict) -> float:
         """What a verdict is worth, 0 to 1."""
         speedup = speedup_of(verdict)
         if speedup is None:
             return _failure_reward(verdict.state, self.settings)
-        cap = max(self.headroom or self.settings.cap, self.settings.least_cap)
         same = self.settings.reward_same
-        share = max(-1.0, min(1.0, math.log(speedup) / math.log(cap)))
+        share = max(-1.0, min(1.0, math.log(speedup) / math.log(self._scale())))
         least = self.settings.reward_wrong
         return same + share * (1 - same) if share > 0 else max(least, same + share * (same - least))
+
+    def _scale(self) -> float:
+        """The speedup that earns the full reward: the headroom, or what was reached beyond it."""
+        best = max((n.speedup or 0.0 for n in self.versions.by_id.values()), default=0.0)
+        return max(self.headroom or self.settings.cap, self.settings.least_cap, best)
+
+    def _count(self, node: Node) -> None:
+        assert node.verdict is not None
+        reward = self.reward(node.verdict) if node.parent is not None else self.settings.reward_same
+        for at in (node, *node.ancestors):
+            at.visits += 1
+            at.reward_sum += reward
+            at.reward_best = max(at.reward_best, reward)
+
+    def _count_all(self) -> None:
+        """Count every verdict anew, by the scale of now."""
+        self._cap = self._scale()
+        for node in self.versions.by_id.values():
+            node.visits, node.reward_sum, node.reward_best = 0, 0.0, 0.0
+        for node in self.versions.by_id.values():
+            if node.told:
+                self._count(node)
 
     def next(self, task: Task) -> Node | None:
         """Descend to the most promising open node that may widen, and widen it."""
         root = self.versions.root
         while not root.closed:
             node: Node | None = self._to_repair() or root
-            while node is not None and not self._may_widen(node):
+            while node is not None and not self._widens(node):
                 node = self._best_child(node)
             if node is None:
                 node = self._most_promising_unfinished()
@@ -90,6 +109,23 @@ class SearchTree(Policy):
             if failed and self._may_widen(node) and not all(i.made for i in self.versions.untried(node)):
                 return node
         return None
+
+    def _widens(self, node: Node) -> bool:
+        """Whether a new child of this version promises more than its best one."""
+        if not self._may_widen(node):
+            return False
+        rival = self._best_child(node)
+        if rival is None or not self.settings.competing:
+            return True
+        ideas = self.promising(node)
+        if not ideas or node.speedup is None:
+            return True
+        expected = math.log2(node.speedup) + max(self.expectation(node, ideas[0].move), 0.0)
+        share = max(-1.0, min(1.0, expected / math.log2(self._cap)))
+        visits = node.visits + node.pending
+        bonus = math.sqrt(math.log(visits + 1)) / (1 + len(node.children))
+        value = self.settings.reward_same * (1 + share) + self.settings.exploration * bonus
+        return value >= self._score(rival, node)
 
     def _may_widen(self, node: Node) -> bool:
         limit = self._child_limit(node)

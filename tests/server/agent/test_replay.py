@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies over tables: the format, its recorder, and that each policy searches them honestly.
+
+The tables here are modelled, or recorded from a judge that computes; they say nothing of real kernels.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.bench.replay import VARIANTS, compare, replay
+from tests.bench.replay_model import modelled
+from tests.bench.replay_record import record
+from tests.bench.replay_table import Table, TableSpace, read_table
+from tests.server.agent.doubles import CODE, ComputedJudge
+from tests.tools.tunable.test_extract import LIMITS
+
+from warplens.agent.actions import KernelSpace
+from warplens.agent.search_settings import SearchSettings
+from warplens.measure.verdict import Candidate
+from warplens_tools.rewrite.registry import REWRITES
+from warplens_tools.text import SourceText
+
+
+def recorded(tmp_path: Path, **options: int) -> tuple[Table, ComputedJudge]:
+    text, judge = SourceText(CODE), ComputedJudge(SourceText(CODE))
+    space = KernelSpace(text, path="/k.cu", kernel="scale", limits=LIMITS, rewrites=REWRITES)
+    part = tmp_path / "table.json.part"
+    return record(space, text, REWRITES, judge, program="scale.cu", part=part, **options), judge
+
+
+def test_a_recorded_table_has_the_verdict_of_every_point(tmp_path: Path) -> None:
+    table, judge = recorded(tmp_path, depth=1, values=4)
+    assert len({(p.structure, p.values) for p in table.points}) == len(table.points) > 27
+    assert {axis.name for axis in table.structures[0].axes} >= {"BLOCK", "unroll, line 4"}
+    assert any(structure.edges for structure in table.structures)
+    best = max(table.points, key=lambda p: p.speedup)
+    values = dict(zip((a.name for a in table.structures[best.structure].axes), best.values, strict=True))
+    assert values["BLOCK"] == 128 and table.best == best.speedup
+    own = next(p for p in table.points if p.structure == 0 and p.state == "same")
+    assert own.speedup == pytest.approx(1.0, abs=0.01)
+    path = tmp_path / "table.json"
+    path.write_bytes(msgspec.json.encode(table))
+    assert read_table(path) == table
+    again, second = recorded(tmp_path, depth=1, values=4)
+    assert not second.judged and judge.judged, "an interrupted recording goes on"
+    assert again.points == table.points
+
+
+def test_a_budget_of_points_is_kept_and_what_it_left_out_is_never_asked(tmp_path: Path) -> None:
+    table, _ = recorded(tmp_path, depth=1, values=3, points=20)
+    assert len(table.points) == 20
+    for variant in VARIANTS[:3]:
+        replay(table, variant, seed=1, budget=40, batch=4)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant[0].replace(" ", "-"))
+def test_every_policy_and_ablation_replays_alike_and_never_loses_its_best(
+    variant: tuple[str, ...],
+) -> None:
+    table = modelled(1)
+    first = replay(table, variant, seed=3, budget=16)  # type: ignore[arg-type]
+    assert first == replay(table, variant, seed=3, budget=16)  # type: ignore[arg-type]
+    assert first == sorted(first) and 1.0 <= first[-1] <= table.best
+
+
+def test_verdicts_are_the_tables(tmp_path: Path) -> None:
+    table, _ = recorded(tmp_path, depth=0, values=2)
+    space = TableSpace(table, seed=0, settings=SearchSettings())
+    verdict = space.verdict(Candidate("c", "table", "scale", ()))
+    assert verdict.state == "same" and verdict.timings[0].speedup.median == 1.0
+
+
+def test_the_tree_is_ahead_of_chance_on_modelled_tables() -> None:
+    """Three tables, three seeds, 40 verdicts each; `python -m tests.bench.replay` compares everything."""
+    chosen = [v for v in VARIANTS if v[0] in ("mcts", "random")]
+    tree, chance = compare([modelled(seed) for seed in range(3)], chosen, seeds=3, budget=40)
+    assert tree["all"][0] > 1.3 * chance["all"][0]  # type: ignore[index]
+    assert tree["against random"]["wins"] >= 7  # type: ignore[index]
