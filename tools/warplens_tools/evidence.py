@@ -189,6 +189,8 @@ class CounterEvidence(msgspec.Struct, frozen=True):
     lines: dict[int, dict[str, float]] = {}
     #: Share of the sampled warps that were stalled, by reason, 0 to 1; empty where nothing was sampled.
     stalls: dict[str, float] = {}
+    #: Samples of stalled warps that the shares rest on; None where they come from counters of every cycle.
+    stall_samples: float | None = None
     #: "" where the report does not tell.
     mangled: str = ""
     #: Launches of this kernel in the report; the one shown has the median duration of the heaviest shape.

@@ -98,8 +98,20 @@ def import_reports(paths: Sequence[Path], subject: Subject, *, toolchain: Toolch
         gathered.counters |= found.counters
         gathered.reports |= dict.fromkeys(found.counters, str(path))
         gathered.unknown += found.unknown
-        gathered.gpu = gathered.gpu or report_gpu(launches[0])
+        card = report_gpu(launches[0])
+        if gathered.gpu is None and card is not None and not launches[0].gpu_name:
+            gathered.unknown.append(_unnamed(path, card))
+        gathered.gpu = gathered.gpu or card
     return gathered
+
+
+def _unnamed(path: Path, card: Gpu) -> Unknown:
+    """That a report does not say on which card it was recorded."""
+    return Unknown(
+        f"the card of {path.name}",
+        f"the report names none, so a typical one of its architecture stands in: {card.name}",
+        "import the .ncu-rep, or export it with the raw page: ncu --import REPORT --csv --page raw",
+    )
 
 
 def _read(path: Path, gathered: Gathered, toolchain: Toolchain, task: Task) -> tuple[ProfiledLaunch, ...]:

@@ -174,3 +174,13 @@ def test_the_program_of_a_file(tmp_path: Path) -> None:
 def test_the_report_survives_its_own_wire_form(unit: Path) -> None:
     report = profiled(unit, [RAW])
     assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+
+
+def test_a_report_that_names_no_card_is_said_to(unit: Path, tmp_path: Path) -> None:
+    nameless = tmp_path / "nameless.csv"
+    nameless.write_text(
+        RAW.read_text("utf-8").replace("device__attribute_display_name", "device__attribute_other")
+    )
+    (said,) = (u for u in profiled(unit, [nameless]).unknown if u.what == "the card of nameless.csv")
+    assert "H100" in said.why
+    assert not [u for u in profiled(unit, [RAW]).unknown if u.what.startswith("the card of")]

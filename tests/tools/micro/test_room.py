@@ -194,3 +194,15 @@ def test_local_memory_counts_by_its_share() -> None:
     finding = judged(register_spills.RegisterSpills, view_of("tr", counters=rare))
     assert finding is not None
     assert finding.severity == "information"
+
+
+@pytest.mark.parametrize(("samples", "kept"), [(None, False), (4000.0, False), (40.0, True)])
+def test_few_samples_withdraw_nothing(samples: float | None, kept: bool) -> None:
+    counters = msgspec.structs.replace(
+        counted({"barrier": 0.0, "long_scoreboard": 1.0}), stall_samples=samples
+    )
+    found = judged(barrier_heavy.BarrierHeavy, view_of("tr", counters=counters))
+    assert (found is not None) is kept
+    if found is not None:
+        assert found.gain == Gain(3.0, 1.0, 9.0), "what was not contradicted stays as it was"
+        assert found.evidence[-1].tier == "counters"

@@ -329,6 +329,14 @@ def tensor_operations(counters: CounterEvidence) -> dict[str, float]:
     return found
 
 
+def stall_samples(metrics: Mapping[str, float]) -> float | None:
+    """Samples of stalled warps, where the shares come from samples."""
+    read = [
+        metrics.get(f"smsp__pcsamp_warps_issue_stalled_{r}", 0.0) for r in STALL_REASONS if r not in ISSUING
+    ]
+    return sum(read) or None
+
+
 def stall_shares(metrics: Mapping[str, float]) -> dict[str, float]:
     """Share of stalled warps by reason, 0 to 1, largest first, from samples or from cycles per issue.
 

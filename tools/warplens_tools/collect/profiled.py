@@ -69,6 +69,7 @@ def counter_evidence(launch: ProfiledLaunch, *, launches: int = 1) -> CounterEvi
         metrics=launch.metrics,
         units=launch.units,
         stalls=names.stall_shares({**sampled, **launch.metrics}),
+        stall_samples=names.stall_samples({**sampled, **launch.metrics}),
         mangled=launch.mangled,
         launches=launches,
         instructions=launch.instructions,

@@ -117,7 +117,7 @@ REWRITE = Rewrite(
     slug="register-tile",
     title="Tile the operands through shared memory, several outputs a thread",
     apply=refusing(_apply),
-    answers=("missing-cache-reuse",),
+    answers=("missing-cache-reuse", "small-register-tile"),
     useless_at="dram",
     ranges={
         "kTileDepth": (8, 16, 32),

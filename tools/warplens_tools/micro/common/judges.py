@@ -64,9 +64,25 @@ def judge_by_room(*, own: Sequence[str] = (), kept: Sequence[str] = (), stalls: 
         if counters is None:
             return finding
         seen = share_of(counters, own, stalls)
-        return finding if seen is None else cap_gain(counters, finding, seen, kept)
+        if seen is None:
+            return finding
+        if float(seen.value) < CONTRADICTED and is_too_few(counters, float(seen.value)):
+            return msgspec.structs.replace(finding, evidence=(*finding.evidence, seen))
+        return cap_gain(counters, finding, seen, kept)
 
     return judge
+
+
+def is_too_few(counters: CounterEvidence, share: float) -> bool:
+    """Whether the stalls were sampled so seldom that a share so small does not rule out one that counts.
+
+    Of n samples of which none is of a cause its share may be 3 / n (the rule of three, at 95 %); of one that was seen
+    two standard deviations more.
+    """
+    samples = counters.stall_samples
+    if samples is None:
+        return False
+    return share + 3.0 / samples + 2.0 * math.sqrt(share * (1.0 - share) / samples) >= CONTRADICTED
 
 
 def share_of(counters: CounterEvidence, own: Sequence[str], stalls: Sequence[str]) -> Observation | None:
