@@ -381,3 +381,82 @@ BESIDE = {
 @pytest.mark.parametrize("name", BESIDE)
 def test_a_loop_that_is_not_all_is_left(name: str) -> None:
     assert rewritten("loop-into-grid", BESIDE[name])[0].refused
+
+
+REGISTERS = {
+    "a product that adds up in memory": (
+        """
+__global__ void matmul(const float* A, const float* B, float* C, int M, int N, int K)
+{
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < M && col < N) {
+        C[row * N + col] = 0.0f;
+        for (int k = 0; k < K; ++k)
+            C[row * N + col] += A[row * K + k] * B[k * N + col];
+    }
+}
+""",
+        RC + "  Device<float> a(rows * 9), b(9 * cols, 2), c(rows * cols, 3);\n"
+        "  dim3 block(16, 8), grid((cols + 15) / 16, (rows + 7) / 8);\n"
+        "  matmul<<<grid, block>>>(a, b, c, rows, cols, 9); c.show();",
+    ),
+    "nested loops, beside what was there": (
+        """
+__global__ void pool(const double* in, double* out, int n, int k) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  for (int a = 0; a < k; ++a)
+    for (int b = 0; b < k; ++b) {
+      int sum = a * k + b;
+      out[i] -= in[(i + sum) % n];
+    }
+  out[i] *= 2;
+}
+""",
+        RC + "  int n = rows * cols; Device<double> x(n), y(n, 2);\n"
+        "  pool<<<(n + 63) / 64, 64>>>(x, y, n, 3); y.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", REGISTERS)
+def test_sums_are_kept_in_registers(name: str) -> None:
+    after = holds("sum-in-register", program(*REGISTERS[name]), *RUNS)
+    assert rewritten("sum-in-register", after)[0].refused
+
+
+MEMORY = {
+    "another element is read": kernel_of("for (int j = 0; j < m; ++j) y[r] += y[j];"),
+    "the element moves": kernel_of("for (int j = 0; j < m; ++j) y[r * m + j] += x[j];", after=""),
+    "a way out": kernel_of("for (int j = 0; j < m; ++j) { y[r] += x[j]; if (x[j] > 3) return; }"),
+    "the pointer is passed on": kernel_of("for (int j = 0; j < m; ++j) { z[r] += 1; next(z); }", after=""),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_what_others_may_see_stays_in_memory(name: str) -> None:
+    assert rewritten("sum-in-register", MEMORY[name])[0].refused
+
+
+AUTO = """
+__device__ inline int globalIndex() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__global__ void rowMeans(const float* A, float* y, int m, int n) {
+    int row = globalIndex();
+    if (row >= m) return;
+    auto sum = 0.0f;
+    for (auto j = 0; j < n; ++j) sum += A[row * n + j];
+    y[row] = sum / n;
+}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("slug", ["warp-per-row", "block-per-row"])
+def test_a_thread_that_a_function_numbers(slug: str) -> None:
+    main = RC + (
+        "  Device<float> a(rows * cols), y(rows, 2);\n"
+        "  rowMeans<<<(rows + 63) / 64, 64>>>(a, y, rows, cols); y.show();"
+    )
+    holds(slug, program(AUTO, main), *RUNS, relative=1e-4, absolute=1e-5)

@@ -84,7 +84,9 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     del target
     found = Opened(text, model, kernel)
     axes = [Numbering(found.reader, axis, found.launches.block_value(i)) for i, axis in enumerate("xy")]
-    axes = [axis for axis in axes if axis.threads or axis.sizes]
+    if axes[0].block != 1 and not axes[0].numbered():
+        raise Refused("the kernel does not number its threads")
+    axes = [axis for axis in axes if axis.threads or axis.sizes or axis.called()]
     sharing = Sharer(found.reader, found.rows()).share()
     numbers = {axis.axis: _number(found, axis) for axis in axes}
     definition = _launch(found, numbers)

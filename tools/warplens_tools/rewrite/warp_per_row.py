@@ -94,7 +94,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
         _number_by_block(found, numbering)
     else:
         _number_by_warp(found, numbering, width)
-    lane = found.edits.fresh("lane")
+    lane = found.edits.fresh_here("lane")
     found.edits.before(found.first_statement(), f"const int {lane} = threadIdx.x % {width};")
     writer = GroupEdits(found.edits, WarpGroup(found.style, width, lane))
     writer.write(sharing)
@@ -132,6 +132,12 @@ def _number_by_warp(found: Opened, numbering: Numbering, width: str) -> None:
     single = numbering.block == 1
     places = {n.id: n for n in (*numbering.threads, *numbering.sizes)}
     places |= {n.id: n for n in ([] if single else numbering.widths()) if not numbering.is_followed(n)}
+    calls = numbering.called()
+    if not single and not places and not calls:
+        raise Refused("the kernel does not number its threads")
+    for node in calls:
+        number = f"blockIdx.x * (blockDim.x / {width}) + threadIdx.x / {width}"
+        found.edits.replace(node, found.in_product(node, number))
     for node in places.values():
         found.edits.replace(node, found.in_product(node, f"{tree.text_of(node)} / {width}"))
 

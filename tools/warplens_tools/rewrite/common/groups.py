@@ -135,7 +135,8 @@ class WarpGroup(Group):
             lines = best_lines(fold, kind, companion, self.style.unit)
             mask = f"const unsigned mask = {part_mask(self.width)};"
             return Joined((self._steps([mask, *(line.replace(_ALL_LANES, "mask") for line in lines)]),))
-        name = self.style.function("lanes", _NAMES[fold.operation])
+        word = "warp" if "warp" in self.width.lower() else "lanes"
+        name = self.style.function(word, _NAMES[fold.operation])
         helper = warp_helper(self.style, fold, kind, name, self.width)
         return Joined((f"{fold.place} = {name}({fold.place});",), (helper,))
 

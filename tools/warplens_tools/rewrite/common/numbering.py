@@ -114,6 +114,10 @@ class Numbering:
                     raise Refused("the kernel uses the numbers of threads and blocks apart")
         return found
 
+    def called(self) -> list[Node]:
+        """Calls of a function of the file that gives the number of a thread."""
+        return [node for node in self.numbered() if node.type == "call_expression"]
+
     def strides(self) -> list[Node]:
         """Expressions that are the number of all threads: `gridDim.x * blockDim.x`."""
         wanted = {f"gridDim.{self.axis}", f"blockDim.{self.axis}"}
@@ -132,7 +136,8 @@ class Numbering:
         found: list[Node] = []
         for node in walk(self.reader.body):
             inside = any(f.start_byte <= node.start_byte and node.end_byte <= f.end_byte for f in found)
-            if not inside and node.type == "binary_expression" and self._is_number(node):
+            counts = node.type in ("binary_expression", "call_expression")
+            if not inside and counts and self._is_number(node):
                 found.append(node)
         return found
 

@@ -15,6 +15,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.hazards import Barriers, Hazards
 from warplens_tools.rewrite.common.iterations import ATOMIC, JOINED, KernelReader, Work
@@ -298,6 +299,9 @@ class Sharer:
             node = node.parent
         kind = node.child_by_field_name("type") if node is not None else None
         written = self.tree.code_of(kind) if kind is not None else ""
+        value = value_node(self.tree, binding) if binding is not None else None
+        if written == "auto" and value is not None:
+            written = _literal_type(self.tree.code_of(value))
         if not written or written == "auto":
             raise Refused(f"the type of {self.tree.code_of(name)} is not written")
         return " ".join(written.split())
@@ -328,6 +332,15 @@ class Sharer:
                 return False
             current = current.parent
         return current is not None
+
+
+def _literal_type(code: str) -> str:
+    """The type of a number as it is written; "" for another expression."""
+    if re.fullmatch(r"(?:\d+\.\d*|\.\d+|\d+\.)(?:[eE][+-]?\d+)?", code):
+        return "double"
+    if re.fullmatch(r"(?:\d+\.\d*|\.\d+|\d+\.)(?:[eE][+-]?\d+)?[fF]", code):
+        return "float"
+    return "int" if code.isdigit() else ""
 
 
 def _assigning(name: Node) -> Node | None:

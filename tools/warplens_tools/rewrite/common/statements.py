@@ -32,6 +32,7 @@ class KernelEdits:
         self._before: dict[int, tuple[Node, list[str]]] = {}
         self._after: dict[int, tuple[Node, list[str]]] = {}
         self._names = set(_NAME.findall(text.text))
+        self._local: set[str] = set()
 
     # places
 
@@ -72,6 +73,19 @@ class KernelEdits:
             found, number = f"{name}{number}", number + 1
         self._names.add(found)
         return found
+
+    def fresh_here(self, name: str) -> str:
+        """As `fresh`, for a variable of the kernel, of which other functions may have one of that name."""
+        wide = {n for leaf in self.tree.file.leaves if leaf.function is None for n in self._words(leaf.node)}
+        inside = set(_NAME.findall(self.tree.text_of(self.expanded.function.node))) | self._local | wide
+        found, number = name, 2
+        while found in inside:
+            found, number = f"{name}{number}", number + 1
+        self._local.add(found)
+        return found
+
+    def _words(self, node: Node) -> list[str]:
+        return _NAME.findall(self.tree.file.text_of(node))
 
     def _leads(self, node: Node) -> bool:
         """Whether nothing but white space stands before the node on its line."""
