@@ -21,6 +21,7 @@ from warplens.cli.streams import answering, console, write_json
 from warplens.present.proof import conditions_words, expected_words, factor, proof_words
 from warplens.service import exchange
 from warplens.service.edited import prove_edited
+from warplens.service.embedded import optimize_script
 from warplens.service.model import Choice, ConsentError, chosen, give_consent, require_consent
 from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
 from warplens.service.pooled import opener
@@ -66,7 +67,7 @@ def optimize(
     Parameters
     ----------
     file
-        The file that holds the kernel.
+        The file that holds the kernel; a Python script with CUDA in a string is one.
     kernel
         The kernel's name, plain or qualified; the hottest by total time if left out.
     budget
@@ -143,7 +144,8 @@ def optimize(
     if edited is not None:
         result = prove_edited(service, file, edited, options, task=task, judge=judge)
     else:
-        result = optimize_path(service, file, options, task=task, judge=judge)
+        found = optimize_script if file.suffix == ".py" else optimize_path
+        result = found(service, file, options, task=task, judge=judge)
     return _ended(result, apply=apply, json=format == "json")
 
 

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from warplens.cli.main import EXIT_CLEAN
 from warplens.cli.streams import answering, write
+from warplens.service.embedded import first_specs_in_script
 from warplens.service.patch import patch_of, patch_root
 from warplens.service.service import Service
 from warplens.service.specs import first_specs
@@ -34,7 +35,7 @@ def spec(
     Parameters
     ----------
     file
-        The file that holds the kernels.
+        The file that holds the kernels; a Python script with CUDA in a string is one.
     kernel
         The kernel, plain or qualified; all that have no spec if left out.
     diff
@@ -42,7 +43,10 @@ def spec(
     """
     path = Path(os.path.abspath(file))  # noqa: PTH100
     loaded = Service(Path.cwd()).settings_for(path)
-    before, edits, kernels = first_specs(path, loaded, kernel)
+    if path.suffix == ".py":
+        before, edits, kernels = first_specs_in_script(path, kernel)
+    else:
+        before, edits, kernels = first_specs(path, loaded, kernel)
     after = before.apply(edits)
     if diff:
         with answering():

@@ -149,12 +149,17 @@ def first_specs(
     before = EncodedText.read(path)
     text = SourceText.decode(before.data, name=str(path))
     model = parse(text, str(path))
-    chosen = _without_spec(model, specs_of(path, loaded), path, kernel)
+    chosen = without_spec(model, specs_of(path, loaded), path, kernel)
     edits = [comment_edit(text, k, inferred(text, str(path), k)) for k in chosen]
     return before, edits, [k.qualified_name for k in chosen]
 
 
-def _without_spec(model: SourceModel, specs: Sequence[PlacedSpec], path: Path, kernel: str) -> list[Kernel]:
+def without_spec(model: SourceModel, specs: Sequence[PlacedSpec], path: Path, kernel: str) -> list[Kernel]:
+    """The kernels that have no spec, or `kernel`.
+
+    Raises:
+        InputError: there is none, or it has one.
+    """
     if not model.kernels:
         raise InputError(f"{path.name} defines no kernel")
     places = {spec.kernel: spec.place for spec in specs}
