@@ -11,6 +11,7 @@ from warplens_tools.rewrite import (
     divide_once,
     fast_intrinsics,
     float_literals,
+    halo_tile,
     launch_bounds,
     loop_into_grid,
     loop_into_threads,
@@ -64,6 +65,7 @@ REWRITES: tuple[Rewrite, ...] = (
     tree_by_shuffle.REWRITE,
     widen_loop.REWRITE,
     coarsen_tile.REWRITE,
+    halo_tile.REWRITE,
 )
 
 

@@ -20,6 +20,7 @@ from tree_sitter import Node, Query, QueryCursor, Tree
 from warplens_tools.cuda.syntax.macros import MacroUse
 from warplens_tools.cuda.syntax.mask import Masked, mask
 from warplens_tools.cuda.syntax.recovery import LANGUAGE, parse_code
+from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.process.cancel import checkpoint
 from warplens_tools.text import SourceText, Span
 
@@ -316,9 +317,20 @@ _LOCK = threading.Lock()
 
 def parse_expansion(text: str, file: SourceTree, place: Place) -> SourceTree:
     """Parse a macro's expansion under the macros of the file that it stands in, at `place`."""
+    text = _BRACKETED.sub(_without_brackets, text)
     tree = _parsed(SourceText(text), mask(text, {}, file.macros), place)
     tree._file = file.file
     return tree
+
+
+#: `(i) + …`, as macros write their arguments: a sum, where the grammar takes it for a cast of `+ …`.
+_BRACKETED = re.compile(r"(?<![\w\])>])\(([ \t]*[a-z_]\w*[ \t]*)\)(?=[ \t]*[-+](?![-+=]))")
+
+
+def _without_brackets(found: re.Match[str]) -> str:
+    """A variable without the brackets around it; types keep theirs. The text stays as long as it was."""
+    name = found[1].strip()
+    return found[0] if type_bytes(name) is not None or name.endswith("_t") else f" {found[1]} "
 
 
 def _parsed(
