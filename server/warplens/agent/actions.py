@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
 from warplens.agent.edits import text_hash
+from warplens.agent.features import features_of
 from warplens.agent.moves import Proposal
 from warplens.agent.priors import Cause, Expectation, Known, Rule, of_kernel
 from warplens.agent.rewriting import Expect, RewriteSource, move_of
@@ -41,7 +42,8 @@ class KernelSpace:
     """The steps for one kernel of one file; see `warplens.agent.versions.Space`.
 
     `busy` is the share of its peak, 0 to 1, at which the baseline ran each resource ("dram", "l2", "sm"). `further`
-    are sources beside rewrites, parameters and templates; `without` names sources to do without.
+    are sources beside rewrites, parameters and templates. `rates` are what rules were worth, or give them for a
+    kernel of some features; `without` names sources to do without.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class KernelSpace:
         limits: Limits,
         rewrites: Sequence[Rewrite] = (),
         causes: Sequence[Cause] = (),
-        rates: Sequence[HitRate] = (),
+        rates: Sequence[HitRate] | Callable[[Mapping[str, float]], Sequence[HitRate]] = (),
         busy: Mapping[str, float] | None = None,
         further: Sequence[ProposalSource] = (),
         without: Collection[str] = (),
@@ -61,10 +63,14 @@ class KernelSpace:
         seed: int = 0,
     ) -> None:
         self.path, self.kernel, self.limits = path, kernel, limits
-        self.known = Known(of_kernel(causes, kernel), tuple(rates), dict(busy or {}))
+        self.known = Known(of_kernel(causes, kernel), (), dict(busy or {}))
         self._files: dict[str, File] = {}
         self._baseline = self._file(baseline)
         self._rewrites = RewriteSource(rewrites, self._kernel, self._expect)
+        #: Of the user's version.
+        self.features = self._features(self._baseline)
+        given = rates(self.features) if callable(rates) else rates
+        self.known = msgspec.structs.replace(self.known, rates=tuple(given))
         self._ranges = _ranges_of(rewrites, self._baseline)
         self._parameters = TextSource("parameters", self.by_parameter)
         self.templates = TemplateSource(self.template, self._expect, settings, seed)
@@ -109,6 +115,13 @@ class KernelSpace:
         """The parameters of a version's kernel."""
         file, kernel = self._kernel(text)
         return extract(file, kernel, self.limits, self._ranges) if kernel is not None else Template()
+
+    def _features(self, file: File) -> dict[str, float]:
+        kernel = file.model.kernel(self.kernel)
+        if kernel is None:
+            return {}
+        start, end = file.range(kernel.body)
+        return features_of(kernel, file.code[start:end], self.known.causes, self.known.busy)
 
     def _expect(self, rule: Rule) -> Expectation | None:
         return self.known.expect(rule)

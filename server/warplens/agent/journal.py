@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -20,10 +20,17 @@ from warplens.store.runs import append_step, append_within, read_steps
 class Journal:
     """One run's journal. Every method returns only when the step is on disk."""
 
-    def __init__(self, connection: sqlite3.Connection, run: int, *, arch: str = "") -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        run: int,
+        *,
+        arch: str = "",
+        features: Mapping[str, float] | None = None,
+    ) -> None:
         self._connection = connection
         self.run = run
-        self._arch = arch
+        self._arch, self._features = arch, dict(features or {})
 
     def began(self, baseline: Baseline, text: str) -> None:
         """The baseline, a file of that text, was measured."""
@@ -40,7 +47,7 @@ class Journal:
         """A verdict is known; the rule and the findings behind the step are credited or not."""
         with transaction(self._connection):
             append_within(self._connection, self.run, "tell", _json(verdict), candidate=verdict.candidate)
-            record_within(self._connection, self.run, trials(node, verdict, self._arch))
+            record_within(self._connection, self.run, trials(node, verdict, self._arch, self._features))
 
     def confirmed(self, confirmation: Confirmation) -> None:
         """A winner was measured again."""
@@ -59,7 +66,9 @@ class Journal:
         return told
 
 
-def trials(node: Node, verdict: Verdict, arch: str = "") -> Iterator[Trial]:
+def trials(
+    node: Node, verdict: Verdict, arch: str = "", features: Mapping[str, float] | None = None
+) -> Iterator[Trial]:
     """A verdict as a test of the one step that led to it, against the version the step began from."""
     parent, move = node.parent, node.ask.move
     if parent is None or parent.speedup is None or not move.rule:
@@ -70,7 +79,7 @@ def trials(node: Node, verdict: Verdict, arch: str = "") -> Iterator[Trial]:
     hit = measured is not None and measured > 1.0 + noise
     subjects: list[tuple[SubjectKind, str]] = [("rule", move.rule), *(("tool", c) for c in move.answers)]
     for kind, subject in subjects:
-        yield Trial(kind, subject, verdict.state, move.gain, measured, hit, arch)
+        yield Trial(kind, subject, verdict.state, move.gain, measured, hit, arch, features or {})
 
 
 def _json(value: object) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -232,7 +232,7 @@ class _Loop:
         """One search to the end of its budget, or of `seconds`. However it ends, what was told stays in the journal."""
         space = self.problem.space(self.baseline.kernel)
         searcher = self._searcher(strategy, space)
-        journal, resumed = self._journal(strategy, searcher)
+        journal, resumed = self._journal(strategy, searcher, space.features)
         started = time.monotonic()
         try:
             stopped: Stopped = "time"
@@ -289,7 +289,9 @@ class _Loop:
             headroom=self._headroom(),
         )
 
-    def _journal(self, strategy: PolicyName, searcher: Searcher) -> tuple[Journal, int]:
+    def _journal(
+        self, strategy: PolicyName, searcher: Searcher, features: Mapping[str, float]
+    ) -> tuple[Journal, int]:
         """A run to write to: the one to go on with where that is asked for and there is one, else a new one."""
         conditions, arch = self.baseline.conditions, self.baseline.compiled.arch
         card = f"{self.problem.workload}\n{conditions.uuid}\n{conditions.driver}\n{conditions.cuda}\n{arch}"
@@ -303,13 +305,13 @@ class _Loop:
         )
         earlier = find_run(self.store, target) if self.problem.resume else None
         if earlier is not None and adopt_run(self.store, earlier.id):
-            journal = Journal(self.store, earlier.id, arch=arch)
+            journal = Journal(self.store, earlier.id, arch=arch, features=features)
             return journal, journal.replay(searcher)
         settings = msgspec.json.encode(
             {"search": self.problem.settings, "budget": self.problem.budget}
         ).decode()
         run = start_run(self.store, target, settings=settings, gpu=conditions.gpu, driver=conditions.driver)
-        journal = Journal(self.store, run, arch=arch)
+        journal = Journal(self.store, run, arch=arch, features=features)
         journal.began(self.baseline, self.problem.text.text)
         return journal, 0
 

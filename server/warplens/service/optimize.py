@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -145,7 +146,6 @@ def optimize_file(
     part = open_part(inputs.loaded, options.model, case, ask_editor)
     workload, arch = (part.workload, part.arch) if part is not None else (workload, options.arch)
     with open_store(data_folder(os.environ)) as store:
-        rates = hit_rates(store)
 
         def space(kernel: str) -> KernelSpace:
             return KernelSpace(
@@ -155,7 +155,7 @@ def optimize_file(
                 limits=inputs.gpu.limits,
                 rewrites=inputs.rewrites,
                 causes=causes,
-                rates=rates,
+                rates=functools.partial(hit_rates, store),
                 busy=busy_of(report, kernel),
                 further=(part.source(kernel),) if part is not None else (),
                 without=options.without,

@@ -164,4 +164,7 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX decisions_by_rule ON decisions (rule);
     """,
+    """
+    ALTER TABLE trials ADD COLUMN features TEXT NOT NULL DEFAULT '';
+    """,
 )

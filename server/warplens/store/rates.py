@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
 from warplens.store.database import transaction
+from warplens.store.likeness import likeness
 
+#: What a trial counts for whose kernel's features are not known.
+UNKNOWN = 1 / 3
 SubjectKind = Literal["rule", "tool"]
 
 
@@ -30,6 +34,8 @@ class Trial(msgspec.Struct, frozen=True):
     #: Faster than the parent beyond the noise.
     hit: bool
     arch: str = ""
+    #: Of the kernel, see `warplens.agent.features`; none where they were not known.
+    features: Mapping[str, float] = {}
 
 
 class HitRate(msgspec.Struct, frozen=True):
@@ -37,8 +43,9 @@ class HitRate(msgspec.Struct, frozen=True):
 
     kind: SubjectKind
     subject: str
-    trials: int
-    hits: int
+    #: Weighted by likeness where rates for one kernel were asked for.
+    trials: float
+    hits: float
     #: Over trials that had a prediction and a measurement; None if there were none.
     mean_predicted: float | None
     mean_measured: float | None
@@ -50,9 +57,15 @@ def record_within(connection: sqlite3.Connection, run: int | None, trials: Itera
     """Add trials inside a transaction of the caller's."""
     now = time.time()
     connection.executemany(
-        "INSERT INTO trials (run, at, kind, subject, state, predicted, measured, hit, arch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(run, now, t.kind, t.subject, t.state, t.predicted, t.measured, int(t.hit), t.arch) for t in trials],
+        "INSERT INTO trials (run, at, kind, subject, state, predicted, measured, hit, arch, features)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(run, now, t.kind, t.subject, t.state, t.predicted, t.measured, int(t.hit), t.arch),
+                json.dumps(dict(t.features)) if t.features else "",
+            )
+            for t in trials
+        ],
     )
 
 
@@ -81,8 +94,12 @@ def record_decision(
         )
 
 
-def hit_rates(connection: sqlite3.Connection) -> list[HitRate]:
-    """All rules and tools that were ever tried or decided on, most trials first."""
+def hit_rates(connection: sqlite3.Connection, like: Mapping[str, float] | None = None) -> list[HitRate]:
+    """All rules and tools that were ever tried or decided on, most trials first.
+
+    With `like`, the features of a kernel, a trial counts as much as its kernel is like that one (`likeness`): what
+    helped there is expected to help here. A trial of a kernel whose features are not known counts for a third.
+    """
     columns: tuple[tuple[SubjectKind, str], ...] = (("rule", "rule"), ("tool", "finding"))
     decided: dict[tuple[SubjectKind, str], tuple[int, int]] = {
         (kind, row["subject"]): (row["yes"], row["no"])
@@ -93,28 +110,42 @@ def hit_rates(connection: sqlite3.Connection) -> list[HitRate]:
         )
     }
     groups: dict[tuple[SubjectKind, str], list[sqlite3.Row]] = {key: [] for key in decided}
-    for row in connection.execute("SELECT kind, subject, predicted, measured, hit FROM trials"):
+    for row in connection.execute("SELECT kind, subject, predicted, measured, hit, features FROM trials"):
         groups.setdefault((row["kind"], row["subject"]), []).append(row)
     rates = [
-        _rate(kind, subject, members, decided.get((kind, subject), (0, 0)))
+        _rate(kind, subject, members, decided.get((kind, subject), (0, 0)), like)
         for (kind, subject), members in groups.items()
     ]
     return sorted(rates, key=lambda r: (-r.trials, r.kind, r.subject))
 
 
-def _rate(kind: SubjectKind, subject: str, rows: list[sqlite3.Row], decided: tuple[int, int]) -> HitRate:
-    both = [row for row in rows if row["predicted"] and row["measured"]]
+def _rate(
+    kind: SubjectKind,
+    subject: str,
+    rows: list[sqlite3.Row],
+    decided: tuple[int, int],
+    like: Mapping[str, float] | None,
+) -> HitRate:
+    weights = [_weight(row["features"], like) for row in rows]
+    both = [(row, w) for row, w in zip(rows, weights, strict=True) if row["predicted"] and row["measured"]]
     return HitRate(
         kind=kind,
         subject=subject,
-        trials=len(rows),
-        hits=sum(row["hit"] for row in rows),
-        mean_predicted=_geometric_mean([row["predicted"] for row in both]),
-        mean_measured=_geometric_mean([row["measured"] for row in both]),
+        trials=sum(weights),
+        hits=sum(weight * row["hit"] for row, weight in zip(rows, weights, strict=True)),
+        mean_predicted=_geometric_mean([(row["predicted"], weight) for row, weight in both]),
+        mean_measured=_geometric_mean([(row["measured"], weight) for row, weight in both]),
         accepted=decided[0],
         rejected=decided[1],
     )
 
 
-def _geometric_mean(factors: list[float]) -> float | None:
-    return math.exp(sum(map(math.log, factors)) / len(factors)) if factors else None
+def _weight(features: str, like: Mapping[str, float] | None) -> float:
+    if like is None:
+        return 1
+    return likeness(json.loads(features), like) if features else UNKNOWN
+
+
+def _geometric_mean(factors: list[tuple[float, float]]) -> float | None:
+    total = sum(weight for _, weight in factors)
+    return math.exp(sum(w * math.log(f) for f, w in factors) / total) if total > 0 else None

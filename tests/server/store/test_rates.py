@@ -19,6 +19,20 @@ def store(tmp_path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def test_a_trial_counts_as_much_as_its_kernel_is_like_the_one_asked_for(store: sqlite3.Connection) -> None:
+    row_walk = {"text:loops": 0.5, "text:double": 0.0, "finding:uncoalesced-global-read": 0.6}
+    stencil = {"text:loops": 0.0, "text:double": 1.0, "finding:scalar-access": 0.4}
+    good = [Trial("rule", "warp-per-row", "faster", 4.0, 5.0, True, features=row_walk) for _ in range(4)]
+    bad = [Trial("rule", "warp-per-row", "slower", 4.0, 0.8, False, features=stencil) for _ in range(4)]
+    record_trials(store, None, [*good, *bad, Trial("rule", "warp-per-row", "same", 4.0, 1.0, False)])
+    (alike,), (other,), (plain,) = (hit_rates(store, like) for like in (row_walk, stencil, None))
+    assert (plain.trials, plain.hits) == (9, 4)
+    assert alike.hits / alike.trials > 0.8 > 0.2 > other.hits / other.trials
+    assert (alike.mean_measured or 0) > 3 > 1 > (other.mean_measured or 9)
+    (near,) = hit_rates(store, row_walk | {"text:loops": 0.75})
+    assert other.hits / other.trials < near.hits / near.trials
+
+
 def test_rates_set_the_prediction_beside_the_measurement(store: sqlite3.Connection) -> None:
     record_trials(
         store,
