@@ -68,3 +68,29 @@ void run(float *c, const float *a, const float *b)
     changing<<<4096, 256>>>(c, a, 1 << 20, 100);
     product<<<dim3(128, 128), dim3(kSide, kSide)>>>(c, a, b, 2048);
 }
+
+__global__ void rotate(float *out, const float *in, int heads, int width)
+{
+    int position = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
+    float angle = position * powf(10000.0f, -2.0f * i / width);  // expect: repeated-work
+    float c = cosf(angle), s = sinf(angle);
+    int at = (position * heads + head) * width + i;
+    out[at] = in[at] * c - in[at + width / 2] * s;
+    out[at + width / 2] = in[at] * s + in[at + width / 2] * c;
+}
+
+__global__ void rotate_by_head(float *out, const float *in, int heads, int width)
+{
+    int position = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
+    float angle = (position + head) * powf(10000.0f, -2.0f * (i + head * position) / width);
+    float c = cosf(angle), s = sinf(angle);
+    int at = (position * heads + head) * width + i;
+    out[at] = in[at] * c - in[at + width / 2] * s;
+    out[at + width / 2] = in[at] * s + in[at + width / 2] * c;
+}
+
+void turn(float *out, const float *in)
+{
+    rotate<<<dim3(4096, 32), 256>>>(out, in, 32, 512);
+    rotate_by_head<<<dim3(4096, 32), 256>>>(out, in, 32, 512);
+}

@@ -12,8 +12,13 @@ _LANES = frozenset({"threadIdx", "laneid", "thread_rank"})
 
 def lane_names(code: str) -> frozenset[str]:
     """Names in a kernel's body that may differ between lanes: by data flow from `threadIdx`, no control flow."""
+    return names_from(code, _LANES)
+
+
+def names_from(code: str, first: frozenset[str]) -> frozenset[str]:
+    """Names that some names flow into through assignments, with these themselves; no control flow."""
     assigned = [(name, set(_WORD.findall(value))) for name, value in _ASSIGNED.findall(code)]
-    varying = set(_LANES)
+    varying = set(first)
     grown = True
     while grown:
         grown = False
