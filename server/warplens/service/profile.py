@@ -23,9 +23,8 @@ from warplens.service.service import (
     CheckOptions,
     Service,
     gpu_for,
-    machine_unknowns,
-    not_included,
 )
+from warplens.service.unknowns import machine_unknowns, not_included
 from warplens.settings import Loaded
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary

@@ -19,10 +19,11 @@ from warplens.service.cutlass_flags import cutlass_flags
 from warplens.service.files import Found, excluded, find, has_kernel, shown
 from warplens.service.projects import Projects
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
+from warplens.service.unknowns import machine_unknowns, not_included, not_run
 from warplens.service.usable import with_usable_values
 from warplens.settings import Loaded, Settings, load_usable
 from warplens_tools.arch.gpu import Gpu
-from warplens_tools.arch.load import load_gpu, present_gpus, target_architecture
+from warplens_tools.arch.load import load_gpu, target_architecture
 from warplens_tools.collect import doctor
 from warplens_tools.collect.cache import BinaryCache
 from warplens_tools.cuda.model import SourceModel
@@ -277,7 +278,7 @@ class Service:
         tier = self.binary_tier(file, unit, loaded, options.arch)
         tier = msgspec.structs.replace(tier, overlay=overlay if unit == path.absolute() else None)
         asked = options.tier or settings.tier
-        unrun = () if asked in ("auto", "source", "binary") else (_not_run(path, asked),)
+        unrun = () if asked in ("auto", "source", "binary") else (not_run(path, asked),)
         for checked in stages(file, tier, early=early, task=task):
             yield checked.lacking(*unrun) if checked.complete else checked
 
@@ -375,37 +376,6 @@ def gpu_for(arch: str | None, settings: Settings) -> Gpu:
 @functools.lru_cache(maxsize=16)
 def _gpu(arch: str) -> Gpu:
     return load_gpu(arch or None)
-
-
-def _not_run(path: Path, tier: str) -> Unknown:
-    """A tier that takes a run of the user's program, which a check of a saved file does not start."""
-    return Unknown(
-        f"{tier} tier of {path.name}",
-        "saving a file does not run its program",
-        f"run it when it suits: warplens profile {path.name}",
-    )
-
-
-def not_included(header: Path) -> Unknown:
-    """What a header is not known of that no unit includes."""
-    return Unknown(
-        f"binary tier of {header.name}",
-        "no .cu file of the workspace includes it",
-        "check a unit that includes it, or list one in compile_commands.json",
-    )
-
-
-def machine_unknowns() -> list[Unknown]:
-    """What a machine without a GPU cannot know of any kernel."""
-    if present_gpus():
-        return []
-    return [
-        Unknown(
-            "how long kernels take, and what their counters read",
-            "there is no CUDA GPU in this machine",
-            "check on a machine with one, or import a report: warplens profile FILE --import REPORT.ncu-rep",
-        )
-    ]
 
 
 def _with_reason(checked: Checked, path: Path, options: CheckOptions, settings: Settings) -> Checked:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -20,11 +19,12 @@ import msgspec
 from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu, Limits
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.constants import layouts_of
-from warplens_tools.cuda.values.forms import Form, Monomial, Symbol
+from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.address_evidence import pattern_of
-from warplens_tools.machine.footprint import Footprint, filled_sectors, footprint, merged, stride_of
+from warplens_tools.machine.footprint import Footprint, filled_sectors, footprint, stride_of
+from warplens_tools.machine.siblings import Place, Siblings, likeness, siblings_among, without_constant
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.banks import warp_lanes, wavefronts
 
@@ -89,15 +89,6 @@ class WarpAccess(msgspec.Struct, frozen=True):
         return self.sectors / self.ideal_sectors
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """An access with its byte ranges in an element."""
-
-    access: ArrayAccess
-    element: int
-    ranges: tuple[tuple[int, int], ...]
-    lines: tuple[int, ...]
-
-
 def warp_accesses(code: KernelCode) -> tuple[WarpAccess, ...]:
     """The global accesses of the kernel whose addresses are known well enough, in text order."""
     return _Coalescing(code).joined()
@@ -118,8 +109,8 @@ class _Coalescing:
             self.code.arguments | self.code.launches.grid,
             self.code.gpu,
         )
-        groups = _siblings(places)
-        found = [w for p in places if (w := lanes.warp_access(p, groups[_likeness(p)])) is not None]
+        groups = siblings_among(places)
+        found = [w for p in places if (w := lanes.warp_access(p, groups[likeness(p)])) is not None]
         if self.code.compiled is None:
             return tuple(found)
         told = {w.access.span: w for w in found}
@@ -159,21 +150,21 @@ class _Coalescing:
             tier="binary",
         )
 
-    def _place(self, access: ArrayAccess) -> _Place | None:
+    def _place(self, access: ArrayAccess) -> Place | None:
         tree, element = self.code.tree, self.code.element_bytes(access.element_type)
         if access.index is None or element is None:
             return None
         line = access.span.line
         if access.member:
             place = layouts_of(tree).place(access.element_type, access.member)
-            return _Place(access, element, (place,), (line,)) if place is not None else None
+            return Place(access, element, (place,), (line,)) if place is not None else None
         uses = self._member_uses(access) if access.element_type in layouts_of(tree).records else {}
         places = [self._used_bytes(access.element_type, m) for m in uses]
         known = [p for p in places if p is not None]
         if not uses or len(known) < len(places):
-            return _Place(access, element, ((0, element),), (line,))
+            return Place(access, element, ((0, element),), (line,))
         lines = {line, *(n for found in uses.values() for n in found)}
-        return _Place(access, element, tuple(sorted(known)), tuple(sorted(lines)))
+        return Place(access, element, tuple(sorted(known)), tuple(sorted(lines)))
 
     def _used_bytes(self, record: str, path: str) -> tuple[int, int] | None:
         """Offset and size of `.a.b` in a record that a name is bound to: of a member that is an array, all of it."""
@@ -203,38 +194,6 @@ def _passes(limits: Limits, pattern: AddressPattern) -> int:
     return wavefronts([lane * abs(pattern.stride) for lane in range(limits.warp_size)], pattern.width, limits)
 
 
-class _Siblings:
-    """Accesses of the same array in the same loops whose index differs by a constant, in text order."""
-
-    def __init__(self) -> None:
-        self.places: list[_Place] = []
-
-    @cached_property
-    def union(self) -> tuple[tuple[int, int], ...]:
-        """The byte ranges of an element that they take together."""
-        return merged(p.ranges for p in self.places)
-
-    @cached_property
-    def read(self) -> bool:
-        """Whether one of them reads."""
-        return any(p.access.reads for p in self.places)
-
-
-def _likeness(place: _Place) -> tuple[object, ...]:
-    """The same for siblings alone."""
-    access = place.access
-    loops = tuple(loop.offset for loop in access.loops)
-    return access.name, place.element, loops, _without_constant(access.index)
-
-
-def _siblings(places: Sequence[_Place]) -> dict[tuple[object, ...], _Siblings]:
-    """The places by what makes them siblings."""
-    found: dict[tuple[object, ...], _Siblings] = {}
-    for place in places:
-        found.setdefault(_likeness(place), _Siblings()).places.append(place)
-    return found
-
-
 class _Lanes:
     """Evaluates index forms for the lanes of a warp."""
 
@@ -247,7 +206,7 @@ class _Lanes:
         self._shares: dict[int, float] = {}
         self._bases: dict[tuple[object, ...], list[int] | None] = {}
 
-    def warp_access(self, place: _Place, siblings: _Siblings) -> WarpAccess | None:
+    def warp_access(self, place: Place, siblings: Siblings) -> WarpAccess | None:
         """The access; None where an address is unknown or hangs on what is unknown."""
         index = place.access.index
         if index is None:
@@ -260,11 +219,11 @@ class _Lanes:
             return None
         return self._described(place, counts[0][1], siblings)
 
-    def _footprint(self, place: _Place, probe: Mapping[str, int]) -> Footprint | None:
+    def _footprint(self, place: Place, probe: Mapping[str, int]) -> Footprint | None:
         starts = self._elements(place, self._values(place.access.index, probe), self.first)
         return footprint(starts, place.ranges) if starts is not None else None
 
-    def _described(self, place: _Place, shape: Footprint, siblings: _Siblings) -> WarpAccess:
+    def _described(self, place: Place, shape: Footprint, siblings: Siblings) -> WarpAccess:
         ideal = max(1, math.ceil(shape.wanted / SECTOR_BYTES))
         used = sum(size for _, size in place.ranges)
         reused_by: ReusedBy = "nobody"
@@ -297,7 +256,7 @@ class _Lanes:
             lines_used=place.lines,
         )
 
-    def _shared_sectors(self, siblings: _Siblings) -> float:
+    def _shared_sectors(self, siblings: Siblings) -> float:
         """An access's share of the sectors that it and its siblings touch together."""
         known = self._shares.get(id(siblings))
         if known is not None:
@@ -312,7 +271,7 @@ class _Lanes:
             found = len({s // self.fetched for s in touched}) * self.fetched
         return self._shares.setdefault(id(siblings), found / len(siblings.places))
 
-    def _reused_by(self, place: _Place, shape: Footprint, siblings: _Siblings) -> ReusedBy:
+    def _reused_by(self, place: Place, shape: Footprint, siblings: Siblings) -> ReusedBy:
         """Who uses what is left of the sectors."""
         index = place.access.index
         values = self._values(index, _PROBES[0])
@@ -330,7 +289,7 @@ class _Lanes:
         whole = sum(size for _, size in siblings.union) >= place.element and place.element > shape.width
         return "fields" if whole else "nobody"
 
-    def _next_warp_shares(self, place: _Place, values: Mapping[str, int], shape: Footprint) -> bool:
+    def _next_warp_shares(self, place: Place, values: Mapping[str, int], shape: Footprint) -> bool:
         x, y, z = self.block
         size = self.limits.warp_size
         lanes = [(n % x, n // x % y, n // (x * y)) for n in range(size, min(2 * size, x * y * z))]
@@ -340,7 +299,7 @@ class _Lanes:
         other = footprint(starts, place.ranges)
         return bool(set(other.sectors) & set(shape.sectors)) and other.starts != shape.starts
 
-    def _partial(self, siblings: _Siblings) -> float:
+    def _partial(self, siblings: Siblings) -> float:
         """Share of the sectors that the siblings write of which they leave bytes."""
         known = self._partials.get(id(siblings))
         if known is not None:
@@ -354,7 +313,7 @@ class _Lanes:
         share = sum(part < SECTOR_BYTES for part in filled.values()) / max(1, len(filled))
         return self._partials.setdefault(id(siblings), share)
 
-    def _unshared(self, place: _Place) -> float:
+    def _unshared(self, place: Place) -> float:
         """Sectors that the block touches over those that its warps touch, each for itself."""
         x, y, z = self.block
         size, values = self.limits.warp_size, self._values(place.access.index, _PROBES[0])
@@ -367,7 +326,7 @@ class _Lanes:
             touched.append(footprint(starts, place.ranges).sectors)
         return len(set().union(*touched)) / sum(map(len, touched))
 
-    def _moves_inside(self, place: _Place, values: Mapping[str, int], name: str) -> bool:
+    def _moves_inside(self, place: Place, values: Mapping[str, int], name: str) -> bool:
         """Whether the next value of a symbol moves lanes by less than a sector."""
         lane = self.first[:1]
         here = self._elements(place, values, lane)
@@ -386,13 +345,13 @@ class _Lanes:
         return probe[symbol.kind]
 
     def _elements(
-        self, place: _Place, values: Mapping[str, int], lanes: Sequence[tuple[int, int, int]]
+        self, place: Place, values: Mapping[str, int], lanes: Sequence[tuple[int, int, int]]
     ) -> list[int] | None:
         """Byte address of each lane's element, from the array's start."""
         index = place.access.index
         if index is None:
             return None
-        terms = _without_constant(index)
+        terms = without_constant(index)
         key = (terms, tuple(values.items()), tuple(lanes))
         if key not in self._bases:
             self._bases[key] = _evaluated(Form(terms), values, lanes)
@@ -413,7 +372,3 @@ def _evaluated(
 
 
 _PLAIN = frozenset({"block", "block size", "grid size", "parameter", "loop"})
-
-
-def _without_constant(form: Form | None) -> tuple[tuple[Monomial, int], ...]:
-    return tuple(t for t in form.terms if t[0]) if form is not None else ()

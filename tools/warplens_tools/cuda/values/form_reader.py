@@ -27,6 +27,7 @@ from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.loop_headers import (
     Loop,
+    compared_with,
     condition_of,
     initialised,
     is_initializer,
@@ -294,7 +295,7 @@ class FormReader:
         if not known or step is None or binding.value is None:
             return loop
         first = self.traced(value_node(self.tree, binding))
-        comparison, bound = self._condition(condition_of(node), binding.name)
+        comparison, bound = compared_with(self.tree, condition_of(node), binding.name)
         return msgspec.structs.replace(
             loop,
             first=first.told if first is not None else None,
@@ -318,7 +319,7 @@ class FormReader:
         step, known = self._step(node.child_by_field_name("update"), name)
         if not known:
             return msgspec.structs.replace(plain, variable=name)
-        comparison, bound = self._condition(node.child_by_field_name("condition"), name)
+        comparison, bound = compared_with(self.tree, node.child_by_field_name("condition"), name)
         loop = msgspec.structs.replace(
             plain,
             variable=name,
@@ -368,21 +369,7 @@ class FormReader:
         )
         return None, scales
 
-    def _condition(self, condition: Node | None, name: str) -> tuple[str, Node | None]:
-        if condition is None or condition.type != "binary_expression":
-            return "", None
-        left, right = condition.child_by_field_name("left"), condition.child_by_field_name("right")
-        operator = condition.child_by_field_name("operator")
-        if left is None or right is None or operator is None or operator.type not in _FLIPPED:
-            return "", None
-        if self.tree.code_of(left) == name:
-            return operator.type, right
-        if self.tree.code_of(right) == name:
-            return _FLIPPED[operator.type], left
-        return "", None
 
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _CALLS = {"min": "min", "max": "max", "umin": "min", "umax": "max", "__mul24": "*", "__umul24": "*"}
 
 

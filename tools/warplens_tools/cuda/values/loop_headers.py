@@ -141,3 +141,22 @@ def initialised(loop: Node) -> tuple[Node | None, Node | None]:
     else:
         return None, None
     return (name, value) if name is not None and name.type == "identifier" else (None, None)
+
+
+#: A comparison, and the same with its sides exchanged.
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+
+
+def compared_with(tree: SourceTree, condition: Node | None, name: str) -> tuple[str, Node | None]:
+    """How a loop's condition compares its variable, and with what; "" and None where it is no such comparison."""
+    if condition is None or condition.type != "binary_expression":
+        return "", None
+    left, right = condition.child_by_field_name("left"), condition.child_by_field_name("right")
+    operator = condition.child_by_field_name("operator")
+    if left is None or right is None or operator is None or operator.type not in _FLIPPED:
+        return "", None
+    if tree.code_of(left) == name:
+        return operator.type, right
+    if tree.code_of(right) == name:
+        return _FLIPPED[operator.type], left
+    return "", None
