@@ -266,3 +266,16 @@ __global__ void mixed(const double* x, double* y, int rows, int cols) {
         "  mixed<<<(rows + 31) / 32, 32>>>(x, y, rows, cols); y.show();",
     ),
 }
+
+#: For warps alone: threads of one block, numbered without it.
+ONE_BLOCK = (
+    """
+__global__ void norms(const float* x, float* y, int cols) {
+  int r = threadIdx.x;
+  float sum = 0.0f;
+  for (int c = 0; c < cols; ++c) sum += x[r * cols + c] * x[r * cols + c];
+  y[r] = sqrtf(sum);
+}
+""",
+    RC + "  Device<float> x(64 * cols), y(64, 2); (void)rows; norms<<<1, 64>>>(x, y, cols); y.show();",
+)

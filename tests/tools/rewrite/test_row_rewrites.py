@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.host_cuda import same_results
 from tests.tools.rewrite.on_host import holds, program, rewritten
-from tests.tools.rewrite.row_programs import RC, ROWS
+from tests.tools.rewrite.row_programs import ONE_BLOCK, RC, ROWS
 
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite.base import Target
@@ -460,3 +460,10 @@ def test_a_thread_that_a_function_numbers(slug: str) -> None:
         "  rowMeans<<<(rows + 63) / 64, 64>>>(a, y, rows, cols); y.show();"
     )
     holds(slug, program(AUTO, main), *RUNS, relative=1e-4, absolute=1e-5)
+
+
+@pytest.mark.compiler
+def test_threads_of_one_block_become_warps_of_many() -> None:
+    holds("warp-per-row", program(*ONE_BLOCK), (1, 45), relative=1e-4)
+    several = program(ONE_BLOCK[0], ONE_BLOCK[1].replace("<<<1, 64>>>", "<<<2, 64>>>"))
+    assert "all do the same" in rewritten("warp-per-row", several)[0].refused

@@ -135,11 +135,28 @@ def _number_by_warp(found: Opened, numbering: Numbering, width: str) -> None:
     calls = numbering.called()
     if not single and not places and not calls:
         raise Refused("the kernel does not number its threads")
+    alone = _are_alone(found, numbering)
     for node in calls:
         number = f"blockIdx.x * (blockDim.x / {width}) + threadIdx.x / {width}"
         found.edits.replace(node, found.in_product(node, number))
+    for node in numbering.threads if alone else ():
+        found.edits.replace(node, f"(blockIdx.x * (blockDim.x / {width}) + threadIdx.x / {width})")
+        places.pop(node.id)
     for node in places.values():
         found.edits.replace(node, found.in_product(node, f"{tree.text_of(node)} / {width}"))
+
+
+def _are_alone(found: Opened, numbering: Numbering) -> bool:
+    """Whether threads are numbered by `threadIdx.x` alone, in one block.
+
+    Raises:
+        Refused: so they are, in several blocks.
+    """
+    if numbering.blocks or not numbering.threads or numbering.block == 1:
+        return False
+    if any(site.grid_value[0] != 1 for site in found.launches.sites):
+        raise Refused("its blocks all do the same")
+    return True
 
 
 def _number_by_block(found: Opened, numbering: Numbering) -> None:
