@@ -41,7 +41,7 @@ class SampleService(Service):
         return _report(path, SourceText(text), ("source",))
 
     def syntax_errors(self, path: Path, text: str) -> int:
-        return self.check_text(path, text).syntax_errors
+        return _errors(text)
 
     def stages(
         self,
@@ -74,9 +74,13 @@ class SampleService(Service):
 
 def _report(path: Path, text: SourceText, tiers: tuple[Tier, ...]) -> FileReport:
     kernels = tuple(_kernels(text, "binary" in tiers))
-    errors = abs(text.text.count("(") - text.text.count(")"))
+    errors = _errors(text.text)
     findings = tuple(_findings(text, kernels, tiers)) if not errors else ()
     return FileReport(str(path), kernels, findings, tiers, arch="sm_90", syntax_errors=errors)
+
+
+def _errors(text: str) -> int:
+    return abs(text.count("(") - text.count(")"))
 
 
 def _kernels(text: SourceText, binary: bool) -> Iterator[KernelReport]:

@@ -74,6 +74,18 @@ async def test_typing_moves_and_marks_what_a_save_found(client: Client, folder: 
     assert client.found(uri) == [(2, "early"), (3, "late (edited, being checked)")]
 
 
+async def test_a_text_in_the_midst_of_typing_is_not_analysed(client: Client, folder: Path) -> None:
+    await client.begin(folder)
+    uri = write(folder, KERNEL)
+    client.open(uri, KERNEL)
+    await client.until(lambda: len(client.found(uri)) == 2)
+    client.insert(uri, 2, 1, 2, "run( // raise ")
+    await client.until(lambda: client.published[uri].version == 2)
+    assert len(client.found(uri)) == 2 and not any("internal error" in m for m in client.logged)
+    client.insert(uri, 3, 1, 6, ")")
+    await client.until(lambda: any("internal error" in m for m in client.logged))
+
+
 async def test_closing_clears(client: Client, folder: Path) -> None:
     await client.begin(folder)
     uri = write(folder, KERNEL)
