@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimize and Fix and prove: progress, cancel, the diff with its proof, apply; without a GPU the reason why not.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Editor, ROOT, processes, until } from './editor.ts';
 
+const home = mkdtempSync(join(tmpdir(), 'warplens-home-'));
 const editor = new Editor({
   name: 'proposal',
   files: ['tests/e2e/vscode/workspace/proposal.cu'],
   settings: { 'warplens.interpreter': join(import.meta.dirname, 'sample_python.sh') },
-  environment: { WARPLENS_ROOT: ROOT },
+  // A home of its own, so that there is something that the doctor's buttons would bring.
+  environment: { WARPLENS_ROOT: ROOT, WARPLENS_HOME: home },
 });
 const path = join(editor.workspace, 'proposal.cu');
 let diff: ReturnType<typeof editor.page.locator>;
@@ -24,7 +27,10 @@ before(async () => {
   diff = editor.page.locator('.monaco-diff-editor');
   await editor.openFile('proposal.cu', 5, 10);
 });
-after(() => editor.close());
+after(async () => {
+  await editor.close();
+  rmSync(home, { recursive: true, force: true });
+});
 
 test('the lens starts a search, whose Cancel ends its processes', async () => {
   // Its compilation, which takes as long, goes on beside the search.
@@ -103,6 +109,12 @@ test('where no finding asks for an edit, nothing has failed and the doctor is a 
   await said.getByRole('button', { name: 'What is missing here' }).click();
   await editor.webview('What Warplens does').waitFor();
   await editor.screenshot('doctor-from-optimize');
+  // Its buttons say what they would download, and wait for the answer.
+  await editor.webview('What Warplens does').getByRole('link', { name: 'Fetch CUTLASS' }).click();
+  const question = editor.page.locator('.monaco-dialog-box', { hasText: 'nvidia-cutlass' });
+  await question.waitFor();
+  await editor.screenshot('doctor-button');
+  await question.getByRole('button', { name: 'Cancel' }).click();
 });
 
 /** Changes the file on disk, and waits until the editor shows it and the server has checked it. */
