@@ -40,7 +40,7 @@ class SampleService(Service):
             raise RuntimeError("a fault in the service")
         return _report(path, SourceText(text), ("source",))
 
-    def syntax_errors(self, path: Path, text: str) -> int:
+    def syntax_errors(self, path: Path, text: str) -> int:  # noqa: ARG002
         return _errors(text)
 
     def stages(
