@@ -61,6 +61,21 @@ __global__ void twice(const double* a, double* b, double* c, unsigned n) {
         N
         + "  Device<double> a(n + 8), b(n + 8, 2), c(n + 8, 3); twice<<<2, 32>>>(a, b + o, c, n); b.show(); c.show();",
     ),
+    "a segment that data begins": (
+        """
+__global__ void segments(const int* start, const float* values, float* out, int n) {
+  int lane = threadIdx.x & 31;
+  int row = blockIdx.x;
+  if (row >= n) return;
+  float sum = 0.0f;
+  for (int i = start[row] + lane; i < start[row + 1]; i += 32) sum += values[i];
+  atomicAdd(&out[row], sum);
+}
+""",
+        N + "  std::vector<int> s(4); for (int i = 0; i < 4; ++i) s[i] = i * n / 3; Device<int> d(4);\n"
+        "  cudaMemcpy(d.data, s.data(), 16, cudaMemcpyHostToDevice);\n"
+        "  Device<float> x(n + 8), y(3, 2); segments<<<3, 32>>>(d, x + o, y, 3); y.show();",
+    ),
 }
 
 
@@ -77,6 +92,9 @@ REFUSED = {
     "one by one": ROWS.replace("int j = threadIdx.x", "int j = 0").replace("j += blockDim.x", "++j"),
     "chunks": ROWS.replace("int j = threadIdx.x", "int j = threadIdx.x * cols").replace(
         "j += blockDim.x", "j++"
+    ),
+    "the threads of several rows": ROWS.replace(
+        "int j = threadIdx.x", "int j = threadIdx.x + cols * threadIdx.y"
     ),
     "left early": ROWS.replace("sum += row[j]", "if (row[j] < 0) break; sum += row[j]"),
     "columns": ROWS.replace("row[j]", "row[j * cols]"),

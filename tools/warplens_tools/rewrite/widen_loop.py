@@ -120,32 +120,61 @@ def _work(view: View, loop: Node) -> Work:
     step, update = known.step, loop.child_by_field_name("update")
     if step is None or step.value == 1 or update is None or operator_of(update) != "+=":
         raise Refused("no loop strides over data by the number of its threads")
-    if known.origin.coefficient("threadIdx.x") != 1 and not _is_lane(view, loop):
-        raise Refused("the loop does not begin at the thread's own number")
     declared = declared_in(view, initial)
     if len(declared) != 1 or declared[0].value is None:
         raise Refused("the loop is not over one variable")
+    base, first = _start(view, declared[0].value)
     bound = field(unwrapped(field(loop, "condition")), "right")
     return Work(
         name=declared[0].name,
         type=declared[0].type,
         limit=view.written(bound),
         statements=tuple(statements(field(loop, "body"))),
-        first=view.written(declared[0].value),
+        base=view.written(base) if base is not None else "",
+        first=view.written(first),
         step=view.written(field(update, "right")),
         counter=known.counter,
         stride=step,
     )
 
 
-def _is_lane(view: View, loop: Node) -> bool:
-    """Whether it begins at `threadIdx.x % 32`, a lane."""
-    first = view.forms.loop(loop).origin
-    symbols = first.symbols if first is not None else ()
-    return any(
-        s.operation in ("%", "&") and s.operands and s.operands[0].coefficient("threadIdx.x") == 1
-        for s in symbols
-    )
+def _start(view: View, node: Node) -> tuple[Node | None, Node]:
+    """What all threads begin at, None for 0, and the number of the thread from there.
+
+    Raises:
+        Refused: the loop begins at neither.
+    """
+    node = unwrapped(node)
+    if _numbers_threads(view, node):
+        return None, node
+    if node.type == "binary_expression" and operator_of(node) == "+":
+        left, right = field(node, "left"), field(node, "right")
+        for base, first in ((left, right), (right, left)):
+            form = view.forms.traced(base)
+            if form is not None and form.uniform and _numbers_threads(view, first):
+                return base, first
+    raise Refused("the loop does not begin at the thread's own number")
+
+
+def _numbers_threads(view: View, node: Node) -> bool:
+    """Whether an expression counts threads from 0: of a warp, a block or the grid."""
+    form = view.forms.form(node)
+    if (
+        form is None
+        or form.constant
+        or any(s.kind in ("parameter", "loop", "grid size") for s in form.symbols)
+    ):
+        return False
+    terms = {tuple(s.name for s in symbols): (symbols, factor) for symbols, factor in form.terms}
+    rest = {names: pair for names, pair in terms.items() if not names[0].startswith(("blockIdx", "blockDim"))}
+    if len(rest) != 1:
+        return False
+    symbols, factor = next(iter(rest.values()))
+    if len(symbols) != 1 or factor != 1:
+        return False
+    symbol = symbols[0]
+    is_lane = symbol.operation in ("%", "&") and symbol.operands[0].coefficient("threadIdx.x") == 1
+    return symbol.name == "threadIdx.x" or (is_lane and len(terms) == 1)
 
 
 def _at(view: View, style: Style, loop: Node, code: str) -> str:

@@ -82,7 +82,8 @@ class Work(msgspec.Struct, frozen=True):
     declared: tuple[Declared, ...] = ()
     #: Further conditions for the work, as written.
     others: tuple[str, ...] = ()
-    #: In a loop: its first value and its step, as written.
+    #: In a loop: what all threads begin at, the thread's place from there, and its step, as written.
+    base: str = ""
     first: str = ""
     step: str = ""
     #: In a loop: the symbol that counts its iterations, and the form of its step.
@@ -274,7 +275,8 @@ class VectorWriter:
         work = self.work
         first = work.first if re.fullmatch(r"[\w.]+", work.first) else f"({work.first})"
         step = work.step if re.fullmatch(r"[\w.]+", work.step) else f"({work.step})"
-        head = f"for ({self.type} {self.first} = {self.vector} * {first}; {self.first} < {work.limit}; "
+        base = f"{work.base} + " if work.base else ""
+        head = f"for ({self.type} {self.first} = {base}{self.vector} * {first}; {self.first} < {work.limit}; "
         return f"{head}{self.first} += {self.vector} * {step}) {{\n{indented(self.vectors())}\n}}"
 
     def vectors(self) -> str:
