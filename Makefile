@@ -86,6 +86,7 @@ bench: toolchain
 	$(PY) tests/bench/judge_arithmetic.py --json docs/benchmarks/judge_arithmetic.json
 	$(PY) -m tests.bench.cli_startup --json docs/benchmarks/cli_startup.json > /dev/null
 	$(PY) -m tests.bench.fuzz_fix --json docs/benchmarks/fuzz_fix.json > /dev/null
+	$(PY) -m tests.bench.model_tokens --json docs/benchmarks/model_tokens.json
 
 bench-gpu: toolchain
 	$(PY) tests/bench/bench_optimize.py --candidates 32 --seconds 60 --json docs/benchmarks/optimize.json

@@ -20,6 +20,8 @@ from warplens_tools.text import SourceText, Span
 #: Priorities, the highest kept longest. The source is needed to answer at all, the failure to repair it; then come
 #: what to do, and what was done. What other branches did is the first to go.
 SOURCE, PLAN, FAILURE, FINDINGS, CHILDREN, LIBRARY, OWN, LEADERS, SIBLINGS, COUSINS = range(10, 0, -1)
+#: Share of a case that a long source leaves to all other sections.
+OTHERS_SHARE = 0.4
 _LEFT_OUT = "(… {} lines left out)"
 
 
@@ -50,9 +52,12 @@ def bounded(sections: Iterable[Section], tokens: int) -> str:
     """The sections in their order, in at most so many tokens; empty ones are left out."""
     given = [section for section in sections if section.text.strip()]
     room = tokens * CHARACTERS_PER_TOKEN
+    others = sum(len(section.shown()) + 2 for section in given if section.priority != SOURCE)
     kept: dict[int, Section] = {}
     for place in sorted(range(len(given)), key=lambda i: (-given[i].priority, i)):
-        fitting = given[place].within(room)
+        # a long source leaves the others their share: without the plan there is nothing to write
+        spared = min(others, int(room * OTHERS_SHARE)) if given[place].priority == SOURCE else 0
+        fitting = given[place].within(room - spared)
         if fitting is None:
             continue
         kept[place] = fitting

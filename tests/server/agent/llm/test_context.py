@@ -62,6 +62,18 @@ def test_no_case_is_longer_than_its_bound(parts: list[tuple[int, int]], tokens: 
     assert estimated_tokens(text) <= tokens + 1
 
 
+def test_a_long_source_leaves_the_others_their_share() -> None:
+    source = section("source", 4000, context.SOURCE)
+    text = bounded(
+        [source, section("plan", 20, context.PLAN), section("leaders", 900, context.LEADERS)], 1000
+    )
+    assert "plan 19" in text and "leaders 0" in text and "source 0" in text
+    assert text.index("## plan") - text.index("## source") > 1500
+    assert estimated_tokens(text) <= 1000
+    alone = bounded([source, section("plan", 2, context.PLAN)], 1000)
+    assert "plan 1" in alone and len(alone) > 2800
+
+
 def test_a_source_is_cut_from_what_is_farthest_from_the_kernel() -> None:
     model = parse(LONG, "k.cu")
     assert numbered(LONG, model, "scale").count("\n") == LONG.line_count - 1
