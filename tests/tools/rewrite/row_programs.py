@@ -279,3 +279,16 @@ __global__ void norms(const float* x, float* y, int cols) {
 """,
     RC + "  Device<float> x(64 * cols), y(64, 2); (void)rows; norms<<<1, 64>>>(x, y, cols); y.show();",
 )
+
+
+def kernel_of(
+    loop: str, before: str = "float s = 0;", after: str = "y[r] = s;", launch: str = "(n + 63) / 64, 64"
+) -> str:
+    """A kernel of a row a thread around a loop, and its launch."""
+    return (
+        "__device__ int next(int* state);\n"
+        "__global__ void k(const float* x, float* y, int* z, int n, int m) {\n"
+        "  int r = blockIdx.x * blockDim.x + threadIdx.x;\n  if (r >= n) return;\n"
+        f"  {before}\n  {loop}\n  {after}\n}}\n"
+        f"void run(const float* x, float* y, int* z, int n, int m) {{ k<<<{launch}>>>(x, y, z, n, m); }}\n"
+    )
