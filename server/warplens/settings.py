@@ -409,3 +409,7 @@ def _kebab_item(item: Any) -> Any:
     if isinstance(item, list):
         return [_kebab_item(each) for each in item]
     return _kebab(item) if isinstance(item, Mapping) else item
+
+
+# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
+msgspec.json.Decoder(Settings)

@@ -264,3 +264,8 @@ def load_gpu(configured: str | None = None) -> Gpu:
         if wanted in (None, gpu.arch):
             return gpu
     return load_architecture(wanted or DEFAULT_ARCHITECTURE)
+
+
+# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
+msgspec.json.Decoder(Architecture)
+msgspec.json.Decoder(DeviceQuery)

@@ -241,3 +241,8 @@ def _digest(path: str) -> str:
 def _touch(path: Path) -> None:
     with contextlib.suppress(OSError):
         os.utime(path)
+
+
+# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
+msgspec.json.Decoder(_Entry)
+msgspec.json.Decoder(tuple[Instruction, ...])

@@ -135,3 +135,7 @@ def _response(path: Path) -> list[str]:
             return shlex.split(file.read(_MAX_RESPONSE_BYTES), comments=True)
     except (OSError, ValueError) as error:
         raise InputError(f"the options file {path} cannot be read: {error}") from error
+
+
+# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
+msgspec.json.Decoder(tuple[_Entry, ...])

@@ -361,3 +361,7 @@ COMPILER_VARIABLES = (
     "CUDA_HOME",
     "CUDA_PATH",
 )
+
+
+# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
+msgspec.json.Decoder(ToolchainSettings)

@@ -110,3 +110,7 @@ def _starred(body: str) -> bool:
     """Whether every line begins with a star, as documentation comments are written."""
     lines = [line.strip() for line in body.splitlines()[1:] if line.strip()]
     return bool(lines) and all(line.startswith("*") for line in lines)
+
+
+# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
+msgspec.json.Decoder(LaunchSpec)
