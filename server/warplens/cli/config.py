@@ -16,7 +16,7 @@ from msgspec.inspect import Metadata, type_info
 from warplens.cli.main import EXIT_CLEAN
 from warplens.cli.streams import write_json
 from warplens.service.service import Service
-from warplens.settings import FILE_NAME, Hints, Optimize, Settings
+from warplens.settings import FILE_NAME, Settings
 from warplens_tools.errors import InputError
 
 app = App(
@@ -69,7 +69,7 @@ def template() -> str:
     lines = ["# Settings of Warplens for the files below this folder. Take away a # to set one."]
     tables: list[tuple[str, type]] = []
     for field in msgspec.structs.fields(Settings):
-        if field.type in (Hints, Optimize):
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             tables.append((field.encode_name, field.type))
         elif field.encode_name not in ("program", "launch"):
             lines += ["", *_setting(field)]
