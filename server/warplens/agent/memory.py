@@ -84,10 +84,22 @@ class Memory:
         effects = self._fit()
         if change in effects:
             return effects[change]
+        next_to_best = self._next_to_best(change, effects)
+        if next_to_best is not None:
+            return next_to_best
         total, weight = prior * self._settings.prior_trials, self._settings.prior_trials
         for other, likeness in self._like(change, move).items():
             total, weight = total + likeness * effects[other], weight + likeness
         return total / weight
+
+    def _next_to_best(self, change: str, effects: Mapping[str, float]) -> float | None:
+        """For a number next to the best one tried, where that helped: somewhat more than it, as climbing expects."""
+        name, _, value = change.partition("=")
+        tried = [(effects[other], other.partition("=")[2]) for other in self._changes.get(name, ())]
+        gain, best = max(tried, default=(0.0, ""))
+        if gain < self._settings.leap_gain or not (value.isdigit() and best.isdigit()):
+            return None
+        return gain * self._settings.climb if _octaves(value, best) <= 1.0 else None
 
     def fails(self, move: Move) -> bool:
         """Whether a step was tried on several versions and never ran right."""

@@ -19,7 +19,7 @@ class SearchSettings(msgspec.Struct, frozen=True):
     #: A working node may have `widening * visits ** widening_power` children: progressive widening with the usual
     #: square root. Within that a new child has to promise more than the best one there is (`competing`), so the
     #: factor only keeps a bad guess of what steps bring from taking the whole budget.
-    widening: float = 1.0
+    widening: float = 2.0
     widening_power: float = 0.5
     #: Children of a version that failed. Deterministic edits seldom repair what another broke, so one:
     #: fewer than any working node gets (asymmetric branching).
@@ -40,6 +40,9 @@ class SearchSettings(msgspec.Struct, frozen=True):
     #: How much the effect of one number's other value says of a value one octave away, against the prior (1); a
     #: power of it at more octaves. Times one octave apart are alike more often than not.
     next_value: float = 0.6
+    #: What a value within an octave of the best one tried is expected to bring, against that one: enough for it to come
+    #: before what showed no effect.
+    climb: float = 1.2
     #: How much a rule's effect at one place says of the same rule at another.
     same_rule: float = 0.3
     #: The parts, so that what each is worth can be measured: expectations from findings, hit rates and like kernels;
