@@ -162,10 +162,21 @@ class Tiles:
 
     def _shapes(self, name: str) -> bool:
         arrays = (array for array in self.kernel.kernel.arrays if array.space == "shared")
-        if any(name in names_in(extent) for array in arrays for extent in array.extents):
+        derived = self._derived(name)
+        if any(derived & names_in(extent) for array in arrays for extent in array.extents):
+            return True
+        if self._divides_grid(name):
             return True
         start, end = self.file.range(self.kernel.kernel.span)
         return re.search(_SHAPES.format(re.escape(name)), self.file.code[start:end]) is not None
+
+    def _divides_grid(self, name: str) -> bool:
+        """Whether a grid is divided by it: items or outputs of a thread. The width of a vector is fixed by its type."""
+        grids = [self.file.tree.code_of(part.node) for site in self.kernel.sites for part in site.grid or ()]
+        start, end = self.file.range(self.kernel.kernel.span)
+        word = re.escape(name)
+        is_vector = re.search(rf"alignas[^;]*\b{word}\b", self.file.code[start:end]) is not None
+        return not is_vector and any(re.search(rf"/\s*{word}\b", grid) for grid in grids)
 
     def _repeated(self, value: int) -> int:
         """A line of host code, outside the template arguments, that has the number; 0 if none."""
