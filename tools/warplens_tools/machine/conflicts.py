@@ -66,7 +66,9 @@ class BankConflicts:
         width = type_bytes(access.element_type)
         if access.index is None or width is None:
             return None
-        doubling = {s.name for s in access.index.symbols if s.kind == "loop" and "@" in s.name}
+        # What halves or doubles has no counter: its symbol is of the variable itself.
+        uncounted = {f"{loop.variable}@{loop.offset}" for loop in access.loops if not loop.counter}
+        doubling = uncounted & {s.name for s in access.index.symbols}
         if doubling:
             return self._through_powers(access, width, doubling)
         # Where the block is not known a warp is taken to run along x: true of every block 32 or more wide.
