@@ -49,6 +49,7 @@ class SearchTree(Policy):
         self._pend(node, -1)
         if node.parent is not None:
             node.parent.spent = False
+        self._link(node)
         if self._scale() != self._cap:
             self._count_all()
         else:
@@ -144,7 +145,6 @@ class SearchTree(Policy):
 
     def _best_child(self, node: Node) -> Node | None:
         """The open child to descend into; None where all wait for verdicts or are closed."""
-        self._link(node)
         below = [*node.children, *node.links]
         for child in below:
             self._close_if_dead(child)
@@ -161,15 +161,25 @@ class SearchTree(Policy):
         return share * best + (1 - share) * mean + self.settings.exploration * bonus
 
     def _link(self, node: Node) -> None:
-        """Take versions that grew elsewhere, and that a step from here leads to, for children of this one too."""
-        if not self.settings.transpositions:
+        """Enter a version that was told under all others that a step leads to it from, and those it leads to under it.
+
+        Done with its verdict, so that a restored search has the same links.
+        """
+        if not self.settings.transpositions or not node.works:
             return
         for idea in self.versions.ideas(node):
             child = self.versions.known(idea)
-            if child is None or child in (node, *node.children, *node.links) or child in node.ancestors:
-                continue
-            node.links.append(child)
-            child.others.append(node)
+            if child is not None and child.told:
+                self._join(node, child)
+        key = node.ask.candidate.text_hash
+        for other in [*self.versions.told(), self.versions.root]:
+            if other.works and any(idea.text_hash == key for idea in self.versions.ideas(other)):
+                self._join(other, node)
+
+    def _join(self, parent: Node, child: Node) -> None:
+        if child not in (parent, *parent.children, *parent.links) and child not in parent.ancestors:
+            parent.links.append(child)
+            child.others.append(parent)
 
     def _most_promising_unfinished(self) -> Node | None:
         """Where widening is used up everywhere: the best version that still has untried steps.
