@@ -40,7 +40,7 @@ VARIANTS: tuple[Variant, ...] = (
     ("without leaps", "mcts", {"leaps": False}, ()),
     ("without widening", "mcts", {"progressive": False}, ()),
     ("without asymmetry", "mcts", {"asymmetric": False}, ()),
-    ("without transpositions", "mcts", {"transpositions": False}, ()),
+    ("with transpositions", "mcts", {"transpositions": True}, ()),
     ("without competing children", "mcts", {"competing": False}, ()),
     ("without virtual visits", "mcts", {"virtual_visits": 0}, ()),
 )

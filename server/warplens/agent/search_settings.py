@@ -53,7 +53,8 @@ class SearchSettings(msgspec.Struct, frozen=True):
     leaps: bool = True
     progressive: bool = True
     asymmetric: bool = True
-    transpositions: bool = True
+    #: Off: with it a search of few verdicts found the best of a small space less often.
+    transpositions: bool = False
     #: A new child of a version is weighed against its best one: its expected reward, with a bonus for versions with few
     #: children, against the child's score. Without it, a version has all the children that widening allows at once.
     competing: bool = True
