@@ -24,6 +24,7 @@ from tests.host_cuda import HostRunError, same_results
 from tests.suite.catalogue import Program, programs
 
 from warplens_tools.cuda.parse import parse
+from warplens_tools.errors import InputError
 from warplens_tools.rewrite.base import EVERYWHERE
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.text import SourceText
@@ -53,7 +54,10 @@ def steps(text: SourceText, program: Program) -> Iterator[tuple[str, SourceText]
             result = rewrite.apply(text, model, kernel, target)
             if not result.edits:
                 continue
-            after = text.apply(list(result.edits))
+            try:
+                after = text.apply(list(result.edits))
+            except InputError as error:
+                raise HostRunError(f"{rewrite.slug}: {error}, in\n{text.text}") from error
             if after.text not in seen:
                 seen.add(after.text)
                 yield rewrite.slug, after
@@ -115,14 +119,18 @@ def main() -> None:
         if given.names and program.name not in given.names:
             continue
         seen: set[str] = set()
-        for names, after in chains(program, given.depth, given.most, given.seed):
-            if after.text in seen:
-                continue
-            seen.add(after.text)
-            tried.append(judged(program, names, after))
-            if tried[-1].state != "right":
-                report(f"{program.name}: {' > '.join(names)}: {tried[-1].state}: {tried[-1].said}\n")
-        reached = sorted({t.steps[0] for t in tried if t.program == program.name})
+        try:
+            for names, after in chains(program, given.depth, given.most, given.seed):
+                if after.text in seen:
+                    continue
+                seen.add(after.text)
+                tried.append(judged(program, names, after))
+                if tried[-1].state != "right":
+                    report(f"{program.name}: {' > '.join(names)}: {tried[-1].state}: {tried[-1].said}\n")
+        except HostRunError as error:
+            tried.append(Tried(program.name, (), "overlapping edits", str(error)[:600]))
+            report(f"{program.name}: {error}")
+        reached = sorted({t.steps[0] for t in tried if t.program == program.name and t.steps})
         report(f"{program.name}: {', '.join(reached) or 'nothing'}")
     states = Counter(t.state for t in tried)
     report(", ".join(f"{count} {state}" for state, count in states.items()))
