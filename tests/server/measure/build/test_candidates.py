@@ -32,6 +32,9 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None:
         pytest.skip("no nvcc")
+    foreign = tmp_path / "somebody's" / "notes.h"
+    foreign.parent.mkdir()
+    foreign.write_text("// nothing of the toolkit's\n")
     builder = Builder(
         Workload(str(PROGRAM), str(PROGRAM)),
         toolchain=toolchain,
@@ -47,7 +50,7 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         candidate("host code", 'std::printf("total', 'std::printf("Total'),
         candidate("no such name", "float sum = 0;", "float sum = zero;"),
         candidate("a lie", "float sum = 0;", "float sum = 0;\n#error sh: gcc: not found\n"),
-        candidate("foreign file", "#include <cstdio>", "#include <cstdio>\n#include <stdio_ext.h>"),
+        candidate("foreign file", "#include <cstdio>", f'#include <cstdio>\n#include "{foreign}"'),
         candidate("state", "__device__ float total;", "__device__ float total;\n__device__ int seen;"),
         candidate("more state", "__device__ float total;", "__device__ float total, more[4];"),
         candidate(
@@ -97,9 +100,9 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
     leaves = done["assembler that leaves"]
     assert isinstance(leaves, Verdict)
     assert "leaves its function by exit" in leaves.reason
-    foreign = done["foreign file"]
-    assert isinstance(foreign, Verdict)
-    assert "stdio_ext.h" in foreign.reason
+    refused = done["foreign file"]
+    assert isinstance(refused, Verdict)
+    assert "notes.h" in refused.reason
     built = {name: one for name, one in done.items() if isinstance(one, Built)}
     assert {name: one.identical for name, one in built.items()} == {
         "a comment": True,
