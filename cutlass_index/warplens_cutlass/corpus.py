@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
 from warplens_tools.home import warplens_home
 
@@ -46,7 +47,7 @@ def home() -> Path:
 def corpora() -> tuple[Corpus, ...]:
     """The registered corpora, in the order they were added. A damaged list counts as empty."""
     try:
-        return tuple(msgspec.json.decode(_registry().read_bytes(), type=list[Corpus]))
+        return tuple(from_json(_registry().read_bytes(), list[Corpus]))
     except (OSError, msgspec.DecodeError):
         return ()
 

@@ -18,6 +18,7 @@ from warplens_cutlass.search.prior import prior
 from warplens_cutlass.search.reader import Reader, SymbolHit
 from warplens_cutlass.store.generation import current_index
 from warplens_cutlass.words import normal_name
+from warplens_tools.decode import from_json
 
 _USAGES = 8
 
@@ -120,7 +121,7 @@ def _card(reader: Reader, corpus: Corpus, name: str, argument: str) -> SymbolCar
         template_parameters=str(row[0]),
         guards=tuple(g for g in str(row[1]).split("\n") if g),
         arch=tuple(sorted(hit.arch)),
-        atom=msgspec.json.decode(str(row[2]), type=Atom) if row[2] else None,
+        atom=from_json(str(row[2]), Atom) if row[2] else None,
         ptx=tuple(str(o[0]) for o in operations),
         usages=tuple(usages(reader, hit.name, without=hit.path)),
         used_in=reader.uses(hit.name),

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from warplens_tools.decode import from_builtins
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import Tier
 from warplens_tools.run.spec.model import Data, LaunchSpec
@@ -271,7 +272,7 @@ def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, A
             merged[key] = value
     base = file.parent if file else (root or start)
     try:
-        settings = msgspec.convert(merged, Settings, strict=False)
+        settings = from_builtins(merged, Settings, strict=False)
     except msgspec.ValidationError:
         usable: dict[str, Any] = {}
         for key, value in merged.items():
@@ -280,7 +281,7 @@ def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, A
             if wrong:
                 place = (str(file), line_of(file, key)) if file is not None and key in table else ("", 1)
                 problems.append(Problem(f"{place[0] or 'the settings'}: {wrong}", *place))
-        settings = msgspec.convert(usable, Settings, strict=False)
+        settings = from_builtins(usable, Settings, strict=False)
     return Loaded(settings, str(base), str(file or ""), tuple(problems))
 
 
@@ -310,7 +311,7 @@ def _usable(key: str, value: Any) -> tuple[Any, str]:
 
 def _error(key: str, value: Any) -> str:
     try:
-        msgspec.convert({key: value}, Settings, strict=False)
+        from_builtins({key: value}, Settings, strict=False)
     except msgspec.ValidationError as error:
         return _plainly(str(error))
     return ""
@@ -409,7 +410,3 @@ def _kebab_item(item: Any) -> Any:
     if isinstance(item, list):
         return [_kebab_item(each) for each in item]
     return _kebab(item) if isinstance(item, Mapping) else item
-
-
-# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
-msgspec.json.Decoder(Settings)

@@ -21,6 +21,7 @@ from warplens_cutlass.store.rows import FileRows, SymbolRow
 from warplens_cutlass.store.walk import FoundFile
 from warplens_cutlass.vocabulary import query_words
 from warplens_cutlass.words import normal_name, text_words
+from warplens_tools.decode import from_toml
 
 _SYMBOL = "INSERT INTO symbols VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _SYMBOL_WORDS = (
@@ -215,7 +216,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 def read_concepts() -> tuple[Concept, ...]:
     """All entries, in the order of the file."""
-    return msgspec.toml.decode(FILE.read_bytes(), type=_File).concept
+    return from_toml(FILE.read_bytes(), _File).concept
 
 
 def edition() -> str:

@@ -18,11 +18,11 @@ from warplens_cutlass.index_settings import IndexSettings
 from warplens_cutlass.model import Skipped
 from warplens_cutlass.store.rows import FileRows, WorkResult, rows_of
 from warplens_cutlass.store.walk import FoundFile
+from warplens_tools.decode import from_msgpack
 from warplens_tools.process.task import Task
 
 #: Bytes of source in one unit of work: small enough to balance and to task, large enough to be worth a message.
 _BATCH_BYTES = 400_000
-_DECODER = msgspec.msgpack.Decoder(WorkResult)
 
 
 def read_files(
@@ -34,7 +34,7 @@ def read_files(
     if workers < 2 or len(files) < settings.parallel_from:
         for batch in batches:
             task.check()
-            yield _DECODER.decode(_read_batch(str(root), batch))
+            yield from_msgpack(_read_batch(str(root), batch), WorkResult)
         return
     yield from _read_parallel(root, batches, workers, task)
 
@@ -54,7 +54,7 @@ def _read_parallel(root: Path, batches: list[list[str]], workers: int, task: Tas
             done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
             task.check()
             for future in done:
-                yield _DECODER.decode(future.result())
+                yield from_msgpack(future.result(), WorkResult)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

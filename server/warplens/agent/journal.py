@@ -15,6 +15,7 @@ from warplens.measure.verdict import Verdict
 from warplens.store.database import transaction
 from warplens.store.rates import SubjectKind, Trial, record_within
 from warplens.store.runs import append_step, append_within, read_steps
+from warplens_tools.decode import from_json
 
 
 class Journal:
@@ -59,9 +60,9 @@ class Journal:
         told = 0
         for step in read_steps(self._connection, self.run):
             if step.kind == "ask":
-                searcher.restore(msgspec.json.decode(step.payload, type=Ask))
+                searcher.restore(from_json(step.payload, Ask))
             elif step.kind == "tell":
-                searcher.tell(step.candidate, msgspec.json.decode(step.payload, type=Verdict))
+                searcher.tell(step.candidate, from_json(step.payload, Verdict))
                 told += 1
         return told
 

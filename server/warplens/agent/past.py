@@ -13,6 +13,7 @@ from warplens.agent.versions import ROOT, Ask, speedup_of
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.runs import Run, read_run, read_steps
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText, unified_diff
 
@@ -90,9 +91,9 @@ def read_past(store: sqlite3.Connection, number: int) -> PastRun:
     for step in read_steps(store, number):
         if step.kind == "baseline":
             past.text = json.loads(step.payload).get("text", "")
-            past.baseline = msgspec.json.decode(step.payload, type=Baseline)
+            past.baseline = from_json(step.payload, Baseline)
         elif step.kind == "ask":
-            ask = msgspec.json.decode(step.payload, type=Ask)
+            ask = from_json(step.payload, Ask)
             parent = past.versions.get(ask.candidate.parent)
             state = {**(parent.state if parent is not None else {})}
             state |= {subject(change): change for change in ask.move.changes}
@@ -100,8 +101,8 @@ def read_past(store: sqlite3.Connection, number: int) -> PastRun:
             past.versions[step.candidate] = PastVersion(ask, state, depth)
         elif step.kind == "tell" and step.candidate in past.versions:
             version = past.versions[step.candidate]
-            version.verdict = msgspec.json.decode(step.payload, type=Verdict)
+            version.verdict = from_json(step.payload, Verdict)
             version.at = max(step.at - run.started_at, 0.0)
         elif step.kind == "confirm":
-            past.confirmations.append(msgspec.json.decode(step.payload, type=Confirmation))
+            past.confirmations.append(from_json(step.payload, Confirmation))
     return past

@@ -12,6 +12,7 @@ from lsprotocol import types
 from warplens.lsp import protocol
 from warplens.lsp.convert import builtins
 from warplens.lsp.server import WarplensServer
+from warplens_tools.decode import from_builtins
 from warplens_tools.errors import CancelledError, InputError, WarplensError
 
 M = TypeVar("M", bound=protocol.Message)
@@ -25,7 +26,7 @@ def argument(params: types.ExecuteCommandParams, kind: type[M]) -> M:
     """
     value = params.arguments[0] if params.arguments else {}
     try:
-        return msgspec.convert(value, kind)
+        return from_builtins(value, kind)
     except msgspec.ValidationError as error:
         raise InputError(f"{params.command}: {error}") from error
 

@@ -17,6 +17,7 @@ from warplens.agent.llm.editor import AskEditor, EditorAnswer
 from warplens.agent.llm.provider import Question
 from warplens.lsp import convert, protocol
 from warplens.lsp.connection import Connection
+from warplens_tools.decode import from_builtins
 
 T = TypeVar("T")
 _AGREE = "Agree"
@@ -45,7 +46,7 @@ async def _asked(server: Connection, model: str, question: Question) -> EditorAn
     number = str(uuid.uuid4())
     try:
         said = await server.protocol.send_request_async(protocol.MODEL, convert.builtins(wire), msg_id=number)
-        answer = msgspec.convert(said, protocol.ModelAnswer)
+        answer = from_builtins(said, protocol.ModelAnswer)
     except asyncio.CancelledError:
         server.protocol.notify(types.CANCEL_REQUEST, types.CancelParams(number))
         raise

@@ -27,6 +27,7 @@ from warplens.measure.confirm import Confirmation
 from warplens.measure.judge_settings import Allowed
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.process.task import UNATTENDED, Task
 
@@ -317,6 +318,6 @@ def _put(path: Path, value: object) -> None:
 
 def _read(path: Path, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return from_json(path.read_bytes(), kind)
     except (OSError, msgspec.MsgspecError) as error:
         raise InputError(f"{path} cannot be read: {error}", remedy="begin anew in another folder") from error

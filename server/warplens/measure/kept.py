@@ -26,6 +26,7 @@ import msgspec
 from warplens.measure.program.whole import ProgramRun
 from warplens_tools.collect.cache import cache_folder, unit_key
 from warplens_tools.collect.profile_cache import content_key, named_files
+from warplens_tools.decode import from_msgpack
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.run.build import flags_of
@@ -71,7 +72,7 @@ class Kept:
         if self._entry is None or not _ours(self._home) or not _ours(self._entry):
             return None
         try:
-            known = msgspec.msgpack.decode((self._entry / _RECORD).read_bytes(), type=Known)
+            known = from_msgpack((self._entry / _RECORD).read_bytes(), Known)
             if any(_digest(Path(path)) != digest for path, digest in known.sources.items()):
                 return None
             program, cubin, ptx, text = (folder / name for name in _FILES)

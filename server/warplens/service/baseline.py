@@ -13,6 +13,7 @@ import msgspec
 
 from warplens.service.build_messages import NOT_COMPILED
 from warplens.service.report import Report
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
 from warplens_tools.finding import Finding
 
@@ -37,7 +38,7 @@ class Baseline(msgspec.Struct, frozen=True):
             InputError: there is no such file, or it holds no such answer.
         """
         try:
-            report = msgspec.json.decode(path.read_bytes(), type=Report)
+            report = from_json(path.read_bytes(), Report)
         except OSError as error:
             raise InputError(
                 f"cannot read the baseline {path}: {error.strerror or error}",

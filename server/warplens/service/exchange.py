@@ -28,6 +28,7 @@ from warplens.service.service import Service
 from warplens.service.specs import expecting
 from warplens.service.workloads import require_main, workload_of
 from warplens_tools.arch.load import load_gpu
+from warplens_tools.decode import from_builtins
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.copy import copy_project
@@ -124,7 +125,7 @@ def _drive(
             f"{path.name} is not the file that the search in {exchange.folder} began with",
             remedy="begin anew in another folder",
         )
-    began = msgspec.convert(description.options, OptimizeOptions)
+    began = from_builtins(description.options, OptimizeOptions)
     options = msgspec.structs.replace(
         began,
         candidates=options.candidates or began.candidates,

@@ -28,6 +28,7 @@ from warplens.store.database import data_folder
 from warplens_cutlass.corpus import Corpus
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import target_architecture
+from warplens_tools.decode import from_builtins
 from warplens_tools.errors import InputError
 from warplens_tools.finding import Finding
 from warplens_tools.run.build import flags_of, include_folders
@@ -64,7 +65,7 @@ def chosen(loaded: Loaded, choice: Choice) -> Model:
     configured = loaded.settings.model
     changed = {key: value for key, value in msgspec.structs.asdict(choice).items() if value}
     try:
-        return msgspec.convert(
+        return from_builtins(
             {
                 **{f.encode_name: getattr(configured, f.name) for f in msgspec.structs.fields(Model)},
                 **changed,

@@ -12,6 +12,7 @@ import msgspec
 
 from warplens_tools.arch.gpu import Ceiling, Gpu
 from warplens_tools.arch.nvml import GpuState
+from warplens_tools.decode import from_json
 from warplens_tools.home import warplens_home
 
 FORMAT_VERSION = 1
@@ -81,7 +82,7 @@ def load_calibration(uuid: str, driver: str) -> Calibration | None:
         return None
     try:
         data = calibration_path(uuid, driver).read_bytes()
-        found = msgspec.json.decode(data, type=Calibration)
+        found = from_json(data, Calibration)
     except (OSError, msgspec.MsgspecError):
         return None
     return found if found.version == FORMAT_VERSION and found.uuid == uuid else None

@@ -17,6 +17,7 @@ import msgspec
 
 from warplens_tools.arch.ceilings import with_calibration
 from warplens_tools.arch.gpu import Ceiling, Costs, Gpu, Limits, Rates
+from warplens_tools.decode import from_builtins, from_json
 from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.process.run import run
 
@@ -134,7 +135,7 @@ def _architecture(name: str) -> Architecture:
         raise InputError(
             f"the architecture {name} is not known here", remedy=f"known: {', '.join(known_architectures())}"
         )
-    return msgspec.convert(tomllib.loads(path.read_text()), Architecture)
+    return from_builtins(tomllib.loads(path.read_text()), Architecture)
 
 
 def load_architecture(name: str) -> Gpu:
@@ -229,7 +230,7 @@ def query_devices() -> DeviceQuery:
         return DeviceQuery(error="no NVIDIA driver is loaded")
     try:
         done = run([sys.executable, "-I", "-S", _FOLDER / "query.py"], timeout=_QUERY_SECONDS)
-        return msgspec.json.decode(done.stdout, type=DeviceQuery)
+        return from_json(done.stdout, DeviceQuery)
     except (WarplensError, msgspec.MsgspecError) as error:
         return DeviceQuery(error=f"the NVIDIA driver did not answer: {error}")
 
@@ -264,8 +265,3 @@ def load_gpu(configured: str | None = None) -> Gpu:
         if wanted in (None, gpu.arch):
             return gpu
     return load_architecture(wanted or DEFAULT_ARCHITECTURE)
-
-
-# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
-msgspec.json.Decoder(Architecture)
-msgspec.json.Decoder(DeviceQuery)

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from warplens_tools.decode import from_msgpack
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import BinaryEvidence, Instruction
 from warplens_tools.process.scratch import scratch_folder
@@ -120,7 +121,7 @@ class BinaryCache:
         """The unit's evidence, without SASS, if it is here and nothing it was built from has changed."""
         path = self.folder / "units" / f"{key}.msgpack"
         try:
-            entry = msgspec.msgpack.decode(path.read_bytes(), type=_Entry)
+            entry = from_msgpack(path.read_bytes(), _Entry)
         except (OSError, msgspec.MsgspecError):
             return None
         artefacts = [p for p in (entry.evidence.cubin_path, entry.evidence.ptx_path) if p]
@@ -157,7 +158,7 @@ class BinaryCache:
         """The instructions, without lines, of the code with this digest."""
         path = self._sass_path(digest)
         try:
-            instructions = msgspec.msgpack.decode(path.read_bytes(), type=tuple[Instruction, ...])
+            instructions = from_msgpack(path.read_bytes(), tuple[Instruction, ...])
         except (OSError, msgspec.MsgspecError):
             return None
         _touch(path)
@@ -241,8 +242,3 @@ def _digest(path: str) -> str:
 def _touch(path: Path) -> None:
     with contextlib.suppress(OSError):
         os.utime(path)
-
-
-# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
-msgspec.json.Decoder(_Entry)
-msgspec.json.Decoder(tuple[Instruction, ...])

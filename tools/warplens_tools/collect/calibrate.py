@@ -14,6 +14,7 @@ import msgspec
 from warplens_tools.arch.ceilings import FORMAT_VERSION, Calibration, Ruler
 from warplens_tools.arch.load import Device, driver_version, query_devices
 from warplens_tools.arch.nvml import states_around
+from warplens_tools.decode import from_json
 from warplens_tools.errors import CompileError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.home import warplens_home
 from warplens_tools.process.run import run
@@ -117,7 +118,7 @@ def parse_rulers(text: str) -> tuple[Ruler, ...]:
     found: list[Ruler] = []
     for line in text.splitlines():
         try:
-            ruler = msgspec.json.decode(line, type=Ruler)
+            ruler = from_json(line, Ruler)
         except msgspec.MsgspecError:
             continue
         if ruler.samples and all(sample > 0 for sample in ruler.samples):

@@ -24,6 +24,7 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.collect.ncu_csv import dimensions, parse_csv
 from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.evidence import Advice, InstructionCounters, SourceLine
 from warplens_tools.process.run import Completed, run
@@ -98,7 +99,7 @@ def profile_and_read(
             on_start=on_start,
         )
         with contextlib.suppress(msgspec.DecodeError):
-            both = msgspec.json.decode(done.stdout, type=_Both)
+            both = from_json(done.stdout, _Both)
             return both.done, both.launches or _read_or_none(report, toolchain, task)
         # The reader ended before its answer: the report, if it was written, is looked at once more below.
         if report.is_file():
@@ -150,7 +151,7 @@ def _through_module(path: Path, folder: Path, task: Task) -> tuple[ProfiledLaunc
     if done.status != 0:
         return ()
     try:
-        return msgspec.json.decode(done.stdout, type=tuple[ProfiledLaunch, ...])
+        return from_json(done.stdout, tuple[ProfiledLaunch, ...])
     except msgspec.DecodeError:
         return ()
 
@@ -296,7 +297,7 @@ def _profile_in_child(first: _First, path: str, folder: str) -> _Both:
 if __name__ == "__main__":
     asked = sys.stdin.buffer.read()
     answer = (
-        _profile_in_child(msgspec.json.decode(asked, type=_First), *sys.argv[1:3])
+        _profile_in_child(from_json(asked, _First), *sys.argv[1:3])
         if asked
         else _read_in_child(*sys.argv[1:3])
     )

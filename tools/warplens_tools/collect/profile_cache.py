@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from warplens_tools.collect.cache import cache_folder
+from warplens_tools.decode import from_msgpack
 
 _FORMAT = b"1"
 #: Entries kept; the oldest go first. A source-level profile of a large kernel is about 1 MB.
@@ -52,7 +53,7 @@ def named_files(arguments: Sequence[str], directory: Path) -> list[Path]:
 def load_profile(key: str, kind: type[T]) -> T | None:
     """What was stored under the key; None where nothing, or nothing that can be read, was."""
     try:
-        return msgspec.msgpack.decode(_path(key).read_bytes(), type=kind)
+        return from_msgpack(_path(key).read_bytes(), kind)
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -18,6 +18,7 @@ import msgspec
 from warplens_tools.collect import metrics as names
 from warplens_tools.collect.ncu import NcuRequest, requested_metrics
 from warplens_tools.collect.profiled import ProfiledLaunch
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import InstructionCounters
 
@@ -77,6 +78,6 @@ def read_recording(path: Path) -> tuple[ProfiledLaunch, ...]:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise InputError(f"{path} is too large for a recording of launches")
-        return msgspec.json.decode(data, type=tuple[ProfiledLaunch, ...])
+        return from_json(data, tuple[ProfiledLaunch, ...])
     except (OSError, EOFError, zlib.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is no recording of launches: {error}") from error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from warplens_tools.decode import from_json
 from warplens_tools.errors import WarplensError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.run import run
@@ -148,6 +149,6 @@ def abilities() -> Abilities:
         done = run(
             [sys.executable, "-I", "-S", str(Path(sandbox.__file__).absolute()), "--abilities"], timeout=60
         )
-        return msgspec.json.decode(done.stdout, type=Abilities)
+        return from_json(done.stdout, Abilities)
     except (WarplensError, msgspec.MsgspecError):
         return Abilities(files=False, network=False)

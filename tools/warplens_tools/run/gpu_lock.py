@@ -13,6 +13,7 @@ from pathlib import Path
 import filelock
 import msgspec
 
+from warplens_tools.decode import from_json
 from warplens_tools.errors import TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 
@@ -45,7 +46,7 @@ def holder(uuid: str) -> Holder | None:
     with contextlib.suppress(filelock.Timeout), lock.acquire(timeout=0):
         return None
     try:
-        return msgspec.json.decode(_note(uuid).read_bytes(), type=Holder)
+        return from_json(_note(uuid).read_bytes(), Holder)
     except (OSError, msgspec.MsgspecError):
         return Holder(0, "another process", 0.0)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
 
 NAME = "compile_commands.json"
@@ -97,7 +98,7 @@ def _databases(folder: Path, root: Path | None) -> Iterator[Path]:
 @functools.lru_cache(maxsize=8)
 def _entries(database: Path, _stamp: int) -> tuple[_Entry, ...]:
     try:
-        return msgspec.json.decode(database.read_bytes(), type=tuple[_Entry, ...])
+        return from_json(database.read_bytes(), tuple[_Entry, ...])
     except (OSError, msgspec.MsgspecError) as error:
         raise InputError(
             f"{database} cannot be read: {error}", remedy="regenerate it, or set the flags in warplens.toml"
@@ -135,7 +136,3 @@ def _response(path: Path) -> list[str]:
             return shlex.split(file.read(_MAX_RESPONSE_BYTES), comments=True)
     except (OSError, ValueError) as error:
         raise InputError(f"the options file {path} cannot be read: {error}") from error
-
-
-# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
-msgspec.json.Decoder(tuple[_Entry, ...])

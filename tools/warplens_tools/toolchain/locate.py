@@ -21,6 +21,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from warplens_tools.decode import from_json
 from warplens_tools.errors import MissingToolError
 from warplens_tools.toolchain.managed import managed_toolkit
 from warplens_tools.toolchain.versions import path_version
@@ -149,7 +150,7 @@ def resolve_toolchain(settings: ToolchainSettings | None = None) -> Toolchain:
 
 @functools.lru_cache(maxsize=16)
 def _resolve(settings_json: bytes, _key: tuple[str, ...], managed: Path | None) -> Toolchain:
-    settings = msgspec.json.decode(settings_json, type=ToolchainSettings)
+    settings = from_json(settings_json, ToolchainSettings)
     roots = _without_mixed(list(_roots(settings, os.environ, managed)))
     tools: dict[ToolName, Tool] = {}
     missing: dict[ToolName, Missing] = {}
@@ -361,7 +362,3 @@ COMPILER_VARIABLES = (
     "CUDA_HOME",
     "CUDA_PATH",
 )
-
-
-# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
-msgspec.json.Decoder(ToolchainSettings)

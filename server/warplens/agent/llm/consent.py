@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
 
 #: In the folder of Warplens' own data.
@@ -67,6 +68,6 @@ def agree(folder: Path, destination: Destination) -> None:
 
 def _read(folder: Path) -> list[Destination]:
     try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=list[Destination])
+        return from_json((folder / FILE).read_bytes(), list[Destination])
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return []

@@ -12,6 +12,7 @@ import msgspec
 
 from warplens.agent.llm.anchors import Claim
 from warplens.agent.llm.provider import Reply
+from warplens_tools.decode import from_builtins
 from warplens_tools.errors import WarplensError
 
 #: Bounds on what a reply may bring into titles, tables and other prompts.
@@ -226,7 +227,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 def _claim(value: object) -> Claim | None:
     try:
-        claim = msgspec.convert(value, Claim, strict=False)
+        claim = from_builtins(value, Claim, strict=False)
     except (msgspec.ValidationError, OverflowError):
         return None
     return msgspec.structs.replace(claim, id=claim.id[:20], change=claim.change[:_CHANGE])
@@ -234,7 +235,7 @@ def _claim(value: object) -> Claim | None:
 
 def _look(value: object) -> Look | None:
     try:
-        look = msgspec.convert(value, Look, strict=False)
+        look = from_builtins(value, Look, strict=False)
     except (msgspec.ValidationError, OverflowError):
         return None
     return msgspec.structs.replace(look, query=_one_line(look.query, _QUERY))

@@ -12,6 +12,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from warplens.lsp import protocol, words
 from warplens.lsp.convert import builtins
 from warplens.lsp.server import WarplensServer
+from warplens_tools.decode import from_builtins
 from warplens_tools.text import Span
 
 #: The command is the client's own: it asks for consent before it sends the server's.
@@ -54,7 +55,7 @@ def register(server: WarplensServer) -> None:
     @server.feature(types.CODE_LENS_RESOLVE)
     async def resolve(lens: types.CodeLens) -> types.CodeLens:
         try:
-            data = msgspec.convert(lens.data, _Data)
+            data = from_builtins(lens.data, _Data)
         except msgspec.ValidationError as error:
             raise JsonRpcInvalidParams(f"not a lens of this server: {error}") from error
         lens.command = await _command(server, data)

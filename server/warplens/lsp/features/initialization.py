@@ -12,6 +12,7 @@ from warplens.lsp import uris
 from warplens.lsp.convert import Positions, enum_value
 from warplens.lsp.protocol import InitializationOptions
 from warplens.lsp.server import WarplensServer
+from warplens_tools.decode import from_builtins
 
 
 def register(server: WarplensServer) -> None:
@@ -38,7 +39,7 @@ def register(server: WarplensServer) -> None:
 def _options(server: WarplensServer, value: Any) -> InitializationOptions:
     """Options that cannot be read must not be taken as trust."""
     try:
-        return msgspec.convert(value if value is not None else {}, InitializationOptions)
+        return from_builtins(value if value is not None else {}, InitializationOptions)
     except msgspec.ValidationError as error:
         server.log_once(f"initializationOptions: {error}; the workspace is taken as not trusted.")
         return InitializationOptions(trusted=False)

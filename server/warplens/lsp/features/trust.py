@@ -9,6 +9,7 @@ import msgspec
 
 from warplens.lsp import protocol
 from warplens.lsp.server import WarplensServer
+from warplens_tools.decode import from_builtins
 
 
 def register(server: WarplensServer) -> None:
@@ -17,7 +18,7 @@ def register(server: WarplensServer) -> None:
     @server.feature(protocol.DID_CHANGE_TRUST)
     def did_change_trust(params: Any) -> None:
         try:
-            trusted = msgspec.convert(params, protocol.Trust).trusted
+            trusted = from_builtins(params, protocol.Trust).trusted
         except msgspec.ValidationError as error:
             server.log_once(f"{protocol.DID_CHANGE_TRUST}: {error}.")
             return

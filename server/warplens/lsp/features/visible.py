@@ -9,6 +9,7 @@ import msgspec
 
 from warplens.lsp import protocol, uris
 from warplens.lsp.server import WarplensServer
+from warplens_tools.decode import from_builtins
 
 
 def register(server: WarplensServer) -> None:
@@ -17,7 +18,7 @@ def register(server: WarplensServer) -> None:
     @server.feature(protocol.DID_CHANGE_VISIBLE)
     def did_change_visible(params: Any) -> None:
         try:
-            shown = msgspec.convert(params, protocol.Visible).uris
+            shown = from_builtins(params, protocol.Visible).uris
         except msgspec.ValidationError as error:
             server.log_once(f"{protocol.DID_CHANGE_VISIBLE}: {error}.")
             return

@@ -35,6 +35,7 @@ from warplens.measure.pool.messages import (
 )
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.decode import from_json
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import Task
 
@@ -125,7 +126,7 @@ class CardProcess:
         assert stream is not None
         with contextlib.suppress(ValueError, OSError, msgspec.MsgspecError):
             for line in stream:
-                message = msgspec.json.decode(line, type=FromLane)
+                message = from_json(line, FromLane)
                 self.inbox(message.lane).put(message.answer)
         self._lost.set()
         for inbox in list(self._inboxes.values()):

@@ -15,6 +15,7 @@ from warplens.measure.judge_settings import Allowed, MeasureSettings
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools import errors
+from warplens_tools.decode import from_json
 from warplens_tools.errors import ToolFailedError, WarplensError
 from warplens_tools.run.workload import Workload
 
@@ -152,7 +153,7 @@ def judges(payload: str) -> AbstractContextManager[Measures]:
     """A real judge."""
     from warplens.measure.judge import Judge
 
-    setup = msgspec.json.decode(payload, type=JudgeSetup)
+    setup = from_json(payload, JudgeSetup)
     settings = MeasureSettings(
         host_edits=setup.allowed.host_edits,
         lower_precision=setup.allowed.lower_precision,

@@ -33,6 +33,7 @@ from warplens.measure.pool.messages import (
 from warplens.measure.pool.pool import Pool
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.process.task import Task
 
@@ -44,7 +45,7 @@ def answers(setup: bytes, request: bytes) -> Iterator[bytes]:
     """What a task does: answers one request, in the process that Ray chose, on the GPU that it gave."""
     try:
         judge = _judge(setup)
-        for answer in _answers(judge, msgspec.json.decode(request, type=Request)):
+        for answer in _answers(judge, from_json(request, Request)):
             yield msgspec.json.encode(answer)
     except Exception as error:  # noqa: BLE001 - it travels to whoever asked
         yield msgspec.json.encode(failure(error))
@@ -54,7 +55,7 @@ def _judge(setup: bytes) -> Measures:
     key = (setup.decode(), os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     if key not in _OPEN:
         stack = contextlib.ExitStack()
-        judge = stack.enter_context(opened(msgspec.json.decode(setup, type=Setup)))
+        judge = stack.enter_context(opened(from_json(setup, Setup)))
         _OPEN[key] = (stack, judge)
     return _OPEN[key][1]
 
@@ -147,7 +148,7 @@ class RayLane:
         remove = task.token.on_cancel(lambda: self._ray.cancel(stream, force=True))
         try:
             for reference in stream:
-                answer: Answer = msgspec.json.decode(self._ray.get(reference), type=Answer)
+                answer: Answer = from_json(self._ray.get(reference), Answer)
                 if isinstance(answer, Failed):
                     raise raised(answer)
                 if isinstance(answer, Done):

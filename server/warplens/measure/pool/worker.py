@@ -35,6 +35,7 @@ from warplens.measure.pool.messages import (
     opened,
 )
 from warplens.measure.verdict import Verdict
+from warplens_tools.decode import from_json
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.task import Task
 
@@ -109,10 +110,10 @@ def main() -> None:
     # whatever a judge's libraries print is no answer
     out = _Out(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)
-    setup = msgspec.json.decode(sys.argv[1].encode(), type=Setup)
+    setup = from_json(sys.argv[1].encode(), Setup)
     lanes: dict[int, _Lane] = {}
     for line in sys.stdin.buffer:
-        message = msgspec.json.decode(line, type=ToLane)
+        message = from_json(line, ToLane)
         lane = lanes.get(message.lane)
         if isinstance(message.request, Stop):
             if lane is not None:

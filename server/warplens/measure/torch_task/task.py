@@ -11,6 +11,7 @@ import msgspec
 
 from warplens.measure.torch_task.scan import libraries, suspicions
 from warplens.measure.verdict import State
+from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import run
@@ -87,7 +88,7 @@ def examine(asked: TorchTask, *, python: str = "", task: Task = UNATTENDED) -> T
             f"{command[0]} has no PyTorch", remedy="name the Python that has it: --python path/to/python"
         )
     try:
-        verdict = msgspec.json.decode(done.stdout.strip().splitlines()[-1], type=TorchVerdict)
+        verdict = from_json(done.stdout.strip().splitlines()[-1], TorchVerdict)
     except (IndexError, msgspec.MsgspecError) as error:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise ToolFailedError(

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from warplens_tools.decode import from_json
 from warplens_tools.run.probe.job import Extent
 
 
@@ -267,7 +268,6 @@ Record = (
     | Never
     | Closed
 )
-_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 class RecordReader:
@@ -289,7 +289,7 @@ class RecordReader:
             return []
         complete = [line for line in lines if line.endswith(b"\n")]
         self._offset += sum(map(len, complete))
-        added = [_decoder.decode(line) for line in complete]
+        added = [from_json(line, Record) for line in complete]
         self.records += added
         return added
 

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from warplens_tools.cuda.model import SourceModel
+from warplens_tools.decode import from_builtins
 from warplens_tools.errors import InputError
 from warplens_tools.run.spec.model import Data, LaunchSpec, PlacedSpec
 from warplens_tools.text import SourceText
@@ -65,7 +66,7 @@ def decoded(table: dict[str, Any], place: str) -> LaunchSpec:
         if key in table:
             raise InputError(f"{place}: a comment is for the kernel below it, and says no {key}")
     try:
-        return msgspec.convert(table, LaunchSpec, strict=True)
+        return from_builtins(table, LaunchSpec)
     except msgspec.ValidationError as error:
         raise InputError(f"{place}: {plainly(str(error))}", remedy="see docs/launch-specs.md") from error
 
@@ -110,7 +111,3 @@ def _starred(body: str) -> bool:
     """Whether every line begins with a star, as documentation comments are written."""
     lines = [line.strip() for line in body.splitlines()[1:] if line.strip()]
     return bool(lines) and all(line.startswith("*") for line in lines)
-
-
-# Worked out with the import: two threads that read a type for the first time at once end the process (msgspec).
-msgspec.json.Decoder(LaunchSpec)
