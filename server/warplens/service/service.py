@@ -163,9 +163,9 @@ class Service:
         found = self.files(paths, options.arch)
         files = found.files
 
-        def one(number: int) -> Checked:
+        def one(number: int, task: Task) -> Checked:
             try:
-                return self._check(files[number], options, task.step(number, len(files)))
+                return self._check(files[number], options, task)
             except InputError as error:
                 if len(files) == 1:
                     raise
@@ -332,19 +332,18 @@ class Service:
         )
 
 
-def in_order(one: Callable[[int], Checked], count: int, jobs: int, task: Task) -> list[Checked]:
-    """What `one` gives for 0 to `count` - 1, several at once. The first error ends the rest."""
+def in_order(one: Callable[[int, Task], Checked], count: int, jobs: int, task: Task) -> list[Checked]:
+    """What `one` gives for 0 to `count` - 1, several at once. The first error ends the rest, and not `task`."""
     if min(count, jobs) < 2:
-        return [one(number) for number in range(count)]
-    with ThreadPoolExecutor(min(count, jobs), thread_name_prefix="warplens-check") as pool:
-        futures = [pool.submit(one, number) for number in range(count)]
+        return [one(number, task.step(number, count)) for number in range(count)]
+    with task.branch() as all_of_it, ThreadPoolExecutor(min(count, jobs), "warplens-check") as pool:
+        futures = [pool.submit(one, number, all_of_it.step(number, count)) for number in range(count)]
         try:
             return [future.result() for future in futures]
         except BaseException:
             for future in futures:
                 future.cancel()
-            if task is not UNATTENDED:
-                task.token.cancel()
+            all_of_it.token.cancel()
             raise
 
 

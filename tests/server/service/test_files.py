@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from warplens.service.check import Checked
 from warplens.service.files import excluded, expand, find
-from warplens.service.service import CheckOptions, Service
-from warplens_tools.errors import InputError
+from warplens.service.service import CheckOptions, Service, in_order
+from warplens_tools.errors import CancelledError, InputError
+from warplens_tools.process.task import Task
 
 
 def test_a_folder_stands_for_its_cuda_files_and_a_file_for_itself(tmp_path: Path) -> None:
@@ -79,3 +83,31 @@ def test_several_files_at_once_give_the_answer_of_one_after_the_other(tmp_path: 
     at_once = Service(tmp_path).check([tmp_path], source, jobs=4)
     assert at_once == alone
     assert [unknown.failed for unknown in alone.unknown if "binary.cu" in unknown.what] == [True]
+
+
+def test_a_file_that_fails_ends_the_others_and_not_the_task_of_who_asked() -> None:
+    begun, stopped = threading.Event(), list[int]()
+
+    def one(number: int, task: Task) -> Checked:
+        if number == 0:
+            assert begun.wait(10)
+            raise InputError("no such file")
+        begun.set()
+        for _ in range(2000):
+            if task.token.cancelled:
+                stopped.append(number)
+                task.check()
+            time.sleep(0.005)
+        raise AssertionError("nobody stopped it")
+
+    def one_more(number: int, task: Task) -> Checked:
+        task.check()
+        raise AssertionError(f"{number} went on")
+
+    task = Task()
+    with pytest.raises(InputError, match="no such file"):
+        in_order(one, 2, 2, task)
+    assert stopped == [1] and not task.token.cancelled
+    task.token.cancel()
+    with pytest.raises(CancelledError):
+        in_order(one_more, 2, 2, task)

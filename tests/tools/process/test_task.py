@@ -72,3 +72,21 @@ def test_a_task_of_nobody_cannot_be_stopped_for_all() -> None:
     with UNATTENDED.within(0.01) as limit:
         wait(limit, 5)
     assert limit.expired
+
+
+def test_a_branch_stops_with_the_whole_and_alone() -> None:
+    said = list[str]()
+    task = Task(lambda words, _: said.append(words))
+    with task.branch() as part:
+        part.say("a branch")
+        part.token.cancel()
+        with pytest.raises(CancelledError):
+            part.check()
+        task.check()
+    with pytest.raises(CancelledError), task.branch() as part:
+        task.token.cancel()
+        part.check()
+    assert said == ["a branch"]
+    with UNATTENDED.branch() as part:
+        part.token.cancel()
+    UNATTENDED.check()

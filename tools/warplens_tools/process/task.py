@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from types import TracebackType
 
 from warplens_tools.errors import CancelledError
@@ -43,6 +45,16 @@ class Task:
                 f"{number + 1} of {count}: {message}", (number + (share or 0.0)) / count
             )
         )
+
+    @contextlib.contextmanager
+    def branch(self) -> Iterator[Task]:
+        """A part that stops with the whole, and that can be cancelled while the whole goes on."""
+        part = Task(self.say)
+        remove = self.token.on_cancel(part.token.cancel)
+        try:
+            yield part
+        finally:
+            remove()
 
     def within(self, seconds: float) -> Bounded:
         """A part that also stops when `seconds` are over; a context manager."""
