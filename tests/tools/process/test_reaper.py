@@ -40,14 +40,22 @@ def gone(processes: list[psutil.Process], seconds: float = 60) -> bool:
     return True
 
 
+def started(process: psutil.Process, count: int, seconds: float = 60) -> list[psutil.Process]:
+    """All that is below a process, once there are so many."""
+    until = time.monotonic() + seconds
+    while len(below := process.children(recursive=True)) < count:
+        assert time.monotonic() < until, below
+        time.sleep(0.02)
+    return below
+
+
 def test_a_kill_by_force_reaches_everything_that_was_started() -> None:
     asker = subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True)
     assert asker.stdout is not None
     try:
         assert asker.stdout.readline() == "up\n"
-        below = psutil.Process(asker.pid).children(recursive=True)
-        # the shell, its two children, and the watcher
-        assert len(below) == 4
+        # the shell, its two children, and the watcher; the shell starts them after it has spoken
+        below = started(psutil.Process(asker.pid), 4)
     finally:
         os.kill(asker.pid, signal.SIGKILL)
         asker.wait()
