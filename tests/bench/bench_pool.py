@@ -29,8 +29,8 @@ from typing import Any
 import msgspec
 
 from warplens.agent.actions import KernelSpace
+from warplens.agent.judging import JudgeSession
 from warplens.agent.random_search import RandomSearch
-from warplens.agent.search_loop import JudgeSession
 from warplens.measure.judge_settings import Allowed
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.optimize import OpenJudge, causes_of, inputs_of, open_judge

@@ -24,8 +24,8 @@ from tests.bench.replay_table import Axis, Edge, Point, Structure, Table
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import compose, text_hash
+from warplens.agent.judging import JudgeSession
 from warplens.agent.priors import Rule
-from warplens.agent.search_loop import JudgeSession
 from warplens.agent.versions import speedup_of
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import InputError

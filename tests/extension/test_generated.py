@@ -11,7 +11,8 @@ from pathlib import Path
 
 import jsonschema
 
-from warplens.settings import Program, load
+from warplens.read_settings import load
+from warplens.settings import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATOR = ROOT / "extension" / "generate_settings.py"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.read_settings import load
 from warplens.service.workloads import workload_of
-from warplens.settings import load
 from warplens_tools.run.workload import Workload
 
 HERE = Path(__file__).parent

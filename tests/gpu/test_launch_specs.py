@@ -12,8 +12,8 @@ from warplens.measure.judge_settings import Allowed
 from warplens.measure.pool.messages import judge_setup
 from warplens.measure.pool.pool import local_pool
 from warplens.measure.verdict import Candidate
+from warplens.read_settings import load
 from warplens.service.workloads import workload_of
-from warplens.settings import load
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import InputError
 from warplens_tools.run.workload import Workload

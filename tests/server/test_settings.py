@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from warplens.read_settings import load, load_usable, take_variable
 from warplens.service.service import Service
-from warplens.settings import Settings, load, load_usable, take_variable
+from warplens.settings import Settings
 from warplens_tools.errors import InputError
 
 KERNEL = "__global__ void half_of(float* x) { x[threadIdx.x] = x[threadIdx.x] * 0.5 + 0.25; }\n"

@@ -9,10 +9,10 @@ import msgspec
 
 from warplens import __version__
 from warplens.agent.edits import text_hash
+from warplens.agent.judging import JudgeSession
 from warplens.agent.limits import confirmed
 from warplens.agent.report import Win, proven_by, tried_candidate
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import JudgeSession
 from warplens.agent.versions import WORKING, speedup_of
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.rates import SubjectKind, Trial, record_trials

@@ -8,7 +8,7 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from warplens import __version__
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
 from warplens.agent.journal import Journal
+from warplens.agent.judging import JudgeSession, StreamingJudge
 from warplens.agent.limits import confirmed
 from warplens.agent.policies import POLICIES, PolicyName
 from warplens.agent.priors import Cause
@@ -36,43 +37,6 @@ from warplens_tools.text import SourceText
 #: program disagrees with the visit, the next are then seldom of the same family.
 CONFIRMATIONS = 3
 Stopped = Literal["budget", "time", "roof", "exhausted"]
-
-
-class JudgeSession(Protocol):
-    """What the loop needs of `warplens.measure.judge.Judge`."""
-
-    def baseline(self, *, task: Task = ...) -> Baseline:
-        """Measure the user's version."""
-
-    def judge(
-        self,
-        candidates: Sequence[Candidate],
-        *,
-        task: Task = ...,
-        on_verdict: Callable[[Verdict], None] | None = ...,
-    ) -> tuple[Verdict, ...]:
-        """One verdict per candidate."""
-
-    def confirm(self, candidate: Candidate, *, task: Task = ...) -> Confirmation:
-        """Measure a winner again."""
-
-    def confirmation_seconds(self) -> float:
-        """How long that may take at most."""
-
-
-@runtime_checkable
-class StreamingJudge(Protocol):
-    """A judge of several lanes, such as `warplens.measure.pool`: it asks for more while it still judges."""
-
-    def stream(
-        self,
-        candidates: Sequence[Candidate],
-        more: Callable[[], Sequence[Candidate]],
-        on_verdict: Callable[[Verdict], None],
-        *,
-        task: Task = ...,
-    ) -> None:
-        """Judge candidates, and what `more` gives until it gives nothing."""
 
 
 class Learned(msgspec.Struct, frozen=True):

@@ -15,8 +15,9 @@ from msgspec.inspect import Metadata, type_info
 
 from warplens.cli.main import EXIT_CLEAN
 from warplens.cli.streams import write_json
+from warplens.read_settings import FILE_NAME
 from warplens.service.service import Service
-from warplens.settings import FILE_NAME, Settings
+from warplens.settings import Settings
 from warplens_tools.errors import InputError
 
 app = App(

@@ -20,10 +20,11 @@ from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.streams import answering, console, write_json
 from warplens.present.proof import conditions_words, expected_words, factor, proof_words
 from warplens.service import exchange
+from warplens.service.applying import apply_result
 from warplens.service.edited import prove_edited
 from warplens.service.embedded import optimize_script
 from warplens.service.model import Choice, ConsentError, chosen, give_consent, require_consent
-from warplens.service.optimize import OptimizeOptions, apply_result, optimize_path
+from warplens.service.optimize import OptimizeOptions, optimize_path
 from warplens.service.pooled import opener
 from warplens.service.service import Service
 from warplens.settings import Loaded

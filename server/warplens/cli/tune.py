@@ -14,7 +14,8 @@ from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.optimize import print_result
 from warplens.cli.streams import answering, console, write_json
-from warplens.service.optimize import OptimizeOptions, apply_result, inputs_of
+from warplens.service.applying import apply_result
+from warplens.service.optimize import OptimizeOptions, inputs_of
 from warplens.service.service import Service
 from warplens.service.tune import tune_file, write_t4
 

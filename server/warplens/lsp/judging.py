@@ -69,13 +69,14 @@ class ServiceJudging:
     def prove(self, path: Path, kernel: str, fix: Fix, *, task: Task) -> Offer:
         """See `Judging`."""
         from warplens.lsp.proof import offer_of_fix
-        from warplens.service.optimize import inputs_of, prove_fix
+        from warplens.service.optimize import inputs_of
+        from warplens.service.prove import prove_fix
 
         inputs = inputs_of(self._service, path, task=task)
         return offer_of_fix(prove_fix(inputs, kernel, fix, task=task), fix)
 
     def remember(self, path: Path, kernel: str, rewrite: str, code: str) -> None:
         """See `Judging`."""
-        from warplens.service.optimize import remember_fix
+        from warplens.service.applying import remember_fix
 
         remember_fix(path, kernel, rewrite, code)

@@ -17,10 +17,11 @@ from warplens.lsp.documents import ContentChange, Document
 from warplens.lsp.protocol import InitializationOptions
 from warplens.lsp.shift import LineChange, carry_report
 from warplens.lsp.view import View, view_of
+from warplens.read_settings import load_usable
 from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.suppression import suppressions, wanted
-from warplens.settings import Loaded, Problem, Settings, load_usable
+from warplens.settings import Loaded, Problem, Settings
 from warplens_tools.text import SourceText
 
 #: Above this many code points a text is analysed on opening and saving, not while typing.

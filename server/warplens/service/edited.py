@@ -9,7 +9,8 @@ from pathlib import Path
 from warplens.agent.edits import text_hash
 from warplens.agent.result import OptimizeResult
 from warplens.measure.verdict import Candidate
-from warplens.service.optimize import OpenJudge, OptimizeOptions, inputs_of, open_judge, prove_one
+from warplens.service.optimize import OpenJudge, OptimizeOptions, inputs_of, open_judge
+from warplens.service.prove import prove_one
 from warplens.service.service import Service
 from warplens.service.workloads import require_main
 from warplens_tools.errors import InputError

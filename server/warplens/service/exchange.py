@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from warplens.agent.edits import text_hash
+from warplens.agent.judging import JudgeSession
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import JudgeSession
 from warplens.measure.exchange import AwaitingError, Description, Exchange, FileJudge, evaluate
 from warplens.measure.judge_settings import Allowed
 from warplens.service.optimize import (

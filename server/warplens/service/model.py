@@ -22,8 +22,9 @@ from warplens.agent.llm.source import ModelSource
 from warplens.agent.llm.spending import Allowance, Ledger, Prices
 from warplens.agent.result import ModelUse
 from warplens.measure.judge_settings import Allowed
+from warplens.read_settings import take_variable
 from warplens.service.report import FileReport
-from warplens.settings import Loaded, Model, take_variable
+from warplens.settings import Loaded, Model
 from warplens.store.database import data_folder
 from warplens_cutlass.corpus import Corpus
 from warplens_tools.arch.gpu import Gpu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`optimize` for a file: gathers what the search needs, runs it, and writes its result where that is asked for."""
+"""`optimize` for a file: gathers what the search needs, and runs it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from pathlib import Path
 import msgspec
 
 from warplens.agent.actions import KernelSpace
-from warplens.agent.edits import text_hash
+from warplens.agent.judging import JudgeSession
 from warplens.agent.llm.editor import AskEditor
 from warplens.agent.policies import PolicyName
 from warplens.agent.priors import Cause
-from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import JudgeSession, Learned, Problem, optimize, unproven
+from warplens.agent.search_loop import Learned, Problem, optimize, unproven
 from warplens.agent.search_settings import Budget, Objective
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
-from warplens.measure.verdict import Candidate
 from warplens.service.build_messages import NOT_COMPILED
 from warplens.service.measured import busy_of, counted_report, headroom_of, report_of
 from warplens.service.model import Choice, FileCase, open_part
@@ -31,17 +29,14 @@ from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.specs import expecting
 from warplens.service.workloads import require_main, workload_of
-from warplens.service.writing import replace_file
 from warplens.settings import Loaded
 from warplens.store.database import data_folder, open_store
-from warplens.store.rates import hit_rates, record_decision
+from warplens.store.rates import hit_rates
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.encoded import EncodedText
 from warplens_tools.errors import InputError, MissingToolError
-from warplens_tools.finding import Fix
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
@@ -136,7 +131,7 @@ def optimize_file(
     started = time.monotonic()
     text = inputs.text()
     model = parse(text, str(inputs.path))
-    kernels = _kernels(model, options.kernel, inputs.path)
+    kernels = kernels_of(model, options.kernel, inputs.path)
     task.say(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded, options.kernel)
     allowed = allowed_by(options, inputs.loaded)
@@ -255,114 +250,6 @@ def inputs_of(service: Service, path: Path, arch: str = "", *, task: Task = UNAT
     )
 
 
-def prove_fix(
-    inputs: FileInputs,
-    kernel: str,
-    fix: Fix,
-    *,
-    task: Task = UNATTENDED,
-    judge: OpenJudge = open_judge,
-) -> OptimizeResult:
-    """Judge one edit, confirm it if it is faster.
-
-    Raises:
-        MissingToolError: there is no GPU, driver, compiler or CUPTI.
-        As `optimize_file` otherwise.
-    """
-    text = inputs.text()
-    model = parse(text, str(inputs.path))
-    (name,) = _kernels(model, kernel, inputs.path)[:1]
-    require_main(inputs.path, inputs.unit, inputs.loaded, kernel)
-    after = text.apply(list(fix.edits))
-    codes = [f.code for f in inputs.report().findings if f.kernel == name and fix in f.fixes]
-    candidate = Candidate(
-        id="c1",
-        path=str(inputs.path),
-        kernel=name,
-        edits=fix.edits,
-        parent="baseline",
-        origin=f"rewrite:{fix.rewrite}",
-        title=fix.title,
-        text_hash=text_hash(after),
-        answers=tuple(dict.fromkeys(codes)),
-    )
-    return prove_one(
-        inputs,
-        text,
-        candidate,
-        OptimizeOptions(),
-        caveat=fix.caveat,
-        task=task,
-        judge=judge,
-    )
-
-
-def prove_one(
-    inputs: FileInputs,
-    text: SourceText,
-    candidate: Candidate,
-    options: OptimizeOptions,
-    *,
-    caveat: str = "",
-    task: Task = UNATTENDED,
-    judge: OpenJudge = open_judge,
-) -> OptimizeResult:
-    """Judge one candidate, an edit of `text`, and confirm it if it is faster. Raises as `prove_fix`."""
-    workload = workload_of(inputs.path, inputs.unit, inputs.loaded, candidate.kernel)
-    allowed = allowed_by(options, inputs.loaded)
-    arch = options.arch or inputs.gpu.arch
-    workload = expecting(workload, inputs.path, inputs.loaded, candidate.kernel, arch, task=task)
-    with (
-        open_store(data_folder(os.environ)) as store,
-        judge(workload, candidate.kernel, options.arch, allowed) as session,
-    ):
-        return prove(
-            text,
-            candidate,
-            session,
-            store,
-            name=shown_name(inputs),
-            caveat=caveat,
-            limits=inputs.gpu.limits,
-            task=task,
-        )
-
-
-def apply_result(result: OptimizeResult) -> None:
-    """Write a proven version over the file it was made from, whole or not at all, and remember that.
-
-    Raises:
-        InputError: there is nothing proven to write, or the file changed since, or cannot be written.
-    """
-    path = Path(result.path).resolve()
-    if result.proof is None or not result.edits:
-        raise InputError("there is no proven version to apply")
-    before = EncodedText.read(path)
-    if text_hash(before.text) != result.baseline_hash:
-        raise InputError(
-            f"{path.name} changed since the measurement", remedy="run warplens optimize on it again"
-        )
-    replace_file(path, before.data, before.apply(result.edits))
-    with open_store(data_folder(os.environ)) as store:
-        for rule in result.proof.rules:
-            for finding in result.proof.answers or ("",):
-                record_decision(
-                    store,
-                    path=str(path),
-                    kernel=result.kernel,
-                    rule=rule,
-                    finding=finding,
-                    accepted=True,
-                    run=result.run,
-                )
-
-
-def remember_fix(path: Path, kernel: str, rewrite: str, finding: str) -> None:
-    """Note that the user applied a rewrite that answers a finding."""
-    with open_store(data_folder(os.environ)) as store:
-        record_decision(store, path=str(path), kernel=kernel, rule=rewrite, finding=finding, accepted=True)
-
-
 def causes_of(report: FileReport) -> tuple[Cause, ...]:
     """A file's findings as the search reads them."""
     return tuple(
@@ -384,7 +271,12 @@ def shown_name(inputs: FileInputs) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
-def _kernels(model: SourceModel, name: str, path: Path) -> list[str]:
+def kernels_of(model: SourceModel, name: str, path: Path) -> list[str]:
+    """Qualified names of the file's kernels, or of the one that `name` means.
+
+    Raises:
+        InputError: there is none.
+    """
     names = [kernel.qualified_name for kernel in model.kernels]
     if not names:
         raise InputError(f"{path.name} defines no kernel")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager
 
-from warplens.agent.search_loop import JudgeSession
+from warplens.agent.judging import JudgeSession
 from warplens.measure.judge_settings import Allowed
 from warplens.measure.pool.messages import judge_setup
 from warplens.measure.pool.on_ray import ray_pool

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from warplens import __version__
+from warplens.read_settings import load_usable
 from warplens.service.build_messages import HEADERS, one_each
 from warplens.service.check import BinaryTier, Checked, FileCheck, stages
 from warplens.service.cutlass_flags import cutlass_flags
@@ -21,7 +22,7 @@ from warplens.service.projects import Projects
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
 from warplens.service.unknowns import machine_unknowns, not_included, not_run
 from warplens.service.usable import with_usable_values
-from warplens.settings import Loaded, Settings, load_usable
+from warplens.settings import Loaded, Settings
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu, target_architecture
 from warplens_tools.collect import doctor

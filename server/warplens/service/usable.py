@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from warplens.read_settings import line_of
 from warplens.service.suppression import require_known
-from warplens.settings import Loaded, Problem, Settings, line_of
+from warplens.settings import Loaded, Problem, Settings
 from warplens_tools.errors import InputError
 
 

@@ -17,7 +17,8 @@ from tests.server.cli.sarif_schema import SCHEMA
 
 from warplens.cli.config import template
 from warplens.cli.main import run
-from warplens.settings import Settings, load
+from warplens.read_settings import load
+from warplens.settings import Settings
 
 TILE = (
     "__global__ void turn(float *out)\n{\n    __shared__ float t[32][32];\n"

@@ -187,7 +187,7 @@ class SampleJudging:
         return Offer(kernel, f"{fix.title}: slower", "slower", fix.edits, offer.proof)
 
     def remember(self, path: Path, kernel: str, rewrite: str, code: str) -> None:
-        from warplens.service.optimize import remember_fix
+        from warplens.service.applying import remember_fix
 
         remember_fix(path, kernel, rewrite, code)
 

@@ -12,8 +12,9 @@ from tests.server.agent.doubles import CODE, ComputedJudge
 
 from warplens.cli.main import run
 from warplens.measure.judge_settings import Allowed
+from warplens.service.applying import apply_result
 from warplens.service.embedded import embedded, optimize_script
-from warplens.service.optimize import OptimizeOptions, apply_result
+from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
 from warplens_tools.errors import InputError
 from warplens_tools.run.workload import Workload

@@ -24,6 +24,7 @@ from warplens.agent.llm.consent import agreed
 from warplens.agent.llm.files import ANSWER, PROMPT
 from warplens.agent.result import OptimizeResult
 from warplens.cli.optimize import model_lines, settle_consent
+from warplens.read_settings import load, take_variable
 from warplens.service.model import (
     Choice,
     ConsentError,
@@ -37,7 +38,7 @@ from warplens.service.model import (
 )
 from warplens.service.optimize import FileInputs, OptimizeOptions, optimize_file
 from warplens.service.report import FileReport
-from warplens.settings import Loaded, load, take_variable
+from warplens.settings import Loaded
 from warplens_cutlass.corpus import Corpus
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError

@@ -15,25 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu
 
+from warplens.agent.judging import JudgeSession
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import JudgeSession
 from warplens.measure.judge_settings import Allowed
+from warplens.read_settings import load
+from warplens.service.applying import apply_result
 from warplens.service.edited import edits_between, prove_edited
 from warplens.service.optimize import (
     FileInputs,
     OpenJudge,
     OptimizeOptions,
-    apply_result,
     causes_of,
     inputs_of,
     optimize_file,
-    prove_fix,
 )
+from warplens.service.prove import prove_fix
 from warplens.service.report import FileReport
 from warplens.service.service import Service
 from warplens.service.tune import tune_file, write_t4
 from warplens.service.workloads import workload_of
-from warplens.settings import load
 from warplens.store.database import data_folder, open_store
 from warplens.store.rates import hit_rates
 from warplens_tools.arch.load import load_architecture

@@ -12,11 +12,11 @@ import pytest
 
 from warplens.cli.main import run
 from warplens.cli.profile import write_drawings
+from warplens.read_settings import load
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import Report
 from warplens.service.service import Service
 from warplens.service.workloads import require_main, workload_of
-from warplens.settings import load
 from warplens_tools.errors import InputError
 
 ROOT = Path(__file__).parents[3]

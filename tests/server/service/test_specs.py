@@ -14,9 +14,9 @@ from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.own_geometry import as_written
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
+from warplens.read_settings import load
 from warplens.service.specs import specs_of
 from warplens.service.workloads import require_main, workload_of
-from warplens.settings import load
 from warplens_tools.errors import InputError
 from warplens_tools.run.build import Overlay, build_program
 from warplens_tools.run.workload import Workload
