@@ -12,6 +12,7 @@ from warplens_tools.rewrite import (
     fast_intrinsics,
     float_literals,
     halo_tile,
+    hold_row,
     launch_bounds,
     loop_into_grid,
     loop_into_threads,
@@ -66,6 +67,7 @@ REWRITES: tuple[Rewrite, ...] = (
     widen_loop.REWRITE,
     coarsen_tile.REWRITE,
     halo_tile.REWRITE,
+    hold_row.REWRITE,
 )
 
 
