@@ -94,7 +94,8 @@ from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import read_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
 from warplens_tools.rewrite.common.refusal import Refused
-from warplens_tools.rewrite.common.tile_writer import Shape, TileWriter
+from warplens_tools.rewrite.common.tile_sides import Shape
+from warplens_tools.rewrite.common.tile_writer import TileWriter
 
 #: Sixteen by sixteen threads with four by four outputs: eight reads of shared memory, in two 16-byte loads, feed
 #: sixteen multiply-adds.

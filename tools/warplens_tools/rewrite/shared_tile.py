@@ -79,7 +79,8 @@ from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import read_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
 from warplens_tools.rewrite.common.refusal import Refused
-from warplens_tools.rewrite.common.tile_writer import Shape, TileWriter
+from warplens_tools.rewrite.common.tile_sides import Shape
+from warplens_tools.rewrite.common.tile_writer import TileWriter
 
 #: Where the launch does not fix its block.
 _PLANE, _LINE = (16, 16), (256,)

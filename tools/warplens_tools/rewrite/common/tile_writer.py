@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import re
 
-import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import RewriteResult
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.operand_tiles import Operand, Product, State, axis_named
-from warplens_tools.rewrite.common.outputs import Axis, Declared, declared_in
+from warplens_tools.rewrite.common.operand_tiles import Operand, Product, State
+from warplens_tools.rewrite.common.outputs import Declared, declared_in
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
@@ -22,113 +21,38 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     substituted,
 )
-from warplens_tools.rewrite.common.sizes import host_text, limit_of
+from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style, indented, zero
+from warplens_tools.rewrite.common.tile_sides import Shape, Side, fitting, sides_of
 from warplens_tools.text import TextEdit
 
 #: Bytes by which rows of a tile that is written across are padded: neighbours then fall into other banks, and
 #: rows stay aligned for 16-byte reads.
 _PADDING_BYTES = 16
-#: Static shared memory that a block may have.
-_STATIC_BYTES = 48 * 1024
-
-
 #: Longer tiles are unrolled in part: code that outgrows the instruction cache costs more than it saves.
 _MOST_UNROLLED, _UNROLLED = 32, 8
-
-
-class Shape(msgspec.Struct, frozen=True):
-    """How much one block and one thread does; the fast axis first."""
-
-    #: Threads of a block along each axis.
-    threads: tuple[int, ...]
-    #: Outputs of a thread along each axis.
-    outputs: tuple[int, ...]
-    #: Iterations of the loop whose operands are held at a time.
-    depth: int
-
-
-class _Side(msgspec.Struct, frozen=True):
-    """One axis as the new kernel has it."""
-
-    axis: Axis
-    letter: str
-    limit: str
-    #: Names of the constants; "" for one output a thread.
-    threads: str
-    outputs: str
-    tile: str
-    #: Names of the block's first value of the axis, and of the counter of a thread's outputs.
-    first: str
-    counter: str
-
-    def place(self) -> str:
-        """Where in the tile the thread's output stands."""
-        if not self.outputs:
-            return f"threadIdx.{self.letter}"
-        return f"threadIdx.{self.letter} * {self.outputs} + {self.counter}"
-
-    def declaration(self) -> str:
-        """The user's variable, for one output of the thread."""
-        return f"{self.axis.type} {self.axis.name} = {self.first} + {self.place()};"
 
 
 class TileWriter:
     """The new text of one kernel, and of its launches."""
 
     def __init__(self, view: View, product: Product, launches: Launches, shape: Shape) -> None:
-        shape = _fitting(product, shape)
+        shape = fitting(product, shape)
         self.view, self.product, self.launches, self.shape = view, product, launches, shape
         self.style = Style(view)
         self.outputs = product.outputs
-        several = any(n > 1 for n in shape.outputs)
         self.depth = self.style.constant(
             "kTileDepth", str(shape.depth), f"steps of {product.variable} held at a time"
         )
-        self.sides = [self._side(axis, i, shape, several) for i, axis in enumerate(self._ordered())]
+        self.sides = sides_of(view, product, launches, self.style, shape)
         self.thread = self.style.local("thread") if len(self.sides) > 1 else "threadIdx.x"
-        self.threads = self._product([s.threads for s in self.sides])
+        self.threads = " * ".join(s.threads for s in self.sides)
         variable = product.variable
         self.outer = self.style.local(f"{variable}0")
         self.inner = self.style.local(variable * 2 if len(variable) == 1 else f"{variable}_in_tile")
         self.counter = self.style.local("t")
         self.own = {id(o): self.style.local(f"own{o.array[:1].upper()}{o.array[1:]}") for o in product.kept}
         self.tiles = {id(o): self.style.local(_tile_name(o.array)) for o in product.operands}
-
-    def _ordered(self) -> list[Axis]:
-        """The axes, that of neighbouring outputs first."""
-        axes = list(self.outputs.axes)
-        if len(axes) < 2:
-            return axes
-        for node in (e for n in self.product.tail for e in self.view.elements(n)):
-            pointer = self.view.pointers.element(node) if node.type == "subscript_expression" else None
-            offset = pointer.traced if pointer is not None else None
-            if offset is not None and offset.coefficient(f"threadIdx.{axes[1].letter}") == 1:
-                return axes[::-1]
-        return axes
-
-    def _side(self, axis: Axis, index: int, shape: Shape, several: bool) -> _Side:
-        constant = self.style.constant
-        letter = "xy"[index]
-        two = len(self.outputs.axes) > 1
-        suffix = letter.upper() if two else ""
-        said = f"threads of a block along {axis.name}" if two else "threads of a block"
-        threads = constant(f"kThreads{suffix}", str(shape.threads[index]), said)
-        outputs, tile = "", threads
-        if several:
-            outputs = constant(
-                f"kOutputs{suffix}",
-                str(shape.outputs[index]),
-                f"outputs of a thread along {axis.name}" if two else "outputs of a thread",
-            )
-            tile = constant(f"kTile{suffix}", f"{threads} * {outputs}")
-        limit = axis.limit or limit_of(self.view, self.launches, axis.letter)
-        first = self.style.local(f"{axis.name}0")
-        counter = self.style.local("ji"[index] if two else "o") if several else ""
-        return _Side(axis, letter, limit, threads, outputs, tile, first, counter)
-
-    def _product(self, factors: list[str]) -> str:
-        return " * ".join(factors)
 
     def result(self, title: str, caveat: str) -> RewriteResult:
         """All edits."""
@@ -176,7 +100,7 @@ class TileWriter:
         size = type_bytes(operand.element_type) or 4
         return f" + {max(_PADDING_BYTES // size, 1)}" if operand.along_loop and size <= 8 else ""
 
-    def _side_of(self, operand: Operand) -> _Side:
+    def _side_of(self, operand: Operand) -> Side:
         return next(s for s in self.sides if s.axis.name == operand.axis)
 
     def _prologue(self) -> str:
@@ -241,11 +165,11 @@ class TileWriter:
             start = f"{_unqualified(one.type)} {one.stars}{one.name}{{}};"
         return [start, self._each("\n".join(i for i in inner if i), sides)]
 
-    def _inside(self, sides: list[_Side]) -> str:
+    def _inside(self, sides: list[Side]) -> str:
         tests = " && ".join(f"{s.axis.name} < {s.limit}" for s in sides)
         return f"if ({tests}) "
 
-    def _each(self, inner: str, sides: list[_Side]) -> str:
+    def _each(self, inner: str, sides: list[Side]) -> str:
         """Code for each output of the thread along the given axes."""
         loops = [s for s in sides if s.outputs]
         if not loops:
@@ -419,19 +343,6 @@ class TileWriter:
         return self._each(body, list(reversed(self.sides)))
 
 
-def _fitting(product: Product, shape: Shape) -> Shape:
-    """The shape with tiles that fit into a block's static shared memory."""
-    pairs = zip(product.outputs.axes, shape.threads, shape.outputs, strict=True)
-    extents = {axis.name: threads * outputs + 8 for axis, threads, outputs in pairs}
-    row = sum(
-        (type_bytes(o.element_type) or 16) * (extents[o.axis] if o.axis else 1) for o in product.operands
-    )
-    depth = shape.depth
-    while depth > 1 and row * depth > _STATIC_BYTES:
-        depth //= 2
-    return msgspec.structs.replace(shape, depth=depth)
-
-
 def _is_in(inner: Node, outer: Node) -> bool:
     return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
 
@@ -444,6 +355,3 @@ def _tile_name(array: str) -> str:
 def _unqualified(written: str) -> str:
     plain = " ".join(w for w in written.split() if w not in ("const", "constexpr", "register", "static"))
     return "int" if plain == "auto" else plain
-
-
-__all__ = ["Shape", "TileWriter", "axis_named"]
