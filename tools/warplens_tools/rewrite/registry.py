@@ -16,6 +16,7 @@ from warplens_tools.rewrite import (
     launch_bounds,
     loop_into_grid,
     loop_into_threads,
+    online_softmax,
     pad_shared_tile,
     private_histogram,
     reciprocal_root,
@@ -68,6 +69,7 @@ REWRITES: tuple[Rewrite, ...] = (
     coarsen_tile.REWRITE,
     halo_tile.REWRITE,
     hold_row.REWRITE,
+    online_softmax.REWRITE,
 )
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -10,6 +12,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form, Monomial
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
 from warplens_tools.rewrite.common.outputs import declared_in, stores
@@ -48,6 +51,8 @@ class Pass(msgspec.Struct, frozen=True):
     #: The symbol that counts its iterations, in forms.
     counter: str
     stride: Form
+    #: Elements at the row's begin that it leaves out.
+    skipped: int
 
     @property
     def body(self) -> Node:
@@ -81,8 +86,6 @@ def read_groups(view: View, lines: Sequence[int] = ()) -> tuple[Group, ...]:
         Refused: there is none, or none whose passes can be told to be over the same elements.
     """
     why, found = NOT_STRIDED, list[Group]()
-    if "volatile" in " ".join([view.code(view.body), *(p.type for p in view.kernel.parameters)]):
-        raise Refused("what is volatile may change between the passes")
     for block in walk(view.body):
         if block.type != "compound_statement" or _is_scope(block):
             continue
@@ -150,7 +153,7 @@ def _alike(view: View, block: Node) -> Iterator[list[Pass]]:
     by_header: dict[tuple[object, ...], list[Pass]] = {}
     for top, node in _loops(block):
         one = _pass(view, top, node)
-        if one is None:
+        if one is None or one.skipped:
             continue
         parts = (one.first, one.limit, one.step)
         bindings = [
@@ -187,10 +190,14 @@ def _pass(view: View, top: Node, loop: Node) -> Pass | None:
         or view.code(field(test, "left")) != declared[0].name
     ):
         return None
-    if not _numbers_threads(view.forms.form(first)) or not known.step.uniform:
+    start = view.forms.form(first)
+    if start is None or not known.step.uniform or start.constant not in (0, 1):
+        return None
+    if not _numbers_threads(forms.subtract(start, forms.number(start.constant))):
         return None
     step, limit = field(update, "right"), field(test, "right")
-    return Pass(loop, top, declared[0].name, declared[0].type, first, limit, step, known.counter, known.step)
+    counted = (known.counter, known.step, start.constant)
+    return Pass(loop, top, declared[0].name, declared[0].type, first, limit, step, *counted)
 
 
 def _numbers_threads(form: Form | None) -> bool:
@@ -205,7 +212,30 @@ def _numbers_threads(form: Form | None) -> bool:
     return symbol.name == "threadIdx.x" or is_lane
 
 
+def read_pairs(view: View) -> Iterator[tuple[Pass, Pass, Group]]:
+    """Every two passes over the same elements, one right after the other in a block, and what is between them.
+
+    The first may leave out the row's first element.
+    """
+    for block in walk(view.body):
+        loops = [n for n in block.named_children if n.type == "for_statement"]
+        passes = [one for n in loops if (one := _pass(view, n, n)) is not None]
+        for first, second in itertools.pairwise(passes):
+            same = all(
+                squeezed(view.code(a)) == squeezed(view.code(b))
+                for a, b in ((first.limit, second.limit), (first.step, second.step))
+            )
+            starts = [view.forms.form(p.first) for p in (first, second)]
+            if not same or first.type != second.type or None in starts or second.skipped:
+                continue
+            if forms.subtract(starts[0] or forms.ZERO, forms.number(first.skipped)) == starts[1]:
+                with contextlib.suppress(Refused):
+                    yield first, second, _group(view, block, [first, second])
+
+
 def _group(view: View, block: Node, passes: list[Pass]) -> Group:
+    if "volatile" in " ".join([view.code(view.body), *(p.type for p in view.kernel.parameters)]):
+        raise Refused("what is volatile may change between the passes")
     begin, end = passes[0].top.start_byte, passes[-1].top.end_byte
     span = tuple(n for n in block.named_children if begin <= n.start_byte and n.end_byte <= end)
     if _SEEN_BY_OTHERS.search(" ".join(view.code(n) for n in span)):
