@@ -106,6 +106,14 @@ def test_one_pass_does(name: str) -> None:
     assert rewritten("online-softmax", after)[0].refused
 
 
+def test_a_row_without_elements_sums_to_nothing() -> None:
+    last = "  for (int j = lane; j < cols; j += 32) out"
+    text = SOFTMAX[: SOFTMAX.index(last)] + "  out[blockIdx.x] = sum;\n}\n"
+    run = "  Device<float> x(5 * n + 1), y(5, 3); softmax<<<5, 32>>>(x, y, n); y.show();"
+    after = holds("online-softmax", program(text, N + run), (0,), (40,), relative=2e-5)
+    assert "if (own != most) sum *= expf(own - most);" in after
+
+
 def test_comments_stay() -> None:
     after = rewritten("online-softmax", SOFTMAX.replace("{\n    most", "{\n    // so far\n    most"))[1]
     assert "// so far" in after
