@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import msgspec
 
 from warplens_tools.finding import Bottleneck
 from warplens_tools.kernel_code import KernelCode
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.coalescing import WarpAccess, warp_accesses
 from warplens_tools.machine.conflicts import BankConflicts
 from warplens_tools.machine.contention import Contention

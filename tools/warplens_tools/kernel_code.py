@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import cached_property
 from typing import Self
 
 import msgspec
@@ -19,6 +18,7 @@ from warplens_tools.cuda.values.constants import Dim3, layouts_of
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import CompiledKernel, KernelEvidence, Observation, Tier
 from warplens_tools.launches import Extents, Geometry, Launches
+from warplens_tools.lazily import cached_property
 from warplens_tools.sass.banks import warp_lanes
 from warplens_tools.sass.listing import Sass
 from warplens_tools.text import SourceText, Span

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from pathlib import PurePath
 
 import msgspec
@@ -14,6 +13,7 @@ from warplens_tools.arch.occupancy import Occupancy, occupancy
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.values.constants import Dim3
 from warplens_tools.evidence import CompiledKernel, KernelEvidence, Observation, Tier
+from warplens_tools.lazily import cached_property
 
 Extents = tuple[int, int, int]
 

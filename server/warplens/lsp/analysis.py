@@ -174,8 +174,8 @@ class Analysis:
             return
         file.failures.pop("typing", None)
         changes = document.changes_since(state)
-        if report is not None:
-            self._typing.took(key, seconds)
+        # a text in the midst of typing is read quickly, however long the whole of it took before
+        self._typing.took(key, seconds)
         if self._session.files.get(key) is file and changes is not None:
             if report is not None:
                 file.heard(report, changes)

@@ -13,11 +13,11 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 
 from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.errors import InputError
+from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*', re.MULTILINE)

@@ -23,6 +23,7 @@ from warplens_tools.cuda.facts.atomics import Atomic, atomics
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.kernel_code import KernelCode
+from warplens_tools.lazily import cached_property
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import GLOBAL_ATOMICS, SHARED_ATOMICS, access_bytes
 from warplens_tools.sass.value_count import ValueCount
@@ -65,12 +66,12 @@ class AtomicConflicts:
     def __init__(self, code: KernelCode) -> None:
         self.code, self.sass, self.gpu = code, code.sass, code.gpu
 
-    @functools.cached_property
+    @cached_property
     def in_global(self) -> tuple[AtomicConflict, ...]:
         """Those on global memory."""
         return self._of("global")
 
-    @functools.cached_property
+    @cached_property
     def in_shared(self) -> tuple[AtomicConflict, ...]:
         """Those on shared memory."""
         return self._of("shared")
@@ -80,7 +81,7 @@ class AtomicConflicts:
         found = [m for a in every if (m := self._conflict(a)) is not None]
         return tuple(sorted(found, key=lambda m: (m.chosen, -m.cycles, m.atomic.span)))
 
-    @functools.cached_property
+    @cached_property
     def _told(self) -> tuple[Atomic, ...]:
         """Those that the source tells."""
         found = atomics(self.code.tree, self.code.kernel, self.code.dim3)

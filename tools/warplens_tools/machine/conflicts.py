@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Sequence
-from functools import cached_property
 
 import msgspec
 
@@ -18,6 +17,7 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.address_evidence import pattern_of
 from warplens_tools.sass.banks import conflict_degree, warp_lanes, wavefronts
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 
 import msgspec
 
@@ -13,6 +12,7 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.kernel_code import KernelCode
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.atomics import executions
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Literal
 
 from warplens_tools.finding import Gain
 from warplens_tools.kernel_code import KernelCode
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.atomics import AtomicConflict, AtomicConflicts
 from warplens_tools.machine.constants import ConstantReads
 from warplens_tools.machine.gain import bound_ratio

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import msgspec
 
@@ -15,6 +14,7 @@ from warplens_tools.cuda.facts.host_loops import HostCall, HostLoop, launch_loop
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.traffic import MemoryTraffic
 
 #: Iterations of a loop from which its launches are worth saving.

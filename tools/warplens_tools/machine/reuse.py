@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import msgspec
 
@@ -15,6 +14,7 @@ from warplens_tools.cuda.facts.pointer_arguments import pointer_arguments
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.kernel_code import KernelCode
+from warplens_tools.lazily import cached_property
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.pipes import is_load, space_of
 

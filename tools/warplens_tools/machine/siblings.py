@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.forms import Form, Monomial
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.footprint import merged
 
 

@@ -14,7 +14,6 @@ lanes want (`warplens_tools.machine.coalescing`).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cached_property
 
 import msgspec
 
@@ -23,6 +22,7 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.evidence import Instruction
 from warplens_tools.kernel_code import KernelCode
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.reuse import Sweep
 from warplens_tools.sass.pipes import access_bytes, is_load, is_store, space_of

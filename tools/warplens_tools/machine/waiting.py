@@ -11,7 +11,6 @@ both, and only other blocks hide it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property
 
 import msgspec
 
@@ -20,6 +19,7 @@ from warplens_tools.evidence import CompiledKernel, Observation
 from warplens_tools.finding import Gain
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.launches import Geometry
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.traffic import MemoryTraffic
 from warplens_tools.sass.flow import Flow, Loop
 from warplens_tools.sass.latency import USUAL_WARPS, waits

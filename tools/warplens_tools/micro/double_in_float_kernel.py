@@ -35,7 +35,6 @@ Practices Guide, "Math Libraries" and "Other Arithmetic Instructions".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import msgspec
 
@@ -43,6 +42,7 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.facts.double_uses import DoubleUse, double_uses
 from warplens_tools.evidence import Instruction, Observation
 from warplens_tools.finding import Confidence, Finding, RelatedSpan
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.gain import replacement_gain
 from warplens_tools.micro.base import MicroTool, Place
 from warplens_tools.micro.common.judges import (

@@ -40,10 +40,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 
 from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.local_memory import local_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_local

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.evidence import CompiledKernel, Instruction
+from warplens_tools.lazily import cached_property
 from warplens_tools.sass.addresses import AddressPattern, address_patterns
 from warplens_tools.sass.attribution import LineTable
 from warplens_tools.sass.flow import Flow, Loop, analyse

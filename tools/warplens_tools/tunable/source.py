@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText, Span
 from warplens_tools.tunable.parameter import Place, place
 
@@ -67,7 +67,7 @@ class File:
         #: The text without comments and strings, with its directives.
         self.code = without_comments(to_ascii(text.text))
 
-    @functools.cached_property
+    @cached_property
     def sites(self) -> tuple[Site, ...]:
         """Every launch of the file; one that may be of several kernels once for each of these."""
         return tuple(site for launch in self.model.launches if (site := self._site(launch)) is not None)
@@ -264,12 +264,12 @@ class TunedKernel:
         self.sites = file.launches_of(kernel)
         self.body = file.node(kernel.body)
 
-    @functools.cached_property
+    @cached_property
     def literals(self) -> tuple[tuple[Node, int], ...]:
         """The decimal literals of the kernel's body."""
         return tuple(self.file.literals(self.body)) if self.body is not None else ()
 
-    @functools.cached_property
+    @cached_property
     def names(self) -> frozenset[str]:
         """Every name in the kernel's header and body."""
         start, end = self.file.range(self.kernel.span)
@@ -297,7 +297,7 @@ class TunedKernel:
         """How the body uses one axis of its block."""
         return self._uses[axis]
 
-    @functools.cached_property
+    @cached_property
     def _uses(self) -> tuple[BlockUses, ...]:
         expanded = kernel_tree(self.file.tree, self.kernel)
         if expanded is None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -21,6 +20,7 @@ from warplens.agent.versions import Node
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.finding import Finding
+from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText
 
 #: Failures of other branches that a planner is told, the latest.
@@ -58,7 +58,7 @@ class Case:
         self._asker, self._briefing, self._situation = asker, briefing, situation
         self._text, self._failed = situation.node.text, failed
 
-    @functools.cached_property
+    @cached_property
     def _model(self) -> SourceModel:
         return parse(self._text, self._briefing.path)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.forms import Form, Monomial
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
+from warplens_tools.lazily import cached_property
 from warplens_tools.text import Span
 
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
@@ -141,7 +141,7 @@ class _Reader:
         span = self.tree.span(node)
         return ExcessBarrier(span, kind, self.tree.span(loop) if loop is not None else span, names)
 
-    @functools.cached_property
+    @cached_property
     def _sharing(self) -> str:
         """ "thread" or "warp": what keeps its memory to itself; "" where neither is known to."""
         shared = [a for a in self.every if a.space == "shared"]

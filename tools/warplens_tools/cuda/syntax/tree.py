@@ -21,6 +21,7 @@ from warplens_tools.cuda.syntax.macros import MacroUse
 from warplens_tools.cuda.syntax.mask import Masked, mask
 from warplens_tools.cuda.syntax.recovery import LANGUAGE, parse_code
 from warplens_tools.cuda.syntax.types import type_bytes
+from warplens_tools.lazily import cached_property
 from warplens_tools.process.cancel import checkpoint
 from warplens_tools.text import SourceText, Span
 
@@ -141,12 +142,12 @@ class SourceTree:
         found = QueryCursor(query(pattern)).captures(node)
         return {name: sorted(nodes, key=_order) for name, nodes in found.items()}
 
-    @functools.cached_property
+    @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
         """The definitions and declarations of file and namespace scope, in text order."""
         return tuple(_leaves(self.root, ""))
 
-    @functools.cached_property
+    @cached_property
     def functions(self) -> list[Node]:
         """Every function definition, in text order."""
         found: list[Node] = []

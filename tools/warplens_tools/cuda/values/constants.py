@@ -9,7 +9,6 @@ has none.
 from __future__ import annotations
 
 import copy
-import functools
 import re
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings, is_set_once
 from warplens_tools.cuda.values.layouts import Layouts
+from warplens_tools.lazily import cached_property
 
 Dim3 = tuple[int | None, int | None, int | None]
 UNKNOWN_DIM3: Dim3 = (None, None, None)
@@ -203,7 +203,7 @@ class Constants:
         found = self._functions.get(name.rsplit("::", 1)[-1])
         return found or (self.outer[0].function(name) if self.outer else None)
 
-    @functools.cached_property
+    @cached_property
     def _functions(self) -> dict[str, OneReturn | None]:
         """By name; None for one that has several definitions."""
         found: dict[str, OneReturn | None] = {}

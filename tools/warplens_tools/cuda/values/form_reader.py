@@ -10,7 +10,6 @@ Like the compiler, this takes it that index arithmetic does not wrap.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
 
@@ -34,6 +33,7 @@ from warplens_tools.cuda.values.loop_headers import (
     iterations,
     stepping_loop,
 )
+from warplens_tools.lazily import cached_property
 
 _BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "block size", "gridDim": "grid size"}
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)")
@@ -158,7 +158,7 @@ class FormReader:
         self.loads[name] = node
         return forms.opaque(name, forms.LOADED)
 
-    @functools.cached_property
+    @cached_property
     def _type_parameters(self) -> frozenset[str]:
         return frozenset(_TYPE_PARAMETER.findall(self.kernel.function.header))
 

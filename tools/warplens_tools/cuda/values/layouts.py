@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable
 
@@ -13,6 +12,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.declarators import read_declarator
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import type_bytes, vector_element
+from warplens_tools.lazily import cached_property
 
 _POINTER_BYTES = 8
 _MAX_DEPTH = 8
@@ -57,11 +57,11 @@ class Layouts:
         self._nodes = {n: s for s in tree.captures(_STRUCTS).get("struct", []) if (n := _name(tree, s))}
         self._known: dict[str, Record | None] = {}
 
-    @functools.cached_property
+    @cached_property
     def _aliases(self) -> dict[str, str]:
         return _aliases(self.tree)
 
-    @functools.cached_property
+    @cached_property
     def records(self) -> dict[str, Record]:
         """Layouts by name of the structs whose every member has a known size; others are left out."""
         return {name: found for name in self._nodes if (found := self._record(name)) is not None}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from warplens_tools.cuda.values.bindings import Binding, changes
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader
+from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.common.counting import LOOPS, Counting
 from warplens_tools.rewrite.common.reductions import Fold, folds, name_in, place_of
 
@@ -61,12 +61,12 @@ class KernelReader:
         #: Arrays of the thread's own of which a loop may not write elements: others need them.
         self.whole: set[str] = set()
 
-    @functools.cached_property
+    @cached_property
     def accesses(self) -> tuple[ArrayAccess, ...]:
         """Every array access of the kernel."""
         return accesses(self._file, self.kernel)
 
-    @functools.cached_property
+    @cached_property
     def names(self) -> dict[str, list[Node]]:
         """Every identifier of the body, by name, in text order."""
         found: dict[str, list[Node]] = {}
@@ -75,7 +75,7 @@ class KernelReader:
                 found.setdefault(self.tree.code_of(node), []).append(node)
         return found
 
-    @functools.cached_property
+    @cached_property
     def shared_scalars(self) -> frozenset[str]:
         """Variables of the whole block: `__shared__ float scale;`."""
         found = set[str]()

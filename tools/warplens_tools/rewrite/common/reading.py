@@ -14,6 +14,7 @@ from warplens_tools.cuda.syntax.tree import parse_tree, walk
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader
+from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.base import Apply, RewriteResult, Target
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import SourceText, Span
@@ -62,12 +63,12 @@ class View:
         self.forms = FormReader(expanded)
         self.pointers = PointerReader(kernel, self.forms)
 
-    @functools.cached_property
+    @cached_property
     def parameters(self) -> frozenset[str]:
         """Names of the kernel's parameters."""
         return frozenset(p.name for p in self.kernel.parameters)
 
-    @functools.cached_property
+    @cached_property
     def used(self) -> frozenset[str]:
         """Every word of the file: names that a new one must not take."""
         return frozenset(WORD.findall(self.text.text))
