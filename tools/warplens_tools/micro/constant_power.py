@@ -36,15 +36,7 @@ from collections.abc import Iterator
 from warplens_tools.finding import Finding
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import (
-    ARITHMETIC,
-    ARITHMETIC_STALLS,
-    DRAM,
-    ISSUE,
-    L1,
-    L2,
-    judge_by_room,
-)
+from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.plural import count
 from warplens_tools.sass.pipes import pipe_of
 
@@ -65,7 +57,7 @@ class ConstantPower(MicroTool):
     tiers = ("binary",)
     relevant = ("compute", "latency")
     family = "functions in full precision"
-    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)
+    judges = (judge_by_arithmetic,)
 
     def check(self) -> Iterator[Finding]:
         """One finding per line with such a call, those of the kernel's own text."""

@@ -52,15 +52,7 @@ from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.counted import LEADING
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import (
-    ARITHMETIC,
-    ARITHMETIC_STALLS,
-    DRAM,
-    ISSUE,
-    L1,
-    L2,
-    judge_by_room,
-)
+from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.sass.blocks import body_of
 from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.text import Span
@@ -91,7 +83,7 @@ class IntegerDivision(MicroTool):
     rule_words = "ALU|integer|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency", "memory")
-    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)
+    judges = (judge_by_arithmetic,)
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line whose divisions weigh most."""

@@ -38,15 +38,7 @@ from warplens_tools.cuda.facts.divisions import invariant_divisions
 from warplens_tools.finding import Finding
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import (
-    ARITHMETIC,
-    ARITHMETIC_STALLS,
-    DRAM,
-    ISSUE,
-    L1,
-    L2,
-    judge_by_room,
-)
+from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.sass.pipes import pipe_of
 
 #: Multiply-adds of a division beside its test, reciprocal and branch, by the pipe they run on (nvdisasm of sm_90).
@@ -62,7 +54,7 @@ class InvariantDivision(MicroTool):
     rule_words = "XU|FP64|pipeline is the highest"
     tiers = ("binary",)
     relevant = ("compute", "latency")
-    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)
+    judges = (judge_by_arithmetic,)
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line whose divisions weigh most."""

@@ -40,15 +40,7 @@ from warplens_tools.evidence import BinaryEvidence, Instruction
 from warplens_tools.finding import Finding
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import (
-    ARITHMETIC,
-    ARITHMETIC_STALLS,
-    DRAM,
-    ISSUE,
-    L1,
-    L2,
-    judge_by_room,
-)
+from warplens_tools.micro.common.judges import judge_by_arithmetic
 
 #: Addition to the multiply whose result it may take.
 _MULTIPLIES = {"FADD": "FMUL", "DADD": "DMUL"}
@@ -65,7 +57,7 @@ class NonFusedArithmetic(MicroTool):
     rule_words = "fused"
     tiers = ("binary",)
     relevant = ("compute", "latency")
-    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)
+    judges = (judge_by_arithmetic,)
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the line with the most such pairs."""

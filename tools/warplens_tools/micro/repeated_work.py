@@ -38,15 +38,7 @@ from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.base import MicroTool
-from warplens_tools.micro.common.judges import (
-    ARITHMETIC,
-    ARITHMETIC_STALLS,
-    DRAM,
-    ISSUE,
-    L1,
-    L2,
-    judge_by_room,
-)
+from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.sass.pipes import pipe_of
 
 #: Instructions on the lines of the calls from which they are worth a table.
@@ -69,7 +61,7 @@ class RepeatedWork(MicroTool):
     relevant = ("compute", "latency", "memory")
     #: Speedup in the bounded model from which it is reported.
     worth = 1.2
-    judges = (judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)),)
+    judges = (judge_by_arithmetic,)
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the costliest line, for the axis with the most blocks."""

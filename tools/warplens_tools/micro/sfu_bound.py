@@ -49,13 +49,12 @@ from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.gain import bound_ratio, replacement_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import (
-    ARITHMETIC,
     ARITHMETIC_STALLS,
     DRAM,
-    ISSUE,
     L1,
     L2,
     busy,
+    judge_by_arithmetic,
     judge_by_metric,
     judge_by_room,
 )
@@ -83,7 +82,6 @@ _PRECISE = re.compile(r"(?<![\w.>])((?:std::)?(?:sin|cos|tan|sincos|log|log2|log
 #: Instructions of such a form per instruction of the unit that the intrinsic takes: 16 for logf and cosf, 40 for the
 #: two of sincosf, 90 for powf's three (nvdisasm of sm_75 to sm_100).
 PER_SPECIAL = 20.0
-_JUDGE_SOFTWARE = judge_by_room(own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2))
 
 
 class SfuBound(MicroTool):
@@ -182,7 +180,7 @@ class SfuBound(MicroTool):
     def verify(self, finding: Finding) -> Finding | None:
         """By the special-function unit where that bounds it; by all arithmetic for what is computed in its place."""
         if any(seen.metric == SOFTWARE for seen in finding.evidence):
-            return _JUDGE_SOFTWARE(self.view.evidence, finding)
+            return judge_by_arithmetic(self.view.evidence, finding)
         return super().verify(finding)
 
     def _gain(self, indices: Sequence[int], floor: Mapping[str, float]) -> Gain:

@@ -73,6 +73,12 @@ def judge_by_room(*, own: Sequence[str] = (), kept: Sequence[str] = (), stalls: 
     return judge
 
 
+#: Of arithmetic to spare: it loads the arithmetic pipes or instruction issue; a repair leaves the memories as they are.
+judge_by_arithmetic = judge_by_room(
+    own=(*ARITHMETIC, *ISSUE), stalls=ARITHMETIC_STALLS, kept=(*DRAM, *L1, *L2)
+)
+
+
 def is_too_few(counters: CounterEvidence, share: float) -> bool:
     """Whether the stalls were sampled so seldom that a share so small does not rule out one that counts.
 
