@@ -91,15 +91,15 @@ from warplens_tools.rewrite.common.outputs import (
     Outputs,
     declared_in,
     head_of,
-    read_outputs,
+    launched_outputs,
     stores,
 )
 from warplens_tools.rewrite.common.reading import (
     View,
     calls,
     field,
-    has_barrier,
     refusing,
+    shares_memory,
     statements,
     substituted,
 )
@@ -116,11 +116,9 @@ _LOWER = re.compile(r"(\w+)\s*(>=|>)\s*(\d+)")
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+    if shares_memory(view):
         raise Refused("the threads of a block work together already")
-    launches = Launches(view.text, view.model, view.kernel)
-    sites = launches.read()
-    outputs = read_outputs(view, sites[0].site)
+    launches, outputs = launched_outputs(view)
     if (
         not 1 <= len(outputs.axes) <= 2
         or outputs.early

@@ -62,9 +62,9 @@ from warplens_tools.rewrite.common.reading import (
     View,
     calls,
     field,
-    has_barrier,
     operator_of,
     refusing,
+    shares_memory,
     squeezed,
     unwrapped,
 )
@@ -105,7 +105,7 @@ class _Counts(msgspec.Struct, frozen=True):
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+    if shares_memory(view):
         raise Refused("the threads of a block work together already")
     counts = _counts(view, target)
     launches = Launches(view.text, view.model, view.kernel)

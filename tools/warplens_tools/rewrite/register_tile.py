@@ -89,9 +89,8 @@ multiplications and additions than before.
 from __future__ import annotations
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import read_product
-from warplens_tools.rewrite.common.outputs import read_outputs
+from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.tile_sides import Shape
@@ -107,9 +106,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
     del target
     if has_barrier(view) or view.kernel.arrays:
         raise Refused("the kernel shares memory already")
-    launches = Launches(view.text, view.model, view.kernel)
-    sites = launches.read()
-    product = read_product(view, read_outputs(view, sites[0].site))
+    launches, outputs = launched_outputs(view)
+    product = read_product(view, outputs)
     shape = _PLANE if len(product.outputs.axes) > 1 else _LINE
     return TileWriter(view, product, launches, shape).result("Tile through registers", "")
 

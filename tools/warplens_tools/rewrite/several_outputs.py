@@ -77,8 +77,8 @@ from warplens_tools.rewrite.common.outputs import (
     Outputs,
     declared_in,
     head_of,
+    launched_outputs,
     places_thread,
-    read_outputs,
     stores,
 )
 from warplens_tools.rewrite.common.reading import (
@@ -86,9 +86,9 @@ from warplens_tools.rewrite.common.reading import (
     assigned,
     calls,
     field,
-    has_barrier,
     refusing,
     renamed,
+    shares_memory,
     statements,
     unwrapped,
 )
@@ -113,11 +113,9 @@ class _Carried(msgspec.Struct, frozen=True):
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+    if shares_memory(view):
         raise Refused("the threads of a block work together already")
-    launches = Launches(view.text, view.model, view.kernel)
-    sites = launches.read()
-    outputs = read_outputs(view, sites[0].site)
+    launches, outputs = launched_outputs(view)
     if outputs.early or outputs.others or not outputs.axes or any(not a.letter for a in outputs.axes):
         raise Refused("its outputs are not numbered along the axes of the launch alone")
     if not any(n.type == "for_statement" and not stores(view, n) for n in outputs.work):

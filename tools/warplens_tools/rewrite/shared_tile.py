@@ -74,10 +74,9 @@ kernels whose launch is not in the file.
 from __future__ import annotations
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import read_product
-from warplens_tools.rewrite.common.outputs import read_outputs
-from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
+from warplens_tools.rewrite.common.outputs import launched_outputs
+from warplens_tools.rewrite.common.reading import View, refusing, shares_memory
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.tile_sides import Shape
 from warplens_tools.rewrite.common.tile_writer import TileWriter
@@ -90,11 +89,10 @@ _DEEPEST = 32
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+    if shares_memory(view):
         raise Refused("the kernel shares memory already")
-    launches = Launches(view.text, view.model, view.kernel)
-    sites = launches.read()
-    product = read_product(view, read_outputs(view, sites[0].site))
+    launches, outputs = launched_outputs(view)
+    product = read_product(view, outputs)
     count = len(product.outputs.axes)
     threads = tuple(launches.block_value(axis) or 0 for axis in range(count))
     if 0 in threads or (count == 2 and threads[1] == 1):

@@ -63,11 +63,19 @@ from warplens_tools.rewrite.common.outputs import (
     Axis,
     Declared,
     Outputs,
+    launched_outputs,
     places_thread,
-    read_outputs,
     stores,
 )
-from warplens_tools.rewrite.common.reading import WORD, View, calls, field, has_barrier, operator_of, refusing
+from warplens_tools.rewrite.common.reading import (
+    WORD,
+    View,
+    calls,
+    field,
+    operator_of,
+    refusing,
+    shares_memory,
+)
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text, limit_of
 from warplens_tools.rewrite.common.style import Style, indented
@@ -79,11 +87,9 @@ _TILE, _ROWS = 32, 8
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
-    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+    if shares_memory(view):
         raise Refused("the threads of a block work together already")
-    launches = Launches(view.text, view.model, view.kernel)
-    sites = launches.read()
-    outputs = read_outputs(view, sites[0].site)
+    launches, outputs = launched_outputs(view)
     if len(outputs.axes) != 2 or outputs.early or any(not a.letter for a in outputs.axes):
         raise Refused("its threads are not numbered along two axes")
     store, value = _store(view, outputs)

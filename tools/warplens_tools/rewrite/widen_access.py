@@ -55,9 +55,8 @@ array that is only stored to under a condition.
 from __future__ import annotations
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import Axis, Declared, Outputs, head_of, read_outputs
-from warplens_tools.rewrite.common.reading import View, assigned, has_barrier, refusing
+from warplens_tools.rewrite.common.outputs import Axis, Declared, Outputs, head_of, launched_outputs
+from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.vectors import (
@@ -72,11 +71,9 @@ from warplens_tools.text import TextEdit
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+    if shares_memory(view):
         raise Refused("the threads of a block work together")
-    launches = Launches(view.text, view.model, view.kernel)
-    sites = launches.read()
-    outputs = read_outputs(view, sites[0].site)
+    launches, outputs = launched_outputs(view)
     axis = next((a for a in outputs.axes if a.letter == "x"), None)
     is_divided = any(not a.letter for a in outputs.axes)
     if axis is None or not axis.limit or axis.offset or outputs.early or is_divided:

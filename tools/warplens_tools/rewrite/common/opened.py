@@ -10,12 +10,11 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import parse_tree, walk
 from warplens_tools.cuda.values.bindings import Binding, value_node
-from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.rewrite.common.counting import LOOPS
 from warplens_tools.rewrite.common.groups import Style, style_of
 from warplens_tools.rewrite.common.iterations import KernelReader
 from warplens_tools.rewrite.common.launches import Launch, Launches
-from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.refusal import Refused, expanded_kernel
 from warplens_tools.rewrite.common.statements import KernelEdits
 from warplens_tools.text import SourceText
 
@@ -28,9 +27,7 @@ class Opened:
 
     def __init__(self, text: SourceText, model: SourceModel, kernel: Kernel) -> None:
         file = parse_tree(text)
-        expanded = kernel_tree(file, kernel)
-        if expanded is None or kernel.macro or kernel.broken:
-            raise Refused("the kernel is written by a macro, or has a syntax error")
+        expanded = expanded_kernel(file, kernel)
         self.text, self.model, self.kernel = text, model, kernel
         self.reader = KernelReader(expanded, file, kernel)
         self.launches = Launches(text, model, kernel)

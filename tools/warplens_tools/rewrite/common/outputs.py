@@ -18,6 +18,7 @@ from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values.forms import Form
+from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
@@ -127,6 +128,16 @@ def declared_in(view: View, statement: Node) -> list[Declared]:
             raise Refused("the kernel declares an array or shared memory")
         found.append(Declared(view.code(name), written.strip(), stars, value, statement))
     return found
+
+
+def launched_outputs(view: View) -> tuple[Launches, Outputs]:
+    """The kernel's launches, and its outputs as the first of them numbers them.
+
+    Raises:
+        Refused: as `Launches.read` and `read_outputs`.
+    """
+    launches = Launches(view.text, view.model, view.kernel)
+    return launches, read_outputs(view, launches.read()[0].site)
 
 
 def read_outputs(view: View, site: LaunchSite | None) -> Outputs:

@@ -12,11 +12,11 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import parse_tree, walk
 from warplens_tools.cuda.values.form_reader import FormReader
-from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader
 from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.base import Apply, RewriteResult, Target
-from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common import refusal
+from warplens_tools.rewrite.common.refusal import Refused, expanded_kernel
 from warplens_tools.text import SourceText, Span
 
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -33,12 +33,10 @@ Reading = Callable[["View", Target], RewriteResult]
 def refusing(read: Reading) -> Apply:
     """`read` as the `apply` of a rewrite: what it raises as `Refused` becomes the refusal."""
 
+    @refusal.refusing
     @functools.wraps(read)
     def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-        try:
-            return read(View(text, model, kernel), target)
-        except Refused as error:
-            return RewriteResult(refused=str(error))
+        return read(View(text, model, kernel), target)
 
     return apply
 
@@ -55,12 +53,10 @@ class View:
     def __init__(self, text: SourceText, model: SourceModel, kernel: Kernel) -> None:
         self.text, self.model, self.kernel = text, model, kernel
         self.file = parse_tree(text)
-        expanded = kernel_tree(self.file, kernel)
-        if expanded is None or kernel.macro or kernel.broken:
-            raise Refused("the kernel is written by a macro, or has a syntax error")
-        self.expanded, self.tree = expanded, expanded.tree
-        self.function, self.body = expanded.function, expanded.function.body
-        self.forms = FormReader(expanded)
+        self.expanded = expanded_kernel(self.file, kernel)
+        self.tree, self.function = self.expanded.tree, self.expanded.function
+        self.body = self.function.body
+        self.forms = FormReader(self.expanded)
         self.pointers = PointerReader(kernel, self.forms)
 
     @cached_property
@@ -226,6 +222,11 @@ def has_barrier(view: View) -> bool:
         re.search(r"__sync\w+|__shfl\w*|\bsync\s*\(|cooperative_groups|\basm\b", view.code(view.body))
         is not None
     )
+
+
+def shares_memory(view: View) -> bool:
+    """Whether the threads of a block work together already: by `has_barrier`, or through shared memory."""
+    return has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays)
 
 
 def squeezed(text: str) -> str:

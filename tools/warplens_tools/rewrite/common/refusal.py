@@ -7,6 +7,8 @@ import functools
 from collections.abc import Callable
 
 from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.rewrite.base import Apply, RewriteResult, Target
 from warplens_tools.text import SourceText
 
@@ -26,3 +28,15 @@ def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteRe
             return RewriteResult(refused=str(why))
 
     return apply
+
+
+def expanded_kernel(file: SourceTree, kernel: Kernel) -> KernelTree:
+    """The kernel's own tree, with macros expanded.
+
+    Raises:
+        Refused: the kernel's text is not what is compiled.
+    """
+    expanded = kernel_tree(file, kernel)
+    if expanded is None or kernel.macro or kernel.broken:
+        raise Refused("the kernel is written by a macro, or has a syntax error")
+    return expanded
