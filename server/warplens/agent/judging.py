@@ -6,31 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
-from warplens.measure.judge import Baseline, Confirmation
+from warplens.measure.measures import Measures
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.process.task import Task
 
 
-class JudgeSession(Protocol):
+class JudgeSession(Measures, Protocol):
     """What the loop needs of `warplens.measure.judge.Judge`."""
 
-    def baseline(self, *, task: Task = ...) -> Baseline:
-        """Measure the user's version."""
-
-    def judge(
-        self,
-        candidates: Sequence[Candidate],
-        *,
-        task: Task = ...,
-        on_verdict: Callable[[Verdict], None] | None = ...,
-    ) -> tuple[Verdict, ...]:
-        """One verdict per candidate."""
-
-    def confirm(self, candidate: Candidate, *, task: Task = ...) -> Confirmation:
-        """Measure a winner again."""
-
     def confirmation_seconds(self) -> float:
-        """How long that may take at most."""
+        """How long a confirmation may take at most."""
 
 
 @runtime_checkable

@@ -18,13 +18,14 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import filelock
 import msgspec
 
 from warplens.measure.confirm import Confirmation
 from warplens.measure.judge_settings import Allowed
+from warplens.measure.measures import Measures
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.decode import from_json
@@ -72,25 +73,6 @@ class AwaitingError(WarplensError):
     def __init__(self, waiting: Sequence[str]) -> None:
         super().__init__(f"{len(waiting)} asks wait for their answers")
         self.waiting = tuple(waiting)
-
-
-class Measures(Protocol):
-    """What answers asks: `warplens.measure.judge.Judge` or a pool of them."""
-
-    def baseline(self, *, task: Task = ...) -> Baseline:
-        """Measure the user's version."""
-
-    def judge(
-        self,
-        candidates: Sequence[Candidate],
-        *,
-        task: Task = ...,
-        on_verdict: Callable[[Verdict], None] | None = ...,
-    ) -> tuple[Verdict, ...]:
-        """One verdict per candidate."""
-
-    def confirm(self, candidate: Candidate, *, task: Task = ...) -> Confirmation:
-        """Measure a winner again."""
 
 
 class Exchange:

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from warplens.measure.confirm import Confirmation
-from warplens.measure.exchange import Measures
 from warplens.measure.judge_settings import Allowed, MeasureSettings
+from warplens.measure.measures import Measures
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools import errors

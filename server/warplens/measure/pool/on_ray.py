@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from warplens.measure.confirm import Confirmation
-from warplens.measure.exchange import Measures
+from warplens.measure.measures import Measures
 from warplens.measure.pool.messages import (
     Answer,
     Baselined,

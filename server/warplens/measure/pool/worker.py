@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from warplens.measure.exchange import Measures
+from warplens.measure.measures import Measures
 from warplens.measure.pool.messages import (
     Answer,
     Baselined,
