@@ -2,6 +2,7 @@
 """The search on the suite, on the GPU of this machine, beside what an expert made of each program.
 
     python -m tests.suite.search [NAME ...] [--budget 200] [--seconds 60] [--search mcts] [--out FILE]
+        [--answers DIR]
 
 An expert's version is measured as the user's is: its kernel in place, in its own program. `share` is the search's
 part of the expert's gain on a logarithmic scale; a program on which the expert gained less than 5 % has none.
@@ -67,6 +68,9 @@ def searched(program: Program, given: argparse.Namespace) -> dict[str, Any]:
     wall = round(time.monotonic() - started, 1)
     if done.returncode > 1 or not done.stdout.strip():
         return {"error": done.stderr.strip()[-800:], "wall_seconds": wall}
+    if given.answers:
+        given.answers.mkdir(parents=True, exist_ok=True)
+        (given.answers / f"{program.name}.json").write_text(done.stdout)
     answer = json.loads(done.stdout)
     timings = answer["proof"]["verdict"]["timings"] if answer.get("proof") else []
     states = [entry["state"] for entry in answer["tried"]]
@@ -126,6 +130,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--search", default="mcts")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--answers", type=Path, help="a folder for the whole answer of each search")
     given = parser.parse_args()
     gpu = present_gpus()[0]
     rows: list[dict[str, Any]] = []
