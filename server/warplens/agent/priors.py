@@ -87,8 +87,11 @@ class Known(msgspec.Struct, frozen=True):
         chance, gain, why = rule.chance, rule.gain, ""
         if asking:
             cause, weight = max(asking, key=_confident_gain)
-            chance = CONFIDENCE[cause.confidence] * weight
-            gain = cause.gain.estimate if cause.gain is not None else UNNAMED_GAIN
+            promised = cause.gain.estimate if cause.gain is not None else UNNAMED_GAIN
+            asked = CONFIDENCE[cause.confidence] * weight
+            # A finding that names little speaks of what it saw, a rule that fits of what it does: the larger counts.
+            if asked * math.log2(max(promised, 1.0)) >= chance * math.log2(gain):
+                chance, gain = asked, promised
             why = f"answers {cause.code} {cause.slug}"
             chance = _posterior(chance, _rate(self.rates, "tool", cause.code))
         measured = _rate(self.rates, "rule", rule.name)

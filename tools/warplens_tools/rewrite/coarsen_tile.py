@@ -247,4 +247,6 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse", "low-ilp", "barrier-heavy"),
     useless_at="dram",
+    chance=0.5,
+    gain=1.5,
 )

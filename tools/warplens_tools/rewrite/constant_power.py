@@ -118,4 +118,6 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("sfu-bound", "double-in-float-kernel"),
     useless_at="dram",
+    chance=0.5,
+    gain=1.2,
 )

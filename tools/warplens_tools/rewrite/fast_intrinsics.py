@@ -95,4 +95,6 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("sfu-bound",),
     useless_at="dram",
+    chance=0.3,
+    gain=1.15,
 )

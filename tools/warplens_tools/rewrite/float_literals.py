@@ -66,4 +66,6 @@ REWRITE = Rewrite(
     apply=apply,
     answers=("double-in-float-kernel",),
     useless_at="dram",
+    chance=0.6,
+    gain=1.8,
 )

@@ -379,4 +379,6 @@ REWRITE = Rewrite(
     title="Tile what overlapping windows read, with its halo, in shared memory",
     apply=refusing(_apply),
     answers=("missing-cache-reuse",),
+    chance=0.35,
+    gain=1.4,
 )

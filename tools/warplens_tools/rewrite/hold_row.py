@@ -326,7 +326,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse",),
     useless_at="sm",
-    chance=0.4,
-    gain=1.3,
+    chance=0.5,
+    gain=1.4,
     ranges={"kHeld": (4, 8, 16, 32)},
 )

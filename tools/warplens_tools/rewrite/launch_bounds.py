@@ -73,4 +73,6 @@ REWRITE = Rewrite(
     title="Tell the compiler how large a block is",
     apply=refusing(_apply),
     answers=("register-spills", "occupancy-registers"),
+    chance=0.1,
+    gain=1.1,
 )

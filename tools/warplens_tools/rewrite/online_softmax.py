@@ -339,6 +339,6 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse",),
     useless_at="sm",
-    chance=0.4,
-    gain=1.2,
+    chance=0.5,
+    gain=1.25,
 )

@@ -242,4 +242,6 @@ REWRITE = Rewrite(
     sites=_tiles_apart,
     useless_at="dram",
     answers=("shared-bank-conflicts",),
+    chance=0.4,
+    gain=1.3,
 )

@@ -299,5 +299,7 @@ REWRITE = Rewrite(
     title="Count into a histogram in shared memory first",
     apply=refusing(_apply),
     answers=("global-atomic-contention",),
+    chance=0.7,
+    gain=8.0,
     ranges={"kItemsPerThread": (4, 8, 16, 32, 64)},
 )

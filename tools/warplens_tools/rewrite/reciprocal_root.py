@@ -94,4 +94,6 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("sfu-bound",),
     useless_at="dram",
+    chance=0.4,
+    gain=1.1,
 )

@@ -227,5 +227,7 @@ REWRITE = Rewrite(
     title="Reduce within the block before the atomic",
     apply=refusing(_apply),
     answers=("global-atomic-contention",),
+    chance=0.6,
+    gain=4.0,
     ranges={"kItemsPerThread": (4, 8, 16, 32, 64)},
 )

@@ -118,6 +118,8 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse", "small-register-tile"),
     useless_at="dram",
+    chance=0.5,
+    gain=4.0,
     ranges={
         "kTileDepth": (8, 16, 32),
         "kThreadsX": (8, 16, 32),

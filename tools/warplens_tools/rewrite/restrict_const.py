@@ -143,4 +143,6 @@ REWRITE = Rewrite(
     title="Add const and __restrict__ to pointer parameters",
     apply=apply,
     answers=("aliasing-reload",),
+    chance=0.2,
+    gain=1.1,
 )

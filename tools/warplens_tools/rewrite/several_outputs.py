@@ -377,5 +377,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("low-ilp", "missing-cache-reuse"),
     useless_at="dram",
+    chance=0.35,
+    gain=1.6,
     ranges={"kOutputs": (2, 4, 8)},
 )

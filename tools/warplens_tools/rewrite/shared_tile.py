@@ -109,6 +109,8 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("missing-cache-reuse",),
     useless_at="dram",
+    chance=0.4,
+    gain=2.0,
     ranges={
         "kTileDepth": (8, 16, 32, 64),
         "kThreadsX": (8, 16, 32),

@@ -138,7 +138,7 @@ REWRITE = Rewrite(
     title="Split each column among a block's rows of threads",
     apply=apply,
     answers=("grid-too-small", "low-ilp"),
-    chance=0.4,
-    gain=3.0,
-    ranges={"kColumns": (32,), "kParts": (4, 8, 16, 32)},
+    chance=0.5,
+    gain=5.0,
+    ranges={"kColumns": (8, 16, 32), "kParts": (8, 16, 32, 64, 128)},
 )

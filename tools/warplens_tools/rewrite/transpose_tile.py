@@ -220,5 +220,7 @@ REWRITE = Rewrite(
     title="Turn the data in a tile of shared memory",
     apply=refusing(_apply),
     answers=("uncoalesced-global-write", "uncoalesced-global-read"),
+    chance=0.6,
+    gain=3.0,
     ranges={"kTile": (16, 32, 64), "kTileRows": (4, 8, 16, 32)},
 )

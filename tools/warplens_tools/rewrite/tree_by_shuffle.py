@@ -199,4 +199,6 @@ REWRITE = Rewrite(
     title="Shuffles for the last warp of a reduction tree",
     apply=refusing(_apply),
     answers=("barrier-heavy", "excess-barriers"),
+    chance=0.4,
+    gain=1.15,
 )

@@ -110,5 +110,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("scalar-access",),
     useless_at="sm",
+    chance=0.5,
+    gain=1.7,
     ranges={"kVector": ()},
 )

@@ -194,4 +194,6 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("scalar-access",),
     useless_at="sm",
+    chance=0.5,
+    gain=1.5,
 )

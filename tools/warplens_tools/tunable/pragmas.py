@@ -20,8 +20,8 @@ UNROLL = Kind(
 #: As occupancy (see `block_sizes.KIND`). Less is asked of the compiler going down: more registers a thread.
 LAUNCH_BOUNDS = Kind(
     "launch_bounds",
-    chance=0.133,
-    gain=1.48,
+    chance=0.05,
+    gain=1.2,
     answers=(Answer("register-spills", -1), Answer("occupancy-registers", 1)),
     useless_at="dram",
 )
