@@ -16,6 +16,7 @@ from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
     field,
+    operator_of,
     renamed,
     squeezed,
     statements,
@@ -208,7 +209,8 @@ class TileWriter:
         for operand in product.operands:
             lines.append(indented(self._load(operand)))
         lines += ["  __syncthreads();", indented(self._compute()), "  __syncthreads();", "}"]
-        return "\n".join(lines)
+        loop = "\n".join(lines)
+        return f"{self._needed()}\n{indented(loop)}\n}}" if self.outputs.early else loop
 
     def _load(self, operand: Operand) -> str:
         product, t = self.product, self.counter
@@ -247,17 +249,40 @@ class TileWriter:
         own = {d.name for d in product.locals}
         head = self._declarations(names - own)
         inner = self._each("\n".join([*head, *lines]), list(reversed(self.sides)))
-        condition = f"{self.inner} < {self.depth}"
-        if not product.zero_is_neutral:
-            limit = renamed(
-                self.view.written(product.condition), {product.variable: f"{self.outer} + {self.inner}"}
-            )
-            condition += f" && {limit}"
+        steps, count = self._steps()
+        condition = f"{self.inner} < {count}"
         unroll = "#pragma unroll" if self.shape.depth <= _MOST_UNROLLED else f"#pragma unroll {_UNROLLED}"
-        start = f"{unroll}\nfor (int {self.inner} = 0; {condition}; ++{self.inner}) {{"
+        start = f"{steps}{unroll}\nfor (int {self.inner} = 0; {condition}; ++{self.inner}) {{"
         known = f"{_unqualified(product.type)} {product.variable} = {self.outer} + {self.inner};"
         uses = product.variable in names or any(product.variable in h for h in head)
         return "\n".join([start, *([indented(known)] if uses else []), indented(inner), "}"])
+
+    def _steps(self) -> tuple[str, str]:
+        """How many steps of a tile are done: what declares it, and its name; all of them where zeros change nothing."""
+        product, depth = self.product, self.depth
+        if product.zero_is_neutral:
+            return "", depth
+        bound = self.view.written(field(product.condition, "right"))
+        is_plain = re.fullmatch(r"[\w.]+", bound)
+        left = f"{bound} - {self.outer}" if is_plain else f"({bound}) - {self.outer}"
+        left += " + 1" if operator_of(product.condition) == "<=" else ""
+        steps = self.style.local("steps")
+        return f"const int {steps} = {left} < {depth} ? {left} : {depth};\n", steps
+
+    def _needed(self) -> str:
+        """Whether any output of the block needs the loop, where some have their value without it."""
+        tests = [f"{s.axis.name} < {s.limit}" for s in reversed(self.sides)] + list(self.outputs.others)
+        tests += [f"!{self.view.written(field(n, 'condition'))}" for n in self.outputs.early]
+        names = frozenset(WORD.findall(" ".join(tests)))
+        needed = self.style.local("needed")
+        inner = "\n".join(
+            [
+                *self._declarations(names, {s.axis.name for s in self.sides}),
+                f"if ({' && '.join(tests)}) {needed} = true;",
+            ]
+        )
+        start = f"bool {needed} = false;\n{self._each(inner, list(reversed(self.sides)))}"
+        return f"{start}\nif (__syncthreads_or({needed})) {{"
 
     def _is_dead(self, statement: Node) -> bool:
         """An index that nothing needs any more once its elements come from tiles."""

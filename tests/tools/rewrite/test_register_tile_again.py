@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products in shared tiles, tiled anew with several outputs a thread."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+from warplens_tools.rewrite.common.joined_loops import JoinedLoops
+from warplens_tools.rewrite.common.refusal import Refused
+
+SLUG = "register-tile-again"
+MAIN = """
+  int n = atoi(argv[1]);
+  Device<float> a(n * n, 1), b(n * n, 2), c(n * n, 3);
+  run(a, b, c, n);
+  c.show();
+"""
+GUARDED = """
+#define TILE_WIDTH 16
+__global__ void matmul(float* P, const float* M, const float* N, int n) {
+  __shared__ float ds_M[TILE_WIDTH][TILE_WIDTH];
+  __shared__ float ds_N[TILE_WIDTH][TILE_WIDTH];
+  int bx = blockIdx.x, by = blockIdx.y;
+  int tx = threadIdx.x, ty = threadIdx.y;
+  int Row = by * TILE_WIDTH + ty;
+  int Col = bx * TILE_WIDTH + tx;
+  float Pvalue = 0;
+  for (int m = 0; m < (n + TILE_WIDTH - 1) / TILE_WIDTH; ++m) {
+    if (Row < n && m * TILE_WIDTH + tx < n)
+      ds_M[ty][tx] = M[Row * n + m * TILE_WIDTH + tx];
+    else
+      ds_M[ty][tx] = 0.0f;
+    if (Col < n && m * TILE_WIDTH + ty < n)
+      ds_N[ty][tx] = N[(m * TILE_WIDTH + ty) * n + Col];
+    else
+      ds_N[ty][tx] = 0.0f;
+    __syncthreads();
+    for (int k = 0; k < TILE_WIDTH; ++k) {
+      Pvalue += ds_M[ty][k] * ds_N[k][tx];
+    }
+    __syncthreads();
+  }
+  if (Row < n && Col < n) P[Row * n + Col] = Pvalue;
+}
+void run(const float* a, const float* b, float* c, int n) {
+  dim3 grid((n + TILE_WIDTH - 1) / TILE_WIDTH, (n + TILE_WIDTH - 1) / TILE_WIDTH), block(TILE_WIDTH, TILE_WIDTH);
+  matmul<<<grid, block>>>(c, a, b, n);
+}
+"""
+TURNED = """
+constexpr int kTile = 8;
+__global__ void matmul(float* C, const float* A, const float* B, int n, float alpha) {
+  __shared__ float sa[kTile][kTile], sb[kTile][kTile + 1];
+  const int row = threadIdx.y + blockIdx.y * blockDim.y;
+  const int col = threadIdx.x + blockIdx.x * blockDim.x;
+  float sum = 0.f;
+  for (int i = 0; i < n; i += kTile) {
+    int ca = i + threadIdx.x;
+    int rb = i + threadIdx.y;
+    sa[threadIdx.y][threadIdx.x] = (row < n && ca < n) ? A[row * n + ca] : 0.f;
+    sb[threadIdx.x][threadIdx.y] = (rb < n && col < n) ? B[rb * n + col] : 0.f;
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kTile; k++) sum += sa[threadIdx.y][k] * sb[threadIdx.x][k];
+    __syncthreads();
+  }
+  if (row < n && col < n) C[row * n + col] = alpha * sum + C[row * n + col];
+}
+void run(const float* a, const float* b, float* c, int n) {
+  matmul<<<dim3((n + 7) / 8, (n + 7) / 8), dim3(kTile, kTile)>>>(c, a, b, n, 0.5f);
+}
+"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("code", [GUARDED, TURNED], ids=["guarded", "turned"])
+def test_a_tiled_product_is_tiled_anew_and_says_the_same(code: str) -> None:
+    after = holds(SLUG, program(code, MAIN), (5,), (64,), (77,))
+    assert "kOutputsX" in after or "OUTPUTS_X" in after
+    assert "kThreadsY" in after or "THREADS_Y" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("m * TILE_WIDTH + tx];", "m * TILE_WIDTH + 2 * tx];", "consecutive"),
+        ("block(TILE_WIDTH, TILE_WIDTH)", "block(TILE_WIDTH, 8)", "as wide as its block"),
+        ("ds_M[ty][tx] = 0.0f;", "ds_M[ty][tx] = 1.0f;", "not zero"),
+        ("ds_M[ty][k] *", "ds_M[k][ty] *", "other places"),
+        ("Pvalue += ds_M[ty][k]", "ds_M[ty][k] += ds_M[ty][k]", "writes the tiles"),
+    ],
+)
+def test_tiles_that_are_filled_or_read_otherwise_are_left_alone(old: str, new: str, why: str) -> None:
+    result, _ = rewritten(SLUG, program(GUARDED.replace(old, new), MAIN))
+    assert not result.edits and why in result.refused
+
+
+def test_two_loops_are_one_only_where_their_indices_are_the_same() -> None:
+    joined = JoinedLoops("t", "k", "k", 16, 1, {"TILE": 16})
+    assert joined.at("A[row * n + t * TILE + k]") == "A[row * n + k]"
+    assert joined.at("B[(t * TILE + k) * n + col]") == "B[k * n + col]"
+    for wrong in ("A[row * n + t * 8 + k]", "A[row * n + t * TILE + 2 * k]", "A[f(t, k)]"):
+        with pytest.raises(Refused):
+            joined.at(wrong)
