@@ -166,6 +166,41 @@ def test_the_last_warp_shuffles(tree: str) -> None:
     assert rewritten("tree-by-shuffle", after)[0].refused
 
 
+UP = "for (unsigned int s = 1; s < blockDim.x; s *= 2) {"
+DOWN = "for (unsigned int s = blockDim.x / 2; s > 0; s >>= 1) {"
+TREES = {
+    "halved": TREE,
+    "largest": LARGEST,
+    "every second thread": TREE.replace(DOWN, UP).replace("tid < s", "tid % (2 * s) == 0"),
+    "by mask": TREE.replace(DOWN, UP.replace("s *= 2", "s <<= 1")).replace(
+        "tid < s", "(tid & (2 * s - 1)) == 0"
+    ),
+    "strided": TREE.replace(DOWN, UP).replace(
+        "if (tid < s) sdata[tid] += sdata[tid + s];",
+        "int index = 2 * s * tid;\n    if (index < blockDim.x) { sdata[index] += sdata[index + s]; }",
+    ),
+    "while": TREE.replace(DOWN, "int s = blockDim.x / 2;\n  while (s != 0) {").replace(
+        "    __syncthreads();\n  }", "    __syncthreads();\n    s /= 2;\n  }"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_tree_is_reduced_by_warps(name: str) -> None:
+    after = holds("warp-reduction", program(TREES[name], TREE_MAIN), (1000,), (64,), relative=1e-5)
+    assert "tid % 32 == 0" in after and "blockDim.x / 2" not in after
+    assert rewritten("warp-reduction", after)[0].refused
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("= sdata[0]", "= sdata[1]"), ("s > 0", "s > 4"), ("blockDim.x / 2", "blockDim.x / 4"),
+     ("= threadIdx.x", "= threadIdx.x / 2"), ("blockDim.x / 2", "100 / 2")],
+)  # fmt: skip
+def test_other_trees_are_not_reduced_by_warps(change: tuple[str, str]) -> None:
+    assert rewritten("warp-reduction", TREE.replace(*change))[0].refused
+
+
 @pytest.mark.parametrize(
     "change",
     [("= sdata[0]", "= sdata[1]"), ("s > 0", "s > 4"), ("s >>= 1", "s -= 1"), ("tid + s]", "tid + 1]"),

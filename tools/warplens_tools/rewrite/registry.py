@@ -34,6 +34,7 @@ from warplens_tools.rewrite import (
     transpose_tile,
     tree_by_shuffle,
     warp_per_row,
+    warp_reduction,
     widen_access,
     widen_loop,
 )
@@ -67,6 +68,7 @@ REWRITES: tuple[Rewrite, ...] = (
     reciprocal_root.REWRITE,
     divide_once.REWRITE,
     tree_by_shuffle.REWRITE,
+    warp_reduction.REWRITE,
     widen_loop.REWRITE,
     coarsen_tile.REWRITE,
     halo_tile.REWRITE,

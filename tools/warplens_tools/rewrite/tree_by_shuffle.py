@@ -54,7 +54,6 @@ from __future__ import annotations
 
 import re
 
-import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
@@ -62,22 +61,10 @@ from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, field, refusing, squeezed, statements, unwrapped
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
+from warplens_tools.rewrite.common.trees import Tree, check_tree, element_type, read_join
 from warplens_tools.text import TextEdit
 
 _HALVED = re.compile(r"(\w+)(?:>>=1|/=2|=\1/2|=\1>>1)")
-_TYPES = frozenset({"float", "double", "int", "unsigned int", "unsigned", "long long", "unsigned long long"})
-
-
-class _Tree(msgspec.Struct, frozen=True):
-    """A reduction tree: `for (s = …; s > 0; s >>= 1) { if (t < s) a[t] = a[t] + a[t + s]; barrier; }`."""
-
-    loop: Node
-    condition: Node
-    stride: str
-    thread: str
-    array: str
-    #: The statement that joins `{value}` and what a shuffle brings.
-    joined: str
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -89,18 +76,18 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("the kernel has no reduction tree in shared memory")
     style, edits = Style(view), list[TextEdit]()
     for tree in trees:
-        _check(view, tree, trees)
-        edits.append(TextEdit(view.span(tree.condition), f"{tree.stride} >= 32"))
+        check_tree(view, tree, trees)
+        edits.append(TextEdit(view.span(field(tree.loop, "condition")), f"{tree.stride} >= 32"))
         at = view.end(tree.loop)
         edits.append(TextEdit(view.text.span(at, at), _last(view, style, tree)))
-    caveat = "" if all(_type(view, t) not in ("float", "double") for t in trees) else _CAVEAT
+    caveat = "" if all(element_type(view, t) not in ("float", "double") for t in trees) else _CAVEAT
     return RewriteResult(tuple(edits), title="Shuffles for the last warp of the tree", caveat=caveat)
 
 
 _CAVEAT = "undefined results if a block has fewer than 32 threads"
 
 
-def _tree(view: View, loop: Node) -> _Tree | None:
+def _tree(view: View, loop: Node) -> Tree | None:
     update, condition = loop.child_by_field_name("update"), loop.child_by_field_name("condition")
     halved = _HALVED.fullmatch(squeezed(view.code(update))) if update is not None else None
     body = statements(field(loop, "body"))
@@ -115,77 +102,19 @@ def _tree(view: View, loop: Node) -> _Tree | None:
     inside = statements(field(body[0], "consequence"))
     if thread is None or len(inside) != 1 or body[0].child_by_field_name("alternative") is not None:
         return None
-    return _read_join(loop, condition, stride, thread[1] or thread[2], squeezed(view.code(inside[0])))
+    return read_join(loop, stride, thread[1] or thread[2], squeezed(view.code(inside[0])))
 
 
-def _read_join(loop: Node, condition: Node, stride: str, thread: str, code: str) -> _Tree | None:
-    t, s = re.escape(thread), re.escape(stride)
-    array = re.match(rf"(?:if\()?(\w+)\[{t}\]", code) or re.search(rf"(\w+)\[{t}\]", code)
-    if array is None:
-        return None
-    own, other = rf"{array[1]}\[{t}\]", rf"{array[1]}\[(?:{t}\+{s}|{s}\+{t})\]"
-    either = rf"(?:{own},{other}|{other},{own})"
-    patterns = {
-        rf"{own}(?:\+={other}|={own}\+{other}|={other}\+{own});": "{value} += {other};",
-        rf"{own}=(max|min|fmaxf?|fminf?)\({either}\);": "{value} = {call}({value}, {other});",
-        rf"if\({own}<{other}\){own}={other};": "{value} = max({value}, {other});",
-        rf"if\({own}>{other}\){own}={other};": "{value} = min({value}, {other});",
-    }
-    for pattern, joined in patterns.items():
-        found = re.fullmatch(pattern, code)
-        if found is not None:
-            call = found[1] if found.groups() else ""
-            return _Tree(loop, condition, stride, thread, array[1], joined.replace("{call}", call))
-    return None
-
-
-def _type(view: View, tree: _Tree) -> str:
-    return next((a.element_type for a in view.kernel.arrays if a.name == tree.array), "")
-
-
-def _check(view: View, tree: _Tree, trees: list[_Tree]) -> None:
-    """That the array is shared and of a type that can be shuffled, and that only its first element is read later."""
-    declared = [a for a in view.kernel.arrays if a.name == tree.array and a.space == "shared"]
-    if (
-        len(declared) != 1
-        or view.concrete(declared[0].element_type) not in _TYPES
-        or len(declared[0].extents) > 1
-    ):
-        raise Refused(f"{tree.array} is no shared array of numbers")
-    loop = tree.loop.parent
-    while loop is not None and loop.start_byte >= view.body.start_byte:
-        if loop.type in ("for_statement", "while_statement", "do_statement", "if_statement"):
-            raise Refused("the tree stands in a loop or under a condition")
-        loop = loop.parent
-    if re.search(r"\b(?:blockDim\s*\.\s*[yz]|threadIdx\s*\.\s*[yz])", view.code(view.body)):
-        raise Refused("its blocks have two dimensions")
-    later = min(
-        (t.loop.start_byte for t in trees if t.loop.start_byte > tree.loop.start_byte),
-        default=view.body.end_byte,
-    )
-    rest = view.tree.masked.code[tree.loop.end_byte : later].decode("ascii")
-    read = re.findall(rf"\b{tree.array}\s*(\[[^\]]*\])?", rest)
-    written = re.search(rf"\b{tree.array}\s*\[[^\]]*\]\s*=(?!=)", rest)
-    before = rest[: written.start()] if written is not None else rest
-    if any(
-        squeezed(r) != "[0]"
-        for r in (re.findall(rf"\b{tree.array}\s*(\[[^\]]*\])?", before) if written else read)
-    ):
-        raise Refused(f"more than the first element of {tree.array} is read afterwards")
-
-
-def _last(view: View, style: Style, tree: _Tree) -> str:
+def _last(view: View, style: Style, tree: Tree) -> str:
     """The code behind the loop."""
     value, offset = style.local("value"), style.local("offset")
     margin = re.match(r"[ \t]*", view.text.line_text(view.span(tree.loop).line))
     indent, step = margin[0] if margin is not None else "", style.step
     place = f"{tree.array}[{tree.thread}]"
-    joined = tree.joined.replace("{value}", value).replace(
-        "{other}", f"__shfl_down_sync(0xffffffff, {value}, {offset})"
-    )
+    joined = tree.joined(value, f"__shfl_down_sync(0xffffffff, {value}, {offset})")
     lines = [
         f"if ({tree.thread} < 32) {{",
-        f"{step}{_type(view, tree)} {value} = {place};",
+        f"{step}{element_type(view, tree)} {value} = {place};",
         f"{step}for (int {offset} = 16; {offset} > 0; {offset} /= 2) {joined}",
         f"{step}if ({tree.thread} == 0) {tree.array}[0] = {value};",
         "}",
