@@ -28,14 +28,17 @@ T argument(void** arguments, int index) {
 std::uint8_t* memory(void** arguments) { return reinterpret_cast<std::uint8_t*>(argument<CUdeviceptr>(arguments, 0)); }
 
 void checksum(void** arguments) {
-    const std::uint8_t* base = memory(arguments);
-    const auto bytes = argument<std::uint64_t>(arguments, 1), key = argument<std::uint64_t>(arguments, 2);
-    auto* sums = reinterpret_cast<std::uint64_t*>(argument<CUdeviceptr>(arguments, 3));
-    for (std::uint64_t chunk = 0; chunk * 65536 < bytes; ++chunk) {
-        std::uint64_t sum = 0;
-        for (std::uint64_t at = chunk * 65536; at < std::min((chunk + 1) * 65536, bytes); ++at)
-            sum += mix(base[at] ^ mix(key + at));
-        sums[chunk] = sum;
+    const auto buffers = argument<warplens::Buffers>(arguments, 0);
+    auto* sums = reinterpret_cast<std::uint64_t*>(argument<CUdeviceptr>(arguments, 2));
+    for (std::uint64_t k = 0; k < buffers.count; ++k) {
+        const auto* base = reinterpret_cast<const std::uint8_t*>(buffers.base[k]);
+        const std::uint64_t key = argument<std::uint64_t>(arguments, 1) + buffers.first[k], bytes = buffers.bytes[k];
+        for (std::uint64_t chunk = 0; chunk * 65536 < bytes; ++chunk) {
+            std::uint64_t sum = 0;
+            for (std::uint64_t at = chunk * 65536; at < std::min((chunk + 1) * 65536, bytes); ++at)
+                sum += mix(base[at] ^ mix(key + at));
+            sums[buffers.first[k] + chunk] = sum;
+        }
     }
 }
 
@@ -106,6 +109,8 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         case 9: return bits % s.limit;
         case 10: return bits;
         case 12: return own / 2;
+        case 15: return 0;
+        case 16: return value(i - i % (2 + s.seed % 3));
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
     }
 }
@@ -128,6 +133,8 @@ double number(const Source& s, std::uint64_t i, Element element) {
         if (bits % 8192 && i != s.seed % s.count) return value;
         return bits >> 63 ? std::nan("") : bits >> 62 & 1 ? infinity : -infinity;
     }
+    if (s.kind == 13) return (i * 2 < s.count) == static_cast<bool>(s.seed >> 63) ? 0 : value;
+    if (s.kind == 14) return 0;
     if (bits % 256) return value;
     const double most = std::fmax(0x1p14, std::fabs(value));
     const double spike = value * (element == Element::f16 ? std::exp2(4 + 2 * unit(mix(bits))) : std::pow(10.0, 3 + unit(mix(bits))));

@@ -187,6 +187,79 @@ int pairs_stay_pairs(const Helpers& helpers) {
     return mistakes;
 }
 
+// Rows that are divided by their largest, which no row of the program's is zero: with a guard, and without one, where
+// what is divided by zero is NaN and shall stay it. `rows` long rows, or as many columns where `across`.
+struct Rows {
+    std::size_t rows, width;
+    bool guarded, across;
+};
+
+int rows_of_zeros(const Helpers& helpers, const Rows& shape, std::uint64_t seed) {
+    const std::size_t count = shape.rows * shape.width;
+    std::vector<float> in(count), out(count);
+    for (std::size_t i = 0; i < count; ++i) in[i] = 0.5f + static_cast<float>(i % 89) / 89;
+    CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(out.data())};
+    void* arguments[] = {&at[0], &at[1]};
+    using Divide = std::function<float(float x, float most)>;
+    auto kernel = [&](const Divide& divide) {
+        return fake::Kernel{"level", [&, divide](void**) {
+            for (std::size_t row = 0; row < shape.rows; ++row) {
+                auto place = [&](std::size_t i) { return shape.across ? i * shape.rows + row : row * shape.width + i; };
+                float most = 0;
+                for (std::size_t i = 0; i < shape.width; ++i) most = std::max(most, std::fabs(in[place(i)]));
+                for (std::size_t i = 0; i < shape.width; ++i) out[place(i)] = divide(in[place(i)], most);
+            }
+        }, {{0, 8}, {8, 8}}};
+    };
+    const bool guarded = shape.guarded;
+    fake::Kernel baseline = kernel([guarded](float x, float most) { return guarded && most == 0 ? 1 : x / most; });
+    fake::Kernel honest = kernel([guarded](float x, float most) { return guarded && most == 0 ? 1 : x * (1 / most); });
+    fake::Kernel wrong = kernel([guarded](float x, float most) { return guarded ? x / most : most == 0 ? 0 : x / most; });
+    Job asked = job();
+    asked.seed = seed;
+    asked.parameters.clear();
+    for (int i = 0; i < 2; ++i) {
+        Parameter p;
+        p.index = i, p.element = Element::f32, p.constant = i == 0;
+        asked.parameters.push_back(p);
+    }
+    asked.variants = {{"noise", 1, 0.5, Variant::moved}, {"blanks", 1, 0, Variant::blanks}, {"halves", 1, 0, Variant::halves},
+                      {"naught", 1, 0, Variant::naught}};
+    Launch launch;
+    launch.function = baseline.handle();
+    launch.parameters = arguments;
+    std::vector<Block> blocks(2);
+    for (std::size_t i = 0; i < 2; ++i) blocks[i].base = at[i], blocks[i].bytes = 4 * count;
+    Memory memory(blocks, helpers, nullptr, 3);
+    Results results;
+    results.open("/dev/null");
+    Oracle oracle(asked, launch, memory, nullptr, results);
+    int mistakes = 0;
+    for (fake::Kernel* candidate : {&honest, &wrong}) {
+        std::string on;
+        launch.function = candidate->handle();
+        for (const Case& c : oracle.cases()) {
+            oracle.prepare(c);
+            launch.go(nullptr);
+            if (!oracle.verify(c).reason.empty()) on += c.variant.name + " ";
+        }
+        if (candidate == &honest ? on.empty() : !on.empty()) continue;
+        ++mistakes;
+        std::printf("%zu x %zu, %s, %s, seed %d: %s called wrong: %s\n", shape.rows, shape.width, guarded ? "guarded" : "not guarded",
+                    shape.across ? "columns" : "rows", int(seed), candidate == &honest ? "honest" : "not", on.c_str());
+    }
+    return mistakes;
+}
+
+int rows_of_zeros(const Helpers& helpers) {
+    int mistakes = 0;
+    for (std::uint64_t seed = 1; seed < 4; ++seed)
+        for (bool guarded : {true, false})
+            for (bool across : {true, false})
+                for (std::size_t width : {3, 100, 4096, 16384}) mistakes += rows_of_zeros(helpers, {65536 / width, width, guarded, across}, seed);
+    return mistakes;
+}
+
 // Structures, what a view leads to, an array in constant memory, a mask, ranges that nothing else may replace, and
 // lengths passed by value.
 struct Particle {
@@ -401,7 +474,7 @@ int main() {
     Results results;
     results.open("/dev/null");
     Oracle oracle(asked, launch, memory, nullptr, results);
-    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers);
+    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers) + rows_of_zeros(helpers);
     std::string cases;
     for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
     auto found = [&](const Body& body) {

@@ -22,7 +22,7 @@ void add_slack(std::vector<Block>& blocks) {
 
 // What the driver maps at a time.
 constexpr CUdeviceptr kPage = 2u << 20;
-// Each piece costs every checksum a launch.
+// More pieces than that cost every checksum launches of their own.
 constexpr std::size_t kMostGaps = 24, kSmallestGap = 512;
 
 bool shares_page(const std::vector<Block>& blocks, CUdeviceptr at) {

@@ -268,7 +268,7 @@ void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) 
 
 void Inputs::put(const Variant& variant, std::uint64_t seed) {
     auto next = [&] { return seed++ * 0x9e3779b97f4a7c15ull; };
-    if (variant.own() || variant.kind == Variant::scalars) return;
+    if (variant.own() || variant.kind == Variant::scalars || variant.kind == Variant::nulls) return;
     if (variant.by_value()) {
         for (const Area& area : integers_)
             if (area.variable && variant.target < 0 && area.stretch.bytes <= kFewNumbers * area.width)
@@ -304,9 +304,11 @@ Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
         std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
         if (integral(word.field.element)) {
             const bool meant = variant.target < 0 || variant.target == number++;
-            if (variant.kind != Variant::scalars && meant) lessen(at, word.field.width, variant.kind == Variant::halved);
-        } else if (variant.kind == Variant::scalars && (word.field.element == Element::f32 || word.field.element == Element::f64)) {
-            move_value(word.field.element, at, random);
+            const bool lessened = variant.kind == Variant::less || variant.kind == Variant::halved;
+            if (lessened && meant) lessen(at, word.field.width, variant.kind == Variant::halved);
+        } else if (word.field.element == Element::f32 || word.field.element == Element::f64) {
+            if (variant.kind == Variant::scalars) move_value(word.field.element, at, random);
+            if (variant.kind == Variant::nulls) std::memset(at, 0, element_size(word.field.element));
         }
     }
     if (made.values == before) return {};

@@ -59,7 +59,8 @@ Variant read_variant(std::istringstream& line) {
         {"moved", Variant::moved}, {"redrawn", Variant::redrawn}, {"permuted", Variant::permuted}, {"signs", Variant::signs},
         {"zeros", Variant::zeros}, {"spikes", Variant::spikes},   {"scalars", Variant::scalars}, {"blanks", Variant::blanks},
         {"specials", Variant::specials}, {"flags", Variant::flags}, {"skewed", Variant::skewed}, {"ranged", Variant::ranged},
-        {"full", Variant::full}, {"less", Variant::less}, {"halved", Variant::halved}};
+        {"full", Variant::full}, {"less", Variant::less}, {"halved", Variant::halved}, {"halves", Variant::halves},
+        {"naught", Variant::naught}, {"vacant", Variant::vacant}, {"repeated", Variant::repeated}, {"nulls", Variant::nulls}};
     Variant v;
     std::string kind;
     line >> kind >> v.scale >> v.noise >> v.target;

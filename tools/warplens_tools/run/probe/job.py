@@ -48,9 +48,10 @@ class JobParameter(msgspec.Struct, frozen=True):
 
 
 #: Of integers: their buffers' values `redrawn` or `permuted`, some 0 or 1 (`flags`), nearly all one value (`skewed`),
-#: below the smallest buffer's length (`ranged`), all that the type holds (`full`). Of floats: mixed `signs`, `zeros`
-#: filled, runs of zeros (`blanks`), `spikes`, NaN and infinities (`specials`). Passed by value: floats moved
-#: (`scalars`), integers one `less` or `halved`. `moved` is what `scale` and `noise` say.
+#: all zero (`vacant`), each several times where the next ones were (`repeated`), below the smallest buffer's length
+#: (`ranged`), all that the type holds (`full`). Of floats: mixed `signs`, `zeros` filled, runs of zeros (`blanks`), one
+#: half of a buffer (`halves`) or all of it zero (`naught`), `spikes`, NaN and infinities (`specials`). Passed by value:
+#: floats moved (`scalars`) or zero (`nulls`), integers one `less` or `halved`. `moved` is what `scale` and `noise` say.
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -67,6 +68,11 @@ VariantKind = Literal[
     "full",
     "less",
     "halved",
+    "halves",
+    "naught",
+    "vacant",
+    "repeated",
+    "nulls",
 ]
 
 

@@ -11,11 +11,21 @@ __device__ inline u64 mix(u64 x) {  // the finalizer of SplitMix64
     return x ^ x >> 31;
 }
 
-// One keyed 64-bit checksum per chunk of 64 KiB, of whole words where `base` is aligned, else of bytes.
+// Buffers whose chunks are numbered through, as in memory.h.
+struct Buffers {
+    u64 base[64], bytes[64], first[64], count;
+};
+
+// One keyed 64-bit checksum per chunk of 64 KiB, of whole words where the buffer is aligned, else of bytes.
 // Whoever does not know the key cannot make other contents with the same sum.
-extern "C" __global__ void warplens_checksum(const unsigned char* base, u64 bytes, u64 key, u64* sums) {
+extern "C" __global__ void warplens_checksum(const __grid_constant__ Buffers buffers, u64 key, u64* sums) {
     constexpr u64 chunk = 65536;
-    const u64 begin = blockIdx.x * chunk, end = min(begin + chunk, bytes);
+    const u64 number = buffers.first[0] + blockIdx.x;
+    u64 which = 0;
+    while (which + 1 < buffers.count && buffers.first[which + 1] <= number) ++which;
+    const auto base = reinterpret_cast<const unsigned char*>(buffers.base[which]);
+    key += buffers.first[which];
+    const u64 begin = (number - buffers.first[which]) * chunk, end = min(begin + chunk, buffers.bytes[which]);
     u64 sum = 0;
     const u64 words_end = reinterpret_cast<u64>(base) % 8 ? begin : end / 8 * 8;
     for (u64 at = begin + threadIdx.x * 8ull; at < words_end; at += blockDim.x * 8ull)
@@ -27,7 +37,7 @@ extern "C" __global__ void warplens_checksum(const unsigned char* base, u64 byte
     __syncthreads();
     if (threadIdx.x) return;
     for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) sum += parts[warp];
-    sums[blockIdx.x] = sum;
+    sums[number] = sum;
 }
 
 extern "C" __global__ void warplens_set(unsigned char* base, u64 bytes, unsigned char value) {
@@ -135,7 +145,7 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // Other inputs of a buffer's own making; `source` holds its contents as they were, so that every value depends on
 // them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
 // 4 spikes, 5 runs of zeros, 6 NaN and infinities, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
-// type's full range, 11 one less, 12 halved. Redrawn and permuted values are the buffer's own: an index stays in its
+// type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
 
@@ -200,6 +210,8 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     if (kind == 3) return filled_zero(source, i, seed);
     if (kind == 5) return blanked(source, i, seed);
     if (kind == 6) return special(source, i, seed);
+    if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
+    if (kind == 14) return static_cast<T>(0.0);
     return kind == 2 ? signed_value(source[i], bits) : spiked(source[i], bits);
 }
 
@@ -220,6 +232,8 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
         case 8: return bits >> 60 ? source[mix(seed) % source.count] : source[i];
         case 9: return static_cast<T>(bits % source.limit);
         case 10: return static_cast<T>(bits);
+        case 15: return 0;
+        case 16: return source[i - i % (2 + seed % 3)];
         default: return lessened(source[i], kind == 12);
     }
 }

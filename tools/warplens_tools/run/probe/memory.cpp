@@ -51,10 +51,13 @@ CUfunction Helpers::of(const char* what, Element element) const {
                        : element == Element::f16  ? "f16"
                        : element == Element::bf16 ? "bf16"
                                                   : "bytes";
-    return function_of(module, (std::string("warplens_") + what + "_" + type).c_str());
+    return named(std::string("warplens_") + what + "_" + type);
 }
 
-CUfunction Helpers::named(const std::string& name) const { return function_of(module, name.c_str()); }
+CUfunction Helpers::named(const std::string& name) const {
+    CUfunction& function = known_[name];
+    return function ? function : function = function_of(module, name.c_str());
+}
 
 Memory::Memory(std::vector<Block> all, const Helpers& helpers, CUstream stream, std::uint64_t key)
     : blocks(std::move(all)), helpers_(helpers), stream_(stream), key_(key) {
@@ -140,12 +143,19 @@ void Memory::copy_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes) {
 
 Sums Memory::checksums() {
     Sums sums(chunks_);
-    for (const Block& block : blocks) {
-        CUdeviceptr base = block.at, out = sums_ + block.first_chunk * 8;
-        std::uint64_t bytes = block.bytes + (block.at == block.base ? block.slack : 0), key = key_ + block.first_chunk;
-        void* arguments[] = {&base, &bytes, &key, &out};
-        check(cuLaunchKernel(helpers_.checksum, static_cast<unsigned>(block.chunks()), 1, 1, 256, 1, 1, 0, stream_,
-                             arguments, nullptr),
+    for (std::size_t from = 0; from < blocks.size(); from += Buffers::most) {
+        Buffers some;
+        std::size_t chunks = 0;
+        for (std::size_t i = from; i < std::min(blocks.size(), from + Buffers::most); ++i) {
+            const Block& block = blocks[i];
+            some.base[some.count] = block.at;
+            some.bytes[some.count] = block.bytes + (block.at == block.base ? block.slack : 0);
+            some.first[some.count++] = block.first_chunk;
+            chunks += block.chunks();
+        }
+        void* arguments[] = {&some, &key_, &sums_};
+        if (!chunks) continue;
+        check(cuLaunchKernel(helpers_.checksum, static_cast<unsigned>(chunks), 1, 1, 256, 1, 1, 0, stream_, arguments, nullptr),
               "the checksum");
     }
     check(cuStreamSynchronize(stream_), "the checksum");

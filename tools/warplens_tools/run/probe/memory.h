@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ struct Helpers {
 
     CUmodule module = nullptr;
     CUfunction checksum = nullptr;
+
+   private:
+    mutable std::map<std::string, CUfunction> known_;
+};
+
+// As kernels.cu has it: several buffers' checksums are one launch's.
+struct Buffers {
+    static constexpr std::size_t most = 64;
+    std::uint64_t base[most], bytes[most], first[most], count = 0;
 };
 
 // An allocation, or a variable of the kernel's module.

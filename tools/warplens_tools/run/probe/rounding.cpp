@@ -131,7 +131,7 @@ void find_jumps(Expected& e, const Tolerance& t) {
             if (2 * own[i] <= least * std::fabs(value) || !(*e.written)[i]) continue;
             if (2 * own[i] > bound_of(e, i, value, t).within) add_jump(found[part], pool_of(value), own[i]);
         }
-    });
+    }, kArithmetic);
     for (const Jumps& jumps : found)
         for (std::size_t p = 0; p < kPools; ++p) {
             e.pools[p].jump = std::max(e.pools[p].jump, jumps[p].jump);
@@ -157,6 +157,12 @@ double input_move(Element element) {
 std::size_t pool_of(double value) {
     if (value == 0 || !std::isfinite(value)) return 0;
     return static_cast<std::size_t>((std::ilogb(value) + 1080) / 4) + 1;
+}
+
+double least_bound(const Expected& e, const Tolerance& t) { return walk(e, t); }
+
+double surely_within(const Expected& e, const Tolerance& t) {
+    return std::min(walk(e, t), kCoarse * unit_roundoff(e.element));
 }
 
 Bound bound_of(const Expected& e, std::size_t i, double value, const Tolerance& t) {
@@ -205,7 +211,7 @@ void add_repeat(Expected& e, const std::uint8_t* run) {
             else if (std::isnan(first) != std::isnan(again) || std::isinf(first) != std::isinf(again))
                 repeats = false;
         }
-    });
+    }, kArithmetic);
     e.repeats = e.repeats && repeats;
 }
 
@@ -220,7 +226,7 @@ void judge_spread(Expected& e, const Tolerance& t) {
             const double summed = e.unordered || e.magnitude.empty() ? 0 : e.magnitude[i];
             if (e.spread[i] > 4 * bound_of(alone, i, std::max(std::fabs(value_at(e, i)), summed), t).within) repeats = false;
         }
-    });
+    }, kArithmetic);
     e.repeats = repeats;
     if (e.repeats) e.unordered = false;
 }
@@ -255,7 +261,7 @@ void add_moved(Expected& e, const std::uint8_t* up, const std::uint8_t* down, do
             e.magnitude[i] = narrow(std::sqrt(double(e.magnitude[i]) * e.magnitude[i] + a * a / pairs));
             e.bend[i] = std::max(e.bend[i], narrow(std::fabs((high - value) + (low - value)) / 2));
         }
-    });
+    }, kArithmetic);
 }
 
 int pairs_for(std::size_t results) { return results < 1024 ? 6 : results < 16u << 20 ? 2 : 1; }

@@ -51,6 +51,9 @@ struct Bound {
     double lowered = 0;                      // every one of a candidate that may lower the precision; 0: none may
     double jump = 0;                         // few, see `jumps_allowed`
 };
+// A part of every result's bound, relative to the result; and what is less than both its bounds are.
+double least_bound(const Expected& expected, const Tolerance& tolerance);
+double surely_within(const Expected& expected, const Tolerance& tolerance);
 Bound bound_of(const Expected& expected, std::size_t element, double value, const Tolerance& tolerance);
 
 std::size_t pool_of(double value);           // which results share a pool: four powers of two
