@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of other people against themselves: python tests/bench/wild_programs.py LIST [--out FILE] [--first N].
+"""Programs of other people against themselves.
+
+    python tests/bench/wild_programs.py LIST [--out FILE] [--first N] [--part K/N]
 
 LIST is a TOML file that stays outside the repository, beside the sources that were fetched for the run:
 
@@ -101,6 +103,7 @@ def main() -> None:
     parser.add_argument("list", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--first", type=int, default=None)
+    parser.add_argument("--part", default="0/1", help="the first of two parts: 0/2")
     parser.add_argument("--one")
     options = parser.parse_args()
     entries = msgspec.convert(tomllib.loads(options.list.read_text())["program"], tuple[Entry, ...])
@@ -110,7 +113,8 @@ def main() -> None:
         return
     gpu = present_gpus()[0]
     rows: list[dict[str, Any]] = []
-    for entry in entries[: options.first]:
+    number, of = map(int, options.part.split("/"))
+    for entry in entries[: options.first][number::of]:
         row = {"name": entry.name, **examined(entry, options.list)}
         row["in_time"] = in_time(row)
         rows.append(row)

@@ -17,6 +17,7 @@ import msgspec
 from warplens.measure.bound import sanitizer_seconds
 from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
+from warplens.measure.build.transplant import transplanted
 from warplens.measure.conditions import Watch
 from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.accompany import Replacement
@@ -33,6 +34,7 @@ from warplens.measure.verdict import Interval, State, Verdict
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import Task
+from warplens_tools.run.build import start_command
 from warplens_tools.toolchain.symbols import unit_free_name
 
 _FREE = (
@@ -115,7 +117,7 @@ class _Confirming:
             if gain is not None and opened.session.settings.energy:
                 gain = msgspec.structs.replace(gain, energy=self._energy(rebuilt))
             self._task.say("looking for faults with compute-sanitizer", None)
-            self._sanitized(rebuilt)
+            self._sanitized()
         except _NoWinnerError as odd:
             return _failed(self._built, opened, odd.state, odd.reason)
         reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
@@ -197,11 +199,17 @@ class _Confirming:
             self._unknown.append(Unknown("the energy of a run", str(error), error.remedy))
             return None
 
-    def _sanitized(self, rebuilt: Rebuilt) -> None:
+    def _sanitized(self) -> None:
+        """compute-sanitizer on the user's own program with the candidate's device code in it."""
         opened, session = self._opened, self._opened.session
+        try:
+            program = self._transplanted()
+        except (InputError, CompileError, TimeLimitError, MissingToolError) as error:
+            self._unknown.append(Unknown("memory errors the GPU does not trap", str(error)))
+            return
         fault, unknown = new_reports(
             opened.place.command,
-            rebuilt.command,
+            start_command(session.workload, program),
             kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
             toolchain=session.toolchain,
             time_limit=sanitizer_seconds(opened.baseline.program.seconds, session.settings),
@@ -210,6 +218,26 @@ class _Confirming:
         if fault:
             raise _NoWinnerError("wrong", fault)
         self._unknown += unknown
+
+    def _transplanted(self) -> Path:
+        opened, session = self._opened, self._opened.session
+        if not keeps_geometry(self._built) or not opened.builder.keeps_sizes(
+            opened.builder.edited(self._built.candidate).text
+        ):
+            raise InputError(
+                "the edit changes launches or allocations, so that the program's host code is not its own"
+            )
+        if opened.unit.linked is not None:
+            raise InputError("the unit's device code is linked with others'")
+        return transplanted(
+            session.workload,
+            Path(self._built.job.cubin),
+            toolchain=session.toolchain,
+            arch=session.arch,
+            folder=self._folder / "transplanted",
+            timeout=session.settings.compile_seconds,
+            task=self._task,
+        )
 
 
 def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -> Confirmation:

@@ -138,7 +138,7 @@ def build_program(
         directory = folder
     else:
         placed = place(overlay, Path(workload.unit), flags.arguments, folder / "source")
-        command = _nvcc(workload, toolchain, flags, placed, output, arch)
+        command = nvcc_command(workload, toolchain, flags, placed, output, arch)
         environment = tool_environment(folder)
         directory = Path(flags.directory) if flags.directory else Path(workload.unit).parent
     done = run(through(command), cwd=directory, env=environment, timeout=timeout, task=task)
@@ -220,9 +220,10 @@ def _fill(words: Sequence[str], filled: Mapping[str, str]) -> list[str]:
         ) from error
 
 
-def _nvcc(
+def nvcc_command(
     workload: Workload, toolchain: Toolchain, flags: CompileFlags, placed: Placed, output: Path, arch: str
 ) -> list[str]:
+    """How nvcc builds the program of one unit. Raises MissingToolError where there is no compiler."""
     toolchain.require("host_compiler")
     language = [] if Path(workload.unit).suffix == ".cu" else ["-x", "cu"]
     libraries = [word for word in workload.flags if word.startswith(("-l", "-L"))]

@@ -197,6 +197,10 @@ class Builder:
         """
         return self._gates.why_not_built(text, folder, task)
 
+    def keeps_sizes(self, text: str) -> bool:
+        """Whether a winner's text that `host_differs` has nothing against leaves launches and allocations alone."""
+        return self._gates.keeps_sizes(text)
+
     def _carried(self, program: bytes, folder: Path, task: Task) -> tuple[Path, ...]:
         place = folder / "carried"
         return carried_units(program, toolchain=self._toolchain, arch=self._arch, folder=place, task=task)

@@ -25,6 +25,8 @@ class HostGates:
         self._gates: dict[Added, Future[HostGate]] = {}
         #: The host objects of the gates' baselines, by the gate's number.
         self._objects: dict[int, HostObject] = {}
+        #: Texts with no size of their own.
+        self._alike: set[str] = set()
 
     def open(self, task: Task) -> None:
         """Begin with the baseline's own gate."""
@@ -61,8 +63,15 @@ class HostGates:
             if number not in self._objects:
                 around = self._fence.around(own)
                 self._objects[number] = self._split.compiled(own, gate.side.host, (), around, task)
-        candidate = self._split.compiled(folder, side.host, gate.put_back(side), inside, task)
+        back = gate.put_back(side)
+        if not back:
+            self._alike.add(text)
+        candidate = self._split.compiled(folder, side.host, back, inside, task)
         return objects_differ(self._objects[number], candidate)
+
+    def keeps_sizes(self, text: str) -> bool:
+        """Whether a text that `why_not_built` has nothing against has the baseline's sizes too."""
+        return text in self._alike
 
     def _with(self, added: Added, task: Task) -> Future[HostGate]:
         with self._opening:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compute-sanitizer on the rebuilt program: faults that this card happened to forgive."""
+"""compute-sanitizer on the program with a candidate's device code: faults that this card happened to forgive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from warplens_tools.collect.sanitizer import RACES, TOOLS, Fault, examine
@@ -20,18 +18,18 @@ _LAUNCHES = 2
 
 def new_reports(
     before: Command,
-    after: Callable[[], AbstractContextManager[Command]],
+    after: Command,
     *,
     kernel: str,
     toolchain: Toolchain,
     time_limit: float,
     task: Task = UNATTENDED,
 ) -> tuple[str, tuple[Unknown, ...]]:
-    """What compute-sanitizer reports of the rebuilt program's kernel and not of the original's.
+    """What compute-sanitizer reports of the kernel in the program `after` and not in the original.
 
-    `after` gives a command for one run of it, behind the fence. `kernel` is its plain name, `time_limit` in seconds
-    for one run. The second part says what could not be examined; where one tool does not come to its end, the
-    others are not tried: it may not reach the program behind the fence, since it does so by sockets.
+    `after` holds no host code of the candidate: the tools reach a program by sockets, which no fence lets through.
+    `kernel` is its plain name, `time_limit` in seconds for one run. The second part says what could not be examined;
+    where one tool does not come to its end, the others are not tried.
     """
     if toolchain.find("compute-sanitizer") is None:
         gone = toolchain.missing["compute-sanitizer"]
@@ -53,14 +51,13 @@ def new_reports(
     unknown = []
     for tool in TOOLS:
         try:
-            with after() as command:
-                found = faults(tool, command)
+            found = faults(tool, after)
             # The original is asked only where there is something to excuse.
             known = {f.message for f in faults(tool, before)} if found else set()
         except CancelledError:
             raise
         except WarplensError as error:
-            unknown.append(Unknown(f"{tool} of the rebuilt program", str(error), error.remedy))
+            unknown.append(Unknown(f"{tool} of the candidate's device code", str(error), error.remedy))
             if isinstance(error, TimeLimitError):
                 break
             continue

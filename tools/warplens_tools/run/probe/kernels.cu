@@ -272,3 +272,20 @@ __device__ void scrub_local(unsigned pattern, unsigned* sink) {
 extern "C" __global__ void warplens_scrub_local_256(unsigned pattern, unsigned* sink) { scrub_local<64>(pattern, sink); }
 extern "C" __global__ void warplens_scrub_local_1024(unsigned pattern, unsigned* sink) { scrub_local<256>(pattern, sink); }
 extern "C" __global__ void warplens_scrub_local_4096(unsigned pattern, unsigned* sink) { scrub_local<1024>(pattern, sink); }
+
+// And in registers: a block of as many threads as leave each some 250 has a multiprocessor's whole file. All are needed
+// from one turn to the next, of which the compiler does not know how many there are.
+extern "C" __global__ void __launch_bounds__(256, 1) warplens_scrub_registers(unsigned pattern, unsigned turns, unsigned* sink) {
+    constexpr unsigned count = 240;
+    unsigned held[count];
+#pragma unroll
+    for (unsigned i = 0; i < count; ++i) held[i] = pattern + i * threadIdx.x;
+    for (unsigned turn = 0; turn < turns; ++turn) {
+#pragma unroll
+        for (unsigned i = 0; i < count; ++i) held[i] = held[i] * 3 + held[(i * 7 + 5) % count];
+    }
+    unsigned all = 0;
+#pragma unroll
+    for (unsigned i = 0; i < count; ++i) all ^= held[i];
+    if (all == ~pattern && turns > 1u << 30) *sink = 1;
+}

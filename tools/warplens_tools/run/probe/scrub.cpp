@@ -13,6 +13,7 @@ Scrub::Scrub(const Helpers& helpers, CUstream stream) : helpers_(helpers), strea
     check(cuDeviceGetAttribute(&processors_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), "cuDeviceGetAttribute");
     check(cuDeviceGetAttribute(&bytes_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device), "cuDeviceGetAttribute");
     shared_ = helpers_.named("warplens_scrub_shared");
+    registers_ = helpers_.named("warplens_scrub_registers");
     check(cuFuncSetAttribute(shared_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes_), "cuFuncSetAttribute");
     check(cuMemAlloc(&sink_, 256), "cuMemAlloc");
 }
@@ -28,6 +29,9 @@ void Scrub::run(CUfunction one, CUfunction other) {
     const auto blocks = 2 * static_cast<unsigned>(processors_);
     void* shared[] = {&words, &pattern_, &sink_};
     check(cuLaunchKernel(shared_, blocks, 1, 1, 1024, 1, 1, static_cast<unsigned>(bytes_), stream_, shared, nullptr), "scrubbing");
+    unsigned turns = 2;
+    void* registers[] = {&pattern_, &turns, &sink_};
+    check(cuLaunchKernel(registers_, blocks, 1, 1, 256, 1, 1, 0, stream_, registers, nullptr), "scrubbing");
     int local = 0;
     for (CUfunction function : {one, other}) {
         int bytes = 0;

@@ -15,14 +15,14 @@ class Scrub {
     Scrub(const Scrub&) = delete;
     Scrub& operator=(const Scrub&) = delete;
 
-    // Overwrites all shared memory, and of local memory as much as a thread of either function has, up to 4 KiB.
+    // Overwrites all shared memory, nine in ten registers, and of local memory as much as a thread of either function has, up to 4 KiB.
     // Asynchronous, on the stream. Throws DriverError.
     void run(CUfunction one, CUfunction other);
 
    private:
     const Helpers& helpers_;
     CUstream stream_;
-    CUfunction shared_ = nullptr;
+    CUfunction shared_ = nullptr, registers_ = nullptr;
     CUdeviceptr sink_ = 0;
     int processors_ = 0, bytes_ = 0;
     unsigned pattern_ = 0x9e3779b9u;
