@@ -53,6 +53,8 @@ _LESS = (
     Variant("with integers by value one less", kind="less"),
     Variant("with integers by value halved", kind="halved"),
     *_each("one integer by value one less", "less", _NUMBERS),
+    Variant("with ones for zeros by value", kind="raised"),
+    *_each("a one for a zero by value", "raised", _NUMBERS),
 )
 #: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
 #: constants and shortcuts that hold for the program's inputs alone, full mantissas a precision that averages out.

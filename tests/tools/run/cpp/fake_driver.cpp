@@ -111,6 +111,7 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         case 12: return own / 2;
         case 15: return 0;
         case 16: return value(i - i % (2 + s.seed % 3));
+        case 17: return own ? own : 1;
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
     }
 }

@@ -278,7 +278,7 @@ struct World {
     const int *begin, *words;
     const std::uint8_t* active;
     float* out;
-    int n, near;
+    int n, near, turned;
     float taps[3];
 };
 using Law = std::function<float(const World&, int i)>;
@@ -306,7 +306,7 @@ class Structured {
         };
         add(particles_), add(begin_), add(words_), add(active_), add(out_), add(field_), add(cell_), add(taps_);
         blocks_.back().variable = "taps";
-        arguments_ = {&addresses_[0], &view_, &addresses_[1], &addresses_[2], &addresses_[3], &addresses_[4], &n_, &near_};
+        arguments_ = {&addresses_[0], &view_, &addresses_[1], &addresses_[2], &addresses_[3], &addresses_[4], &n_, &near_, &turned_};
     }
 
     fake::Kernel kernel(const Law& law) {
@@ -314,10 +314,10 @@ class Structured {
             World w;
             auto pointer = [&](int i, auto& to) { std::memcpy(&to, a[i], sizeof to); };
             pointer(0, w.particles), pointer(1, w.view), pointer(2, w.begin), pointer(3, w.words), pointer(4, w.active);
-            pointer(5, w.out), pointer(6, w.n), pointer(7, w.near);
+            pointer(5, w.out), pointer(6, w.n), pointer(7, w.near), pointer(8, w.turned);
             std::copy(taps_.begin(), taps_.end(), w.taps);
             for (int i = 0; i < w.n; ++i) w.out[i] = law(w, i);
-        }, {{0, 8}, {8, 24}, {32, 8}, {40, 8}, {48, 8}, {56, 8}, {64, 4}, {68, 4}}};
+        }, {{0, 8}, {8, 24}, {32, 8}, {40, 8}, {48, 8}, {56, 8}, {64, 4}, {68, 4}, {72, 4}}};
     }
 
     Job job() const {
@@ -339,6 +339,7 @@ class Structured {
         add(5, Element::f32, false, false, 0);
         add(6, Element::integer, false, true, 4);
         add(7, Element::integer, false, true, 4);
+        add(8, Element::integer, false, true, 4);
         if (named_) {
             p = add(1, Element::other, false, true, 0);
             p->stride = sizeof(View);
@@ -349,6 +350,7 @@ class Structured {
         kind_of("scalars", Variant::scalars, -1), kind_of("less", Variant::less, -1), kind_of("flags", Variant::flags, -1);
         kind_of("blanks", Variant::blanks, -1), kind_of("specials", Variant::specials, -1), kind_of("skewed", Variant::skewed, -1);
         kind_of("redrawn", Variant::redrawn, -1), kind_of("halved", Variant::halved, -1);
+        kind_of("raised", Variant::raised, -1);
         for (int k = 0; k < 8; ++k) kind_of("redrawn one", Variant::redrawn, k), kind_of("ranged one", Variant::ranged, k), kind_of("full one", Variant::full, k);
         return made;
     }
@@ -368,7 +370,7 @@ class Structured {
     std::vector<int> cell_, begin_, words_;
     std::vector<std::uint8_t> active_;
     View view_;
-    int n_ = count, near_ = 3;
+    int n_ = count, near_ = 3, turned_ = 0;
     std::vector<CUdeviceptr> addresses_;
     std::vector<Block> blocks_;
     std::vector<void*> arguments_;
@@ -385,6 +387,7 @@ float law(const World& w, int i) {
         if (there.kind == here.kind && w.active[j]) sum += there.mass * (1 + std::fabs(there.x - here.x)) * w.taps[(i - j) % 3 == 0 ? 1 : 2];
         if (!std::isfinite(there.mass)) return 0;
     }
+    if (w.turned) sum = -sum;
     return sum + w.taps[0] + static_cast<float>(word % 1024);
 }
 
@@ -419,6 +422,7 @@ int structures_are_varied(const Helpers& helpers) {
         {"words computed", [](World& w, int) { w.words = words.data(); }, false},
         {"ranges computed", [](World& w, int) { w.begin = begins.data(); }, false},
         {"a length taken for granted", [](World& w, int) { w.near = 3; }, false},
+        {"a flag taken for granted", [](World& w, int) { w.turned = 0; }, false},
         {"words read as bytes", [](World& w, int) {
             static std::vector<int> low(Structured::count);
             for (int j = 0; j < Structured::count; ++j) low[static_cast<std::size_t>(j)] = w.words[j] & 255;

@@ -36,9 +36,11 @@ void move_value(Element element, std::uint8_t* at, std::mt19937_64& random) {
     std::memcpy(at, element == Element::f64 ? static_cast<const void*>(&other) : &single, element_size(element));
 }
 
-// A length, a width or a step that is one less, or half; what is zero stays.
-void lessen(std::uint8_t* at, unsigned width, bool halved) {
-    const std::int64_t value = integer_at(at, width), other = halved ? value / 2 : value > 0 ? value - 1 : value;
+// A length, a width or a step that is one less, or half; what is zero stays, or is one: a flag.
+void change(std::uint8_t* at, unsigned width, Variant::Kind kind) {
+    const std::int64_t value = integer_at(at, width);
+    const std::int64_t raised = value ? value : 1, less = value > 0 ? value - 1 : value;
+    const std::int64_t other = kind == Variant::raised ? raised : kind == Variant::halved ? value / 2 : less;
     std::memcpy(at, &other, width);
 }
 
@@ -304,8 +306,8 @@ Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
         std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
         if (integral(word.field.element)) {
             const bool meant = variant.target < 0 || variant.target == number++;
-            const bool lessened = variant.kind == Variant::less || variant.kind == Variant::halved;
-            if (lessened && meant) lessen(at, word.field.width, variant.kind == Variant::halved);
+            const bool of_floats = variant.kind == Variant::scalars || variant.kind == Variant::nulls;
+            if (!of_floats && meant) change(at, word.field.width, variant.kind);
         } else if (word.field.element == Element::f32 || word.field.element == Element::f64) {
             if (variant.kind == Variant::scalars) move_value(word.field.element, at, random);
             if (variant.kind == Variant::nulls) std::memset(at, 0, element_size(word.field.element));

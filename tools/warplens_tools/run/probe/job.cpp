@@ -60,7 +60,8 @@ Variant read_variant(std::istringstream& line) {
         {"zeros", Variant::zeros}, {"spikes", Variant::spikes},   {"scalars", Variant::scalars}, {"blanks", Variant::blanks},
         {"specials", Variant::specials}, {"flags", Variant::flags}, {"skewed", Variant::skewed}, {"ranged", Variant::ranged},
         {"full", Variant::full}, {"less", Variant::less}, {"halved", Variant::halved}, {"halves", Variant::halves},
-        {"naught", Variant::naught}, {"vacant", Variant::vacant}, {"repeated", Variant::repeated}, {"nulls", Variant::nulls}};
+        {"naught", Variant::naught}, {"vacant", Variant::vacant}, {"repeated", Variant::repeated}, {"nulls", Variant::nulls},
+        {"raised", Variant::raised}};
     Variant v;
     std::string kind;
     line >> kind >> v.scale >> v.noise >> v.target;

@@ -39,10 +39,10 @@ struct Parameter {
 // nearly all of them one value, zeros, or several times in a row what was there once (which keeps offsets ascending and
 // makes rows empty); drawn from below the smallest buffer's length, or from all that their type holds; floats of mixed
 // signs, with their zeros filled, with runs of zeros, half or all of them zeros, with a few spikes, or NaN and
-// infinities. Or what is passed by value: floats moved or zero, integers one less or halved.
+// infinities. Or what is passed by value: floats moved or zero, integers one less or halved, or those that are 0 one.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, scalars, nulls, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, scalars, nulls, moved };
 
     std::string name;
     double scale = 1, noise = 0;
@@ -52,7 +52,7 @@ struct Variant {
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0; }
     bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised; }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
     bool empties() const { return kind == blanks || kind == halves || kind == naught || kind == vacant; }
 };

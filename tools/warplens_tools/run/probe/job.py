@@ -51,7 +51,8 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: all zero (`vacant`), each several times where the next ones were (`repeated`), below the smallest buffer's length
 #: (`ranged`), all that the type holds (`full`). Of floats: mixed `signs`, `zeros` filled, runs of zeros (`blanks`), one
 #: half of a buffer (`halves`) or all of it zero (`naught`), `spikes`, NaN and infinities (`specials`). Passed by value:
-#: floats moved (`scalars`) or zero (`nulls`), integers one `less` or `halved`. `moved` is what `scale` and `noise` say.
+#: floats moved (`scalars`) or zero (`nulls`), integers one `less` or `halved`, or 1 where
+#: they are 0 (`raised`). `moved` is what `scale` and `noise` say.
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -73,6 +74,7 @@ VariantKind = Literal[
     "vacant",
     "repeated",
     "nulls",
+    "raised",
 ]
 
 

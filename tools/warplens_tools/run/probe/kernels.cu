@@ -145,7 +145,7 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // Other inputs of a buffer's own making; `source` holds its contents as they were, so that every value depends on
 // them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
 // 4 spikes, 5 runs of zeros, 6 NaN and infinities, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
-// type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated. Redrawn and permuted values are the buffer's own: an index stays in its
+// type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
 
@@ -234,6 +234,7 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
         case 10: return static_cast<T>(bits);
         case 15: return 0;
         case 16: return source[i - i % (2 + seed % 3)];
+        case 17: return source[i] ? source[i] : 1;
         default: return lessened(source[i], kind == 12);
     }
 }
