@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates a minute of one search with one process, with the pool on one and more cards, and on Ray.
 
-    python tests/bench/bench_pool.py [--candidates N] [--ways one,pool1,pool2,ray] [--json FILE] [PROGRAM…]
+    python tests/bench/bench_pool.py [--candidates N] [--ways one,pool1,pool2,ray] [--kill] [--together] [--json FILE]
+        [PROGRAM…]
 
-Each way judges the same candidates of the same programs (those that random search with one seed hands out, repeated
-to the number asked for, so that no verdict changes what is asked), in a store and with a cache of baselines of its own.
-Printed as JSON: candidates a minute of judging alone, the noise floors (how far the baseline is from itself in the same
-visits), whether the ways' verdicts agree, and on which cards each candidate met its baseline. Two programs at once from
-two processes, on a card each, are `--together`.
+Each way is random search with one seed, asked for a batch at a time as `optimize` does, so that what is asked does not
+depend on verdicts and all ways judge the same (the same again under other names where the space is used up); in a
+store and with a cache of baselines of its own. Printed as JSON: candidates a minute from the first ask to the last
+verdict, how long the cards measured, the noise floors (how far the baseline is from itself in the same visits), whether
+the ways' verdicts agree, on which cards each candidate met its baseline, and how often a lock was waited for. `--kill`
+ends one card's worker in the middle of one more run of the last way; `--together` runs two programs at once from two
+processes, on a card each, against each alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -23,21 +27,28 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from warplens.agent.actions import KernelSpace
-from warplens.agent.judging import JudgeSession
+from warplens.agent.judging import JudgeSession, StreamingJudge
 from warplens.agent.random_search import RandomSearch
+from warplens.agent.search_settings import Budget
 from warplens.measure.judge_settings import Allowed
+from warplens.measure.pool.local import LANES, CardProcess, LocalLane
+from warplens.measure.pool.messages import judge_setup
+from warplens.measure.pool.pool import Pool
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.optimize import OpenJudge, causes_of, inputs_of, open_judge
 from warplens.service.pooled import chosen_cards, opener
 from warplens.service.service import Service
 from warplens.service.workloads import workload_of
 from warplens_tools.arch.load import present_gpus
+from warplens_tools.process.task import Task
+from warplens_tools.run.probe.library import cache_folder
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [
@@ -52,62 +63,152 @@ def ways(name: str) -> OpenJudge:
     return opener(None, "local") if name == "ray" else opener(int(name.removeprefix("pool")))
 
 
-def asked(program: Path, kernel: str, count: int) -> list[Candidate]:
-    """The candidates, the same for every way."""
-    inputs = inputs_of(Service(ROOT), program)
-    space = KernelSpace(
-        inputs.text(),
-        path=str(program),
-        kernel=kernel,
-        limits=inputs.gpu.limits,
-        rewrites=inputs.rewrites,
-        causes=causes_of(inputs.report()),
-    )
-    search = RandomSearch(inputs.text(), path=str(program), kernel=kernel, space=space, seed=1)
-    found = [ask.candidate for ask in search.ask(count)]
-    if not found:
-        raise SystemExit(f"nothing can be tried on {program.name}")
-    # the same again under other names: each is built and measured anew
-    turns = range(-(-count // len(found)))
-    again = [msgspec.structs.replace(c, id=f"{c.id}.{turn}") for turn in turns for c in found]
-    return again[:count]
+class Asking:
+    """Random search on a program, asked for batches until a number is reached."""
+
+    def __init__(self, program: Path, kernel: str, count: int) -> None:
+        inputs = inputs_of(Service(ROOT), program)
+        space = KernelSpace(
+            inputs.text(),
+            path=str(program),
+            kernel=kernel,
+            limits=inputs.gpu.limits,
+            rewrites=inputs.rewrites,
+            causes=causes_of(inputs.report()),
+        )
+        self._search = RandomSearch(inputs.text(), path=str(program), kernel=kernel, space=space, seed=1)
+        self._made: list[Candidate] = []
+        self._count, self._given = count, 0
+
+    def __call__(self) -> list[Candidate]:
+        """The next batch; nothing at the end."""
+        size = min(Budget().batch, self._count - self._given)
+        batch = [ask.candidate for ask in self._search.ask(size)] if size else []
+        self._made += batch
+        if not self._made:
+            raise SystemExit("nothing can be tried on this program")
+        while len(batch) < size:
+            # the same again under another name: it is built and measured anew
+            number = self._given + len(batch)
+            one = self._made[number % len(self._made)]
+            batch.append(msgspec.structs.replace(one, id=f"{one.id}.{number}"))
+        self._given += len(batch)
+        return batch
+
+
+@contextlib.contextmanager
+def own_cache() -> Iterator[None]:
+    """A cache of baselines for this run alone; the probe stays built."""
+    kept = os.environ.get("WARPLENS_CACHE")
+    probe = cache_folder()
+    probe.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as cache:
+        (Path(cache) / "probe").symlink_to(probe.absolute())
+        os.environ["WARPLENS_CACHE"] = cache
+        try:
+            yield
+        finally:
+            os.environ.pop("WARPLENS_CACHE") if kept is None else os.environ.update(WARPLENS_CACHE=kept)
 
 
 def measure(program: Path, name: str, count: int) -> dict[str, Any]:
     """One program judged one way."""
     inputs = inputs_of(Service(ROOT), program)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    with tempfile.TemporaryDirectory() as cache:
-        kept, os.environ["WARPLENS_CACHE"] = os.environ.get("WARPLENS_CACHE"), cache
-        try:
-            with ways(name)(workload, "", "", Allowed()) as judge:
-                return {"program": program.name, "way": name, **_judged(judge, program, count)}
-        finally:
-            os.environ.pop("WARPLENS_CACHE") if kept is None else os.environ.update(WARPLENS_CACHE=kept)
+    with own_cache(), ways(name)(workload, "", "", Allowed()) as judge:
+        return {"program": program.name, "way": name, **_judged(judge, program, count)}
 
 
-def _judged(judge: JudgeSession, program: Path, count: int) -> dict[str, Any]:
+def _judged(
+    judge: JudgeSession, program: Path, count: int, told: Callable[[Verdict], None] = lambda _: None
+) -> dict[str, Any]:
+    waits: list[str] = []
+
+    def heard(message: str, share: float | None) -> None:
+        del share
+        waits.extend([message] if message.startswith("waiting for the GPU") else [])
+
+    task = Task(heard)
     started = time.monotonic()
-    kernel = judge.baseline().kernel
+    kernel = judge.baseline(task=task).kernel
     opened = time.monotonic() - started
-    candidates = asked(program, kernel, count)
+    verdicts: list[Verdict] = []
+    more = Asking(program, kernel, count)
+
+    def take(verdict: Verdict) -> None:
+        verdicts.append(verdict)
+        told(verdict)
+
     started = time.monotonic()
-    verdicts = judge.judge(candidates)
+    if isinstance(judge, StreamingJudge):
+        judge.stream(more(), more, take, task=task)
+    else:
+        while batch := more():
+            judge.judge(batch, on_verdict=take, task=task)
     seconds = time.monotonic() - started
     noises = [t.noise for v in verdicts for t in v.timings]
+    costs = {
+        part: sum(v.cost.get(part, 0.0) for v in verdicts) for part in ("build", "load", "compare", "time")
+    }
     return {
         "candidates": len(verdicts),
         "seconds_to_open": opened,
         "seconds": seconds,
         "per_minute": 60 * len(verdicts) / seconds,
+        "seconds_by_part": costs,
         "noise_median": statistics.median(noises) if noises else None,
         "cards": Counter(v.conditions.uuid for v in verdicts if v.conditions is not None),
-        "states": {v.candidate: _state(v) for v in verdicts},
+        "locks_waited_for": len(waits),
+        "states": {v.candidate: v.state for v in verdicts},
     }
 
 
-def _state(verdict: Verdict) -> str:
-    return verdict.state
+class CountedLane(LocalLane):
+    """A lane that counts what it judged, before the pool takes notice."""
+
+    def __init__(self, process: CardProcess, number: int, counted: Counter[str]) -> None:
+        super().__init__(process, number)
+        self._counted = counted
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        """Judge candidates."""
+
+        def count(verdict: Verdict) -> None:
+            self._counted[verdict.candidate] += 1
+            told(verdict)
+
+        super().judge(candidates, count, task)
+
+
+def killed(program: Path, cards: Sequence[str], count: int) -> dict[str, Any]:
+    """The pool on these cards, one card's worker killed after a third of the verdicts."""
+    inputs = inputs_of(Service(ROOT), program)
+    workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
+    setup = judge_setup(workload, "", "", Allowed(), build_jobs=max(1, (os.cpu_count() or 1) // 2))
+    processes = [CardProcess(setup, card) for card in cards]
+    counted: Counter[str] = Counter()
+    lanes = [CountedLane(process, number, counted) for process in processes for number in range(LANES)]
+    heard: list[str] = []
+
+    def told(verdict: Verdict) -> None:
+        heard.append(verdict.candidate)
+        if len(heard) == count // 3:
+            processes[-1].kill()
+
+    def close() -> None:
+        for process in processes:
+            process.close()
+
+    with own_cache(), Pool(lanes, close) as pool:
+        row = _judged(pool, program, count, told)
+        alive = pool.alive
+    return {
+        "program": program.name,
+        "way": f"pool{len(cards)}, one worker killed",
+        **row,
+        "lanes_at_the_end": alive,
+        "judged_twice": sorted(name for name, times in counted.items() if times > 1),
+    }
 
 
 def together(programs: list[Path], count: int) -> dict[str, Any]:
@@ -147,7 +248,7 @@ def _on(program: Path, card: str, count: int) -> dict[str, Any]:
         subprocess.run(
             command, env={**os.environ, "CUDA_VISIBLE_DEVICES": card}, check=True, stdout=sys.stderr
         )
-        row: dict[str, Any] = json.loads(Path(out.name).read_text())["rows"][0]
+        row: dict[str, Any] = json.loads(out.read())["rows"][0]
         return row
 
 
@@ -158,37 +259,55 @@ def main() -> int:
     parser.add_argument("--candidates", type=int, default=32)
     parser.add_argument("--ways", default="one,pool1")
     parser.add_argument("--together", action="store_true")
+    parser.add_argument("--kill", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     programs = [p.absolute() for p in options.programs] or PROGRAMS
-    rows = []
-    for program in programs:
-        for name in options.ways.split(","):
-            rows.append(measure(program, name, options.candidates))
-            sys.stderr.write(f"{program.name} {name}: {rows[-1]['per_minute']:.1f} a minute\n")
-    differing = {
-        program.name: sorted(
-            candidate
-            for candidate in {c for r in rows if r["program"] == program.name for c in r["states"]}
-            if len({r["states"].get(candidate) for r in rows if r["program"] == program.name}) > 1
-        )
-        for program in programs
-    }
     result: dict[str, Any] = {
         "command": "python tests/bench/bench_pool.py " + " ".join(sys.argv[1:]),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {', '.join(g.name for g in present_gpus())}",
-        "rows": rows,
-        "verdicts_that_differ": differing,
+        "rows": [],
     }
+
+    def keep(**more: Any) -> None:
+        """What is known so far is on disk, whenever the time is over."""
+        result.update(more)
+        if options.json:
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+    for program in programs:
+        for name in options.ways.split(","):
+            row = measure(program, name, options.candidates)
+            sys.stderr.write(f"{program.name} {name}: {row['per_minute']:.1f} a minute\n")
+            keep(rows=[*result["rows"], row])
+    rows = result["rows"]
+    keep(rates=rates(rows), verdicts_that_differ={p.name: differing(rows, p.name) for p in programs})
+    if options.kill:
+        keep(killed=killed(programs[0], chosen_cards(0)[:2], options.candidates))
     if options.together:
-        result["two_at_once"] = together(programs, options.candidates)
-    text = json.dumps(result, indent=1) + "\n"
-    if options.json:
-        options.json.write_text(text)
-    else:
-        sys.stdout.write(text)
+        keep(two_at_once=together(programs, options.candidates))
+    if not options.json:
+        sys.stdout.write(json.dumps(result, indent=1) + "\n")
     return 0
+
+
+def differing(rows: list[dict[str, Any]], program: str) -> dict[str, list[str]]:
+    """Candidates of which not all ways say the same, and what they say."""
+    own = [row["states"] for row in rows if row["program"] == program]
+    said = {name: [states.get(name, "") for states in own] for states in own for name in states}
+    return {name: states for name, states in said.items() if len(set(states)) > 1}
+
+
+def rates(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Each way's candidates a minute over the first one's, in geometric mean over the programs."""
+    found = {}
+    first = rows[0]["way"]
+    base = {row["program"]: row["per_minute"] for row in rows if row["way"] == first}
+    for way in dict.fromkeys(row["way"] for row in rows):
+        own = [row["per_minute"] / base[row["program"]] for row in rows if row["way"] == way]
+        found[f"{way} over {first}"] = statistics.geometric_mean(own)
+    return found
 
 
 if __name__ == "__main__":

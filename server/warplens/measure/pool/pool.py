@@ -7,6 +7,7 @@ card. A lane that is lost gives back what it had not answered; the others go on.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections import deque
@@ -25,8 +26,8 @@ from warplens_tools.errors import CancelledError, ToolFailedError, WarplensError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.task import UNATTENDED, Task
 
-#: Candidates a lane takes at a time: they share the cost of a visit, and still leave some for the other lanes.
-CHUNK = 4
+#: Candidates a lane takes at a time: as many as one judge gets, since a visit costs about a second whatever it holds.
+CHUNK = 8
 #: Seconds between looks at whether the work is to stop.
 _POLL = 0.2
 
@@ -67,6 +68,8 @@ class Pool:
     def __init__(self, lanes: Sequence[Lane], close: Callable[[], None] = lambda: None) -> None:
         self._lanes, self._close = list(lanes), close
         self._by: dict[str, int] = {}
+        #: Lanes that open their judge meanwhile, by what opens it.
+        self._warming: dict[int, threading.Thread] = {}
 
     def __enter__(self) -> Pool:
         return self
@@ -103,11 +106,19 @@ class Pool:
         if good and isinstance(good[0], Baseline):
             unusable = {self._lanes[n].card for n in firsts if not isinstance(found[n], Baseline)}
             self._lanes = [lane for lane in self._lanes if lane.card not in unusable]
+            self._warm()
             return good[0]
         error = next((found[n] for n in sorted(firsts)), None)
         if isinstance(error, WarplensError) and not isinstance(error, LostError):
             raise error
         raise ToolFailedError("every worker of the pool ended before a baseline was measured")
+
+    def _warm(self) -> None:
+        """Let the other lanes of each card take what its first one has found, while the first candidates are made."""
+        for number, lane in enumerate(self._lanes):
+            if number not in self._warming and any(o.card == lane.card for o in self._lanes[:number]):
+                self._warming[number] = threading.Thread(target=_opened, args=(lane,), daemon=True)
+                self._warming[number].start()
 
     def judge(
         self,
@@ -142,7 +153,7 @@ class Pool:
     ) -> None:
         """Judge candidates and what `more` gives whenever too few wait for the lanes, until it gives nothing and all
         is judged. `more` and `on_verdict` are called in this thread. Raises as `judge`."""
-        _Stream(self._lanes, self._by, candidates, more, on_verdict, task).run()
+        _Stream(self._lanes, self._warming, self._by, candidates, more, on_verdict, task).run()
 
     def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
         """Measure a winner again, on the card that judged it while that is there.
@@ -153,6 +164,8 @@ class Pool:
         """
         order = sorted(range(len(self._lanes)), key=lambda n: n != self._by.get(candidate.id))
         for number in order:
+            if number in self._warming:
+                self._warming[number].join()
             if self._lanes[number].lost:
                 continue
             try:
@@ -177,13 +190,14 @@ class _Stream:
     def __init__(
         self,
         lanes: Sequence[Lane],
+        warming: dict[int, threading.Thread],
         by: dict[str, int],
         candidates: Sequence[Candidate],
         more: More,
         on_verdict: Callable[[Verdict], None],
         task: Task,
     ) -> None:
-        self._lanes, self._by = lanes, by
+        self._lanes, self._warming, self._by = lanes, warming, by
         self._waiting = deque(candidates)
         #: Were with a worker when it ended: judged again one at a time, so that what ends a second one is known.
         self._suspects: deque[Candidate] = deque()
@@ -215,7 +229,11 @@ class _Stream:
     def _hand_out(self) -> bool:
         """Give work to every free lane; False when all is done."""
         self._task.check()
-        free = [n for n, lane in enumerate(self._lanes) if n not in self._busy and not lane.lost]
+        free = [n for n in range(len(self._lanes)) if self._free(n)]
+        if not free and not self._busy:
+            for opens in self._warming.values():
+                opens.join()
+            free = [n for n in range(len(self._lanes)) if self._free(n)]
         if not self._dry and len(self._waiting) < CHUNK * (len(free) + 1):
             fresh = self._more()
             self._dry = not fresh
@@ -231,6 +249,11 @@ class _Stream:
                 "every worker of the pool ended", remedy="what was judged is kept: go on with --resume"
             )
         return bool(self._busy)
+
+    def _free(self, number: int) -> bool:
+        """Whether a lane may be given work."""
+        opens = number in self._warming and self._warming[number].is_alive()
+        return number not in self._busy and not self._lanes[number].lost and not opens
 
     def _chunk(self, free: int) -> list[Candidate]:
         if self._suspects and not self._suspected:
@@ -295,6 +318,12 @@ class _Stream:
                 )
             elif candidate.id not in self._told:
                 self._suspects.append(candidate)
+
+
+def _opened(lane: Lane) -> None:
+    # what is wrong with it is said when it is asked to judge
+    with contextlib.suppress(WarplensError):
+        lane.baseline(UNATTENDED)
 
 
 def local_pool(setup: Setup, cards: Sequence[str]) -> Pool:
