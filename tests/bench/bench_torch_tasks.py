@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PyTorch tasks on the card of this machine, forward and backward, as JSON.
+"""The PyTorch tasks on the card of this machine, honest and cheating, forward and backward, as JSON.
 
-    python tests/bench/bench_torch_tasks.py [--python PYTHON_WITH_TORCH] [--json FILE]
+    python tests/bench/bench_torch_tasks.py [--python PYTHON_WITH_TORCH] [--do-bench] [--jobs 6] [--builds DIR]
+        [--json FILE]
 
-Every task with its honest `ModelNew` in inline CUDA where there is one, and the defective ones. `--do-bench` puts what
-`triton.testing.do_bench` says of the eager reference beside our time of it.
+Every task with its honest `ModelNew` in inline CUDA, the defective tasks, and modules that cheat (`tests/torch_tasks/
+cheats.py`). Several are examined at once; whoever compares or times has the card for itself. `--do-bench` puts what
+`triton.testing.do_bench` says of the same modules beside our times.
 """
 
 from __future__ import annotations
@@ -12,27 +14,154 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import subprocess
 import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.torch_tasks.cheats import CHEATS, cheating
 
 from warplens.measure.torch_task.task import TorchTask, examine
+from warplens_tools.arch.load import present_gpus
+from warplens_tools.errors import WarplensError
+from warplens_tools.run.gpu_lock import gpu_lock
 
 TASKS = Path(__file__).parents[1] / "torch_tasks"
+DEFECTIVE = ("next_to_nothing", "ones_in_disguise", "weights_alone")
+SOUND = tuple(sorted(p.stem for p in (TASKS / "cuda").glob("*.py")))
+MEASURED = ("faster", "same", "slower")
+
+#: Prints the median seconds of a call, as `do_bench` measures it, by task, module and direction.
 DO_BENCH = """
 import importlib.util, json, sys, torch
 from triton.testing import do_bench
-spec = importlib.util.spec_from_file_location("task", sys.argv[1])
-task = importlib.util.module_from_spec(spec); spec.loader.exec_module(task)
-model = task.Model(*task.get_init_inputs()).cuda()
-inputs = [x.cuda() if torch.is_tensor(x) else x for x in task.get_inputs()]
-def forward():
-    with torch.no_grad(): model(*inputs)
-print(json.dumps(do_bench(forward) / 1e3))
+def loaded(path):
+    spec = importlib.util.spec_from_file_location("m", path)
+    module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module)
+    return module
+for path, own in zip(sys.argv[1::2], sys.argv[2::2]):
+    task = loaded(path)
+    torch.manual_seed(1)
+    given = task.get_init_inputs()
+    reference = task.Model(*given).cuda()
+    new = loaded(own).ModelNew(*given).cuda()
+    new.load_state_dict(dict(zip(new.state_dict(), reference.state_dict().values())))
+    inputs = [x.cuda() if torch.is_tensor(x) else x for x in task.get_inputs()]
+    with torch.no_grad():
+        outs = reference(*inputs)
+    along = [torch.rand_like(o) + 0.5 for o in (outs if isinstance(outs, tuple) else (outs,))]
+    for name, model in (("eager", reference), ("new", new)):
+        def forward():
+            with torch.no_grad(): model(*inputs)
+        def backward():
+            leaves = [x.detach().requires_grad_() if x.is_floating_point() else x for x in inputs]
+            model.zero_grad(set_to_none=True)
+            o = model(*leaves)
+            torch.autograd.backward(list(o) if isinstance(o, tuple) else [o], along)
+        for direction, call in (("forward", forward), ("backward", backward)):
+            seconds = do_bench(call, warmup=50, rep=300, return_mode="median") / 1e3
+            print(json.dumps([path, direction, name, seconds]), flush=True)
 """
+
+
+def built(options: argparse.Namespace) -> float:
+    """Build all extensions side by side; the seconds that took."""
+    started = time.monotonic()
+    environment = {**os.environ, "TORCH_EXTENSIONS_DIR": options.builds, "MAX_JOBS": "2"}
+    running = [
+        subprocess.Popen([options.python, str(TASKS / f"cuda/{name}.py")], env=environment) for name in SOUND
+    ]
+    for name, process in zip(SOUND, running, strict=True):
+        if process.wait():
+            sys.stderr.write(f"{name} does not build\n")
+    return time.monotonic() - started
+
+
+def cases(folder: Path) -> list[tuple[str, TorchTask, str, str]]:
+    """Name, what is examined, the state that is right ("" for any that was measured), and what is said then."""
+    found: list[tuple[str, TorchTask, str, str]] = []
+    for backward in (False, True):
+        for name in SOUND:
+            asked = TorchTask(
+                str(TASKS / f"tasks/{name}.py"), str(TASKS / f"cuda/{name}.py"), backward=backward
+            )
+            if backward:
+                # what torch.compile makes of a backward pass takes it minutes
+                asked = msgspec.structs.replace(asked, baselines=("tf32", "bf16"))
+            found.append((f"{name}{' backward' if backward else ''}", asked, "", ""))
+    for name in DEFECTIVE:
+        asked = TorchTask(str(TASKS / f"tasks/{name}.py"), str(TASKS / "cuda/damped_wave.py"))
+        found.append((name, asked, "refused", "cannot tell right from wrong"))
+    for cheat in CHEATS:
+        own = folder / cheat.name.replace(" ", "_")
+        own.mkdir()
+        (own / "new.py").write_text(cheating(cheat, TASKS))
+        asked = TorchTask(str(TASKS / f"tasks/{cheat.task}.py"), str(own / "new.py"), backward=cheat.backward)
+        found.append((f"cheat: {cheat.name}", asked, cheat.state, cheat.said))
+    return found
+
+
+def examined(case: tuple[str, TorchTask, str, str], options: argparse.Namespace) -> dict[str, Any]:
+    """One row."""
+    name, asked, state, said = case
+    asked = msgspec.structs.replace(asked, builds=options.builds)
+    row: dict[str, Any] = {"case": name, "backward": asked.backward, "task": Path(asked.task).stem}
+    started = time.monotonic()
+    try:
+        row |= msgspec.to_builtins(examine(asked, python=options.python))
+        row["as_it_should"] = said in row["reason"] and (
+            row["state"] == state if state else row["state"] in MEASURED
+        )
+    except WarplensError as error:
+        row |= {"state": "", "reason": f"{type(error).__name__}: {error}", "as_it_should": False}
+    row["wall_seconds"] = time.monotonic() - started
+    mark = "" if row["as_it_should"] else "NOT AS IT SHOULD: "
+    sys.stderr.write(f"{mark}{name}: {row['state']}: {row['reason']} ({row['wall_seconds']:.0f} s)\n")
+    return row
+
+
+def compared(rows: list[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Our seconds beside do_bench's."""
+    paths = [str(p) for name in SOUND for p in (TASKS / f"tasks/{name}.py", TASKS / f"cuda/{name}.py")]
+    environment = {**os.environ, "TORCH_EXTENSIONS_DIR": options.builds}
+    with gpu_lock(present_gpus()[0].uuid, "do_bench"):
+        done = subprocess.run(
+            [options.python, "-c", DO_BENCH, *paths],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
+    sys.stderr.write(done.stderr[-2000:])
+    found = []
+    for line in done.stdout.splitlines():
+        path, direction, model, seconds = json.loads(line)
+        ours = [
+            r["seconds"][model][0]
+            for r in rows
+            if r["task"] == Path(path).stem
+            and r["backward"] == (direction == "backward")
+            and not r["case"].startswith("cheat")
+            and r.get("seconds")
+        ]
+        if ours:
+            found.append(
+                {
+                    "task": Path(path).stem,
+                    "direction": direction,
+                    "module": model,
+                    "do_bench_seconds": seconds,
+                    "our_seconds": ours[0],
+                    "off": ours[0] / seconds - 1.0,
+                }
+            )
+    return found
 
 
 def main() -> int:
@@ -40,37 +169,41 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--do-bench", action="store_true")
+    parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--builds", default="")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    for path in sorted((TASKS / "tasks").glob("*.py")):
-        candidate = TASKS / "cuda" / path.name
-        if not candidate.exists() and (TASKS / "honest" / path.name).exists():
-            continue
-        candidate = candidate if candidate.exists() else TASKS / "cuda/damped_wave.py"
-        for backward in (False, True) if path.stem == "scale_shift" else (False,):
-            asked = TorchTask(str(path), str(candidate), backward=backward)
-            row: dict[str, Any] = {"task": path.stem, "backward": backward}
-            row |= msgspec.to_builtins(examine(asked, python=options.python))
-            if options.do_bench and not backward and row["seconds"]:
-                done = subprocess.run(
-                    [options.python, "-c", DO_BENCH, str(path)], capture_output=True, text=True, check=True
-                )
-                row["do_bench_eager_seconds"] = json.loads(done.stdout)
-            rows.append(row)
-            sys.stderr.write(
-                f"{path.stem}{' backward' if backward else ''}: {row['state']}: {row['reason']}\n"
-            )
-    head = {
+    result: dict[str, Any] = {
         "command": "python tests/bench/bench_torch_tasks.py " + " ".join(sys.argv[1:]),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "gpu": present_gpus()[0].name,
     }
-    text = json.dumps({**head, "tasks": rows}, indent=1) + "\n"
-    if options.json:
-        options.json.write_text(text)
-    else:
-        sys.stdout.write(text)
-    return 0
+    rows: list[dict[str, Any]] = []
+    writing = threading.Lock()
+
+    def keep(**more: Any) -> None:
+        with writing:
+            result.update(more)
+            if options.json:
+                options.json.write_text(json.dumps(result | {"rows": rows}, indent=1) + "\n")
+
+    with tempfile.TemporaryDirectory(prefix="warplens-bench-") as folder:
+        options.builds = options.builds or f"{folder}/builds"
+        Path(options.builds).mkdir(parents=True, exist_ok=True)
+        keep(build_seconds=built(options))
+        sys.stderr.write(f"built in {result['build_seconds']:.0f} s\n")
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for row in pool.map(lambda case: examined(case, options), cases(Path(folder))):
+                rows.append(row)
+                keep()
+        keep(as_they_should=sum(r["as_it_should"] for r in rows), of=len(rows))
+        if options.do_bench:
+            keep(do_bench=compared(rows, options))
+            worst = max((abs(c["off"]) for c in result["do_bench"]), default=None)
+            keep(furthest_from_do_bench=worst)
+    if not options.json:
+        sys.stdout.write(json.dumps(result | {"rows": rows}, indent=1) + "\n")
+    return 0 if all(r["as_it_should"] for r in rows) else 1
 
 
 if __name__ == "__main__":

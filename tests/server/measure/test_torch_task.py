@@ -17,6 +17,7 @@ import pytest
 from warplens.measure.torch_task.scan import libraries, suspicions
 from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
 from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.run.confine import abilities
 
 HERE = Path(__file__).parents[2] / "torch_tasks"
 SOUND = [
@@ -54,7 +55,7 @@ def python() -> str:
 
 
 def examined(python: str, task: str, candidate: Path, **fields: object) -> TorchVerdict:
-    given: dict[str, object] = {"device": "cpu", "baselines": (), "rounds": 4, "limit": 20.0, "threads": 1}
+    given: dict[str, object] = {"device": "cpu", "baselines": (), "rounds": 4, "limit": 60.0, "threads": 1}
     asked = TorchTask(str(HERE / f"tasks/{task}.py"), str(candidate), **(given | fields))  # type: ignore[arg-type]
     return examine(asked, python=python)
 
@@ -149,6 +150,23 @@ def test_cheating_modules_do_not_pass(
 ) -> None:
     verdict = examined(python, task, module(tmp_path, body), limit=5.0)
     assert (verdict.state, said in verdict.reason) == (state, True), f"{what}: {verdict}"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (abilities().files and abilities().network), reason="this kernel closes nothing")
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [
+        ("writes outside its folder", "open('/var/tmp/warplens-cheat', 'w')"),
+        ("reads what is the user's", f"open({str(HERE / 'tasks/damped_wave.py')!r})"),
+        ("asks the network", "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_STREAM)"),
+    ],
+)
+def test_a_module_reaches_nothing_outside_its_folder(
+    what: str, body: str, python: str, tmp_path: Path
+) -> None:
+    verdict = examined(python, "damped_wave", module(tmp_path, f"{body}\n{WAVE}return y"))
+    assert (verdict.state, "PermissionError" in verdict.reason) == ("crashed", True), f"{what}: {verdict}"
 
 
 @pytest.mark.slow

@@ -6,6 +6,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+#: A card gets enough work for launches not to count.
+ROWS, INSIDE, OUTSIDE = (8192, 1024, 1024) if torch.cuda.is_available() else (64, 128, 96)
+
 
 class Model(nn.Module):
     def __init__(self, inside: int, outside: int) -> None:
@@ -17,8 +20,8 @@ class Model(nn.Module):
 
 
 def get_inputs() -> list[torch.Tensor]:
-    return [torch.randn(64, 128)]
+    return [torch.randn(ROWS, INSIDE)]
 
 
 def get_init_inputs() -> list[int]:
-    return [128, 96]
+    return [INSIDE, OUTSIDE]

@@ -6,6 +6,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+#: A card gets enough work for launches not to count.
+ROWS, WIDTH = (32768, 1024) if torch.cuda.is_available() else (128, 384)
+
 
 class Model(nn.Module):
     def __init__(self, width: int) -> None:
@@ -17,8 +20,8 @@ class Model(nn.Module):
 
 
 def get_inputs() -> list[torch.Tensor]:
-    return [torch.randn(128, 384)]
+    return [torch.randn(ROWS, WIDTH)]
 
 
 def get_init_inputs() -> list[int]:
-    return [384]
+    return [WIDTH]

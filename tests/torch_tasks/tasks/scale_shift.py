@@ -6,6 +6,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+#: A card gets enough work for launches not to count.
+ROWS, WIDTH = (32768, 1024) if torch.cuda.is_available() else (512, 256)
+
 
 class Model(nn.Module):
     def __init__(self, channels: int) -> None:
@@ -18,8 +21,8 @@ class Model(nn.Module):
 
 
 def get_inputs() -> list[torch.Tensor]:
-    return [torch.randn(512, 256)]
+    return [torch.randn(ROWS, WIDTH)]
 
 
 def get_init_inputs() -> list[int]:
-    return [256]
+    return [WIDTH]

@@ -68,9 +68,7 @@ def gpu_lock(
         TimeLimitError: another process kept it for `timeout` seconds; the message names it.
         CancelledError: as named.
     """
-    path = _path(uuid)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = filelock.FileLock(path)
+    lock = filelock.FileLock(lock_file(uuid))
     started = time.monotonic()
     while True:
         task.check()
@@ -91,6 +89,13 @@ def gpu_lock(
         with contextlib.suppress(OSError):
             _note(uuid).unlink()
         lock.release()
+
+
+def lock_file(uuid: str) -> Path:
+    """The file whose lock it is (flock), its folder made: for a process that cannot import this."""
+    path = _path(uuid)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
 
 
 def _path(uuid: str) -> Path:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
+import io
 import json
 import os
 import random
 import statistics
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.multiprocessing
 
 sys.path.insert(0, str(Path(__file__).parent))
+import memory
 from reference import Task, defect, floating
-from remote import Worker, WorkerError
+from remote import Fence, Worker, WorkerError
 
 #: What a sum in another order may add to the reference's own error.
 SLACK = 4.0
@@ -44,23 +48,26 @@ STRUCTURAL = frozenset(_STRUCTURAL.split())
 class Slots:
     """Memory that the examiner shares with one worker: several calls' inputs and outputs."""
 
-    def __init__(self, task: Task, count: int, backward: bool) -> None:
+    def __init__(self, task: Task, count: int, backward: bool, folder: str) -> None:
         self.task, self.backward = task, backward
+        place = Path(folder)
         example = task.inputs()
         outputs = task.outputs(example)
         cotangents = [torch.ones_like(o) for o in outputs]
         gradients = task.gradients(example, cotangents) if backward else []
         self.memory = [
             {
-                "inputs": [_shared(x) for x in example],
-                "outputs": [
-                    _shared(torch.empty_like(o, memory_format=torch.contiguous_format)) for o in outputs
-                ],
-                "cotangents": [_shared(c) for c in cotangents] if backward else [],
-                "gradients": [None if g is None else _shared(torch.empty_like(g)) for g in gradients],
+                "inputs": [memory.shared(x, place) for x in example],
+                "outputs": [memory.shared(o, place) for o in outputs],
+                "cotangents": [memory.shared(c, place) for c in cotangents] if backward else [],
+                "gradients": [memory.shared(g, place) for g in gradients],
             }
             for _ in range(count)
         ]
+
+    def given_to(self, worker: Worker) -> None:
+        """Let a worker have them."""
+        worker.ask("slots", slots=memory.each(self.memory, memory.described))
 
     def put(self, number: int, inputs: list[Any]) -> None:
         """New inputs, and no outputs: what is not written is not a number."""
@@ -80,13 +87,6 @@ class Slots:
         return any(
             isinstance(b, torch.Tensor) and not torch.equal(a, b) for a, b in zip(held, inputs, strict=True)
         )
-
-
-def _shared(x: Any) -> Any:
-    if not isinstance(x, torch.Tensor):
-        return x
-    x = x.detach().clone()
-    return x if x.is_cuda else x.share_memory_()
 
 
 def _settle(device: str) -> None:
@@ -136,30 +136,50 @@ class Examination:
 
     def run(self) -> dict[str, Any]:
         """The verdict."""
-        if why := defect(self.task):
-            raise WorkerError("refused", f"the task cannot tell right from wrong: {why}")
-        new = self.worker(self.request["candidate"], "ModelNew")
-        try:
-            slots = Slots(self.task, 2, self.backward)
-            new.ask("slots", slots=slots.memory)
-            self.right(new, slots)
-            self.own_work(new, slots)
-            return self.timed(new)
-        finally:
-            new.close()
+        with contextlib.ExitStack() as ends:
 
-    def worker(self, path: str, name: str, mode: str = "eager") -> Worker:
-        """A worker with a module loaded."""
-        worker = Worker(self.device, self.request["limit"])
-        # what the worker does with its copy is its own business
-        state = {k: v.detach().clone() for k, v in self.task.model.state_dict().items()}
-        fields = {"path": path, "name": name, "mode": mode, "init": self.task.init, "state": state}
-        try:
-            worker.ask("load", limit=self.request["build_limit"], training=self.backward, **fields)
-        except WorkerError:
-            worker.close()
-            raise
-        return worker
+            def started(fence: Fence | None = None) -> Worker:
+                worker = Worker(self.device, self.request["limit"], fence)
+                ends.callback(worker.close)
+                return worker
+
+            # processes load PyTorch side by side
+            new, eager = started(Fence(self.request["fence"])), started()
+            with self.card():
+                if why := defect(self.task):
+                    raise WorkerError("refused", f"the task cannot tell right from wrong: {why}")
+            others = {name: started() for name in self.request["baselines"]}
+            self.load(new, self.request["candidate"], "ModelNew")
+            self.load(eager, self.task.path, "Model")
+            with self.card():
+                slots = Slots(self.task, 2, self.backward, self.own)
+                slots.given_to(new)
+                self.right(new, slots)
+                self.own_work(new, eager)
+            return self.timed(new, {"eager": eager, **others})
+
+    @property
+    def own(self) -> str:
+        """The folder of the candidate's process."""
+        return str(self.request["fence"]["folder"])
+
+    @contextlib.contextmanager
+    def card(self) -> Iterator[None]:
+        """The card, for this process and its workers alone."""
+        if not self.request["lock"]:
+            yield
+            return
+        with open(self.request["lock"], "a") as file:  # noqa: PTH123
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def load(self, worker: Worker, path: str, name: str, mode: str = "eager") -> None:
+        """Let a worker make a module. Raises WorkerError."""
+        data = io.BytesIO()
+        state = {k: v.detach().cpu() for k, v in self.task.model.state_dict().items()}
+        torch.save({"init": self.task.init, "state": state}, data)
+        fields = {"path": path, "name": name, "mode": mode, "given": data.getvalue()}
+        worker.ask("load", limit=self.request["build_limit"], training=self.backward, **fields)
 
     def right(self, new: Worker, slots: Slots) -> None:
         """Compare on the task's own distribution and on others. Raises WorkerError."""
@@ -214,55 +234,55 @@ class Examination:
             else:
                 self.ratio = max(self.ratio, ratio)
 
-    def own_work(self, new: Worker, slots: Slots) -> None:
+    def own_work(self, new: Worker, eager: Worker) -> None:
         """Whether the module computes by itself. Raises WorkerError."""
-        reference = self.worker(self.task.path, "Model")
-        try:
-            reference.ask("slots", slots=slots.memory)
-            theirs = _computing(reference.ask("trace", slot=0))
-        finally:
-            reference.close()
+        theirs = Slots(self.task, 1, self.backward, self.request["folder"])
+        theirs.given_to(eager)
+        operations = _computing(eager.ask("trace", slot=0))
         self.library = sorted(_computing(new.ask("trace", slot=0)))
-        if theirs and theirs <= set(self.library):
-            raise WorkerError(
-                "refused", f"the library still does all of the work: {', '.join(sorted(theirs))}"
-            )
+        if operations and operations <= set(self.library):
+            said = ", ".join(sorted(operations))
+            raise WorkerError("refused", f"the library still does all of the work: {said}")
 
-    def timed(self, new: Worker) -> dict[str, Any]:
+    def timed(self, new: Worker, others: dict[str, Worker]) -> dict[str, Any]:
         """Time against the baselines, comparing what the timed calls gave."""
-        names = ["eager", *self.request["baselines"]]
-        workers, unknown = {"new": new}, {}
-        slots = {"new": self.room()}
-        new.ask("slots", slots=slots["new"].memory)
-        try:
-            for name in names:
-                try:
-                    worker = self.worker(self.task.path, "Model", name)
-                    workers[name] = worker
-                    slots[name] = self.room(len(slots["new"].memory))
-                    worker.ask("slots", slots=slots[name].memory)
-                    worker.ask("run", slots=[0], backward=self.backward, limit=self.request["build_limit"])
-                except WorkerError as error:
-                    if name == "eager":
-                        raise
-                    unknown[name] = error.reason
-                    if name in workers:
-                        workers.pop(name).close()
-            times = self.rounds(workers, slots)
-        finally:
-            for name, worker in workers.items():
-                if name != "new":
-                    worker.close()
-        return self.verdict(times, unknown)
+        slots = {"new": self.room(self.own)}
+        slots["new"].given_to(new)
+        count = len(slots["new"].memory)
+        for name in others:
+            slots[name] = Slots(self.task, count, self.backward, self.request["folder"])
+        failed: dict[str, WorkerError] = {}
 
-    def room(self, count: int = 0) -> Slots:
-        """So many slots as take half a gibibyte, 2 to 32."""
-        if not count:
-            one = Slots(self.task, 1, self.backward).memory[0]
-            tensors = [t for part in one.values() for t in part if isinstance(t, torch.Tensor)]
-            size = sum(t.numel() * t.element_size() for t in tensors)
-            count = max(2, min(32, (512 << 20) // max(1, size)))
-        return Slots(self.task, count, self.backward)
+        def prepare(name: str, worker: Worker) -> None:
+            try:
+                if name != "eager":
+                    self.load(worker, self.task.path, "Model", name)
+                slots[name].given_to(worker)
+                limit = self.request["build_limit"]
+                worker.ask("run", slots=[0], backward=self.backward, limit=limit)
+            except WorkerError as error:
+                failed[name] = error
+
+        # torch.compile takes longest: side by side, and without the card but for one call each
+        with ThreadPoolExecutor(len(others)) as pool:
+            for name, worker in others.items():
+                pool.submit(prepare, name, worker)
+        if "eager" in failed:
+            raise failed["eager"]
+        workers = {"new": new} | {name: w for name, w in others.items() if name not in failed}
+        with self.card():
+            times = self.rounds(workers, slots)
+        return self.verdict(times, {name: error.reason for name, error in failed.items()})
+
+    def room(self, folder: str) -> Slots:
+        """So many slots as take their share of the memory, 2 to 64: each call of a round has inputs of its own."""
+        one = Slots(self.task, 1, self.backward, folder).memory[0]
+        tensors = [t for part in one.values() for t in part if isinstance(t, torch.Tensor)]
+        size = sum(t.numel() * t.element_size() for t in tensors)
+        most = 512 << 20
+        if self.device.startswith("cuda"):
+            most = min(6 << 30, torch.cuda.mem_get_info()[0] // 16)
+        return Slots(self.task, max(2, min(64, most // max(1, size))), self.backward, folder)
 
     def rounds(self, workers: dict[str, Worker], slots: dict[str, Slots]) -> dict[str, list[float]]:
         """Seconds a call by contestant; "eager" twice a round, around the others."""
@@ -346,7 +366,6 @@ def main() -> None:
     # PR_SET_DUMPABLE: another process of this user cannot read this one's memory
     with contextlib.suppress(OSError):
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
-    torch.multiprocessing.set_sharing_strategy("file_system")
     request = json.load(sys.stdin)
     if request.get("threads"):
         torch.set_num_threads(request["threads"])

@@ -3,22 +3,30 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from warplens.measure.program.program_sandbox import holds_home
 from warplens.measure.torch_task.scan import libraries, suspicions
 from warplens.measure.verdict import State
+from warplens_tools.arch.load import present_gpus
 from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import run
 from warplens_tools.process.task import UNATTENDED, Task
+from warplens_tools.run.confine import Confinement, Limits, confined
+from warplens_tools.run.gpu_lock import lock_file
 
 _EXAMINER = Path(__file__).with_name("examiner.py")
 Baseline = Literal["tf32", "bf16", "compile"]
+#: Of a candidate's process and of each compiler that it starts: what evades the limits on the clock.
+_CPU_SECONDS = 3600
 
 
 class TorchTask(msgspec.Struct, frozen=True):
@@ -40,6 +48,8 @@ class TorchTask(msgspec.Struct, frozen=True):
     build_limit: float = 600.0
     #: CPU threads of PyTorch; 0 leaves them.
     threads: int = 0
+    #: A folder in which candidates' extensions stay built, which they may write; "" for one that is gone afterwards.
+    builds: str = ""
 
 
 class TorchVerdict(msgspec.Struct, frozen=True):
@@ -82,7 +92,9 @@ def examine(asked: TorchTask, *, python: str = "", task: Task = UNATTENDED) -> T
         return TorchVerdict("refused", "; ".join(found))
     task.say(f"examining {Path(asked.candidate).name}")
     command = (python or sys.executable, "-P", str(_EXAMINER))
-    done = run(die_with_parent(command), stdin=msgspec.json.encode(asked).decode(), task=task)
+    with tempfile.TemporaryDirectory(prefix="warplens-task-") as folder:
+        request = json.dumps(msgspec.to_builtins(asked) | _places(asked, Path(folder)))
+        done = run(die_with_parent(command), stdin=request, task=task)
     if "No module named 'torch'" in done.stderr:
         raise MissingToolError(
             f"{command[0]} has no PyTorch", remedy="name the Python that has it: --python path/to/python"
@@ -96,3 +108,23 @@ def examine(asked: TorchTask, *, python: str = "", task: Task = UNATTENDED) -> T
         ) from error
     names = dict.fromkeys([*verdict.library, *libraries(text)])
     return msgspec.structs.replace(verdict, library=tuple(names))
+
+
+def _places(asked: TorchTask, folder: Path) -> dict[str, object]:
+    """Where the workers' arrays lie, what holds the candidate, and the card's lock."""
+    own, others = folder / "own", folder / "others"
+    own.mkdir()
+    others.mkdir()
+    builds = Path(asked.builds).absolute() if asked.builds else own / "extensions"
+    builds.mkdir(parents=True, exist_ok=True)
+    candidate = Path(asked.candidate)
+    beside = candidate if holds_home(candidate.parent.resolve()) else candidate.parent
+    write = tuple(dict.fromkeys((str(own), str(builds))))
+    limits = Limits(cpu_seconds=_CPU_SECONDS, memory_bytes=None)
+    command = confined((), Confinement(write, (str(beside),), limits, program=True))
+    gpus = present_gpus() if asked.device.startswith("cuda") else ()
+    return {
+        "fence": {"command": command, "folder": str(own), "builds": str(builds)},
+        "folder": str(others),
+        "lock": str(lock_file(gpus[0].uuid)) if gpus else "",
+    }

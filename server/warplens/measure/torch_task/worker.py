@@ -2,22 +2,35 @@
 """Runs one module where it can do no harm to what is measured: a script, `python worker.py FD`.
 
 Gets pickled messages from the examiner, whom it trusts; answers with JSON, since nobody should unpickle what it says.
-Arrays lie in memory that both share: inputs are read from it, and outputs are copied into it.
+Arrays lie in memory that both share (`memory.py`): inputs are read from it, and outputs are copied into it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import json
 import os
 import sys
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import torch
-import torch.multiprocessing  # registers how tensors are sent
+
+
+def _beside(name: str) -> Any:
+    """A module of this folder, which itself stays off the path: what is imported by name is the candidate's own."""
+    spec = importlib.util.spec_from_file_location(f"_warplens_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MEMORY = _beside("memory")
 
 
 class Runner:
@@ -40,10 +53,11 @@ class Runner:
         made = getattr(module, message["name"], None)
         if made is None:
             return {"error": f"it defines no {message['name']}"}
-        self.model = made(*message["init"]).to(self.device)
+        given = torch.load(io.BytesIO(message["given"]), map_location=self.device, weights_only=False)
+        self.model = made(*given["init"]).to(self.device)
         self.model.train(message["training"])
         self.mode = message["mode"]
-        if error := self._adopt(message["state"]):
+        if error := self._adopt(given["state"]):
             return {"error": error}
         if self.mode == "tf32":
             torch.set_float32_matmul_precision("high")
@@ -157,7 +171,6 @@ def _listed(outputs: Any) -> list[Any]:
 
 def main() -> None:
     """Answer until the other end closes."""
-    torch.multiprocessing.set_sharing_strategy("file_system")
     channel = Connection(int(sys.argv[1]))
     # what the module prints is no answer, and it gets no input
     os.dup2(2, 1)
@@ -169,7 +182,8 @@ def main() -> None:
             return
         try:
             if message["do"] == "slots":
-                runner.slots, answer = message["slots"], {}
+                slots = MEMORY.each(message["slots"], lambda said: MEMORY.opened(said, runner.device))
+                runner.slots, answer = slots, {}
             else:
                 answer = {"load": runner.load, "run": runner.run, "copy": runner.copy, "trace": runner.trace}[
                     message["do"]
