@@ -23,7 +23,7 @@ def shared(x: Any, folder: Path) -> Any:
         return x.detach().clone(memory_format=torch.contiguous_format)
     path = folder / f"array-{next(_COUNT)}"
     held = torch.from_file(str(path), shared=True, size=x.numel(), dtype=x.dtype).view(x.shape)
-    held.warplens_path = str(path)  # type: ignore[attr-defined]
+    held.warplens_path = str(path)
     return held.copy_(x.detach())
 
 
