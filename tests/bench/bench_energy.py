@@ -3,8 +3,8 @@
 
     python tests/bench/bench_energy.py [--times 5] [--json FILE]
 
-Programs that keep the card busy for about a second, by arithmetic or by memory traffic, against themselves and against
-the same with a quarter more launches. The true ratio of the latter is 1.25 but for what a start costs.
+Kernels that keep the card busy, by arithmetic or by memory traffic, against the same with a quarter more launches: the
+true ratio is 1.25, and the joules of the same work in several measurements say how well one repeats.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 from statistics import mean
@@ -22,13 +23,13 @@ from typing import Any
 
 import msgspec
 
-from warplens.measure.energy import EnergyMeter
+from warplens.measure.energy import EnergyMeter, EnergySettings
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.toolchain.locate import resolve_toolchain
 
 PROGRAM = """
-#include <cstdlib>
+#include <cstdio>
 __global__ void arithmetic(float* x, int rounds)
 {
     float a = x[threadIdx.x], b = 1.0001f;
@@ -39,18 +40,73 @@ __global__ void traffic(float4* x, const float4* y, long n)
 {
     for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (long)blockDim.x) x[i] = y[i];
 }
-int main(int, char** argv)
+int main()
 {
     const long n = 64l << 20;
     float4 *x, *y;
     if (cudaMalloc(&x, n * sizeof(float4)) || cudaMalloc(&y, n * sizeof(float4))) return 1;
-    for (int i = 0; i < std::atoi(argv[2]); ++i) {
-        if (argv[1][0] == 'a') arithmetic<<<2048, 512>>>((float*)x, 40000);
-        else traffic<<<2048, 512>>>(x, y, n);
+    char kind;
+    int launches;
+    while (std::scanf(" %c %d", &kind, &launches) == 2) {
+        for (int i = 0; i < launches; ++i) {
+            if (kind == 'a') arithmetic<<<2048, 512>>>((float*)x, 40000);
+            else traffic<<<2048, 512>>>(x, y, n);
+        }
+        std::printf("%d\\n", int(cudaDeviceSynchronize()));
+        std::fflush(stdout);
     }
-    return cudaDeviceSynchronize() != cudaSuccess;
+    return 0;
 }
 """
+#: Seconds of one run: a sample is several of them.
+RUN_SECONDS = 0.25
+
+
+class Program:
+    """A process that launches what it is told to, so that no start of a process is measured."""
+
+    def __init__(self, path: Path) -> None:
+        self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, kind: str, launches: int) -> None:
+        """Launch so often, and wait for the card."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{kind[0]} {launches}\n")
+        self._process.stdin.flush()
+        if self._process.stdout.readline().strip() != "0":
+            raise SystemExit("the kernel failed")
+
+    def launches(self, kind: str) -> int:
+        """How many launches last `RUN_SECONDS`."""
+        self.run(kind, 10)
+        started = time.monotonic()
+        self.run(kind, 20)
+        return max(1, round(20 * RUN_SECONDS / (time.monotonic() - started)))
+
+    def close(self) -> None:
+        """Let it end."""
+        self._process.communicate()
+
+
+def measured(program: Program, kind: str, times: int, meter: EnergyMeter) -> dict[str, Any]:
+    """One kind of work against the same with a quarter more launches, so many times."""
+    launches = program.launches(kind)
+    more = round(launches * 1.25)
+    found = [
+        meter.compare(partial(program.run, kind, more), partial(program.run, kind, launches))
+        for _ in range(times)
+    ]
+    joules = [f.candidate_j.median for f in found]
+    return {
+        "kind": kind,
+        "launches": launches,
+        "extra_work": more / launches,
+        "ratios": [f.ratio.median for f in found],
+        "joules": joules,
+        "spread": (max(joules) - min(joules)) / mean(joules),
+        "spread_of_ratios": max(f.ratio.median for f in found) / min(f.ratio.median for f in found) - 1.0,
+        "measured": msgspec.to_builtins(found),
+    }
 
 
 def main() -> int:
@@ -67,28 +123,13 @@ def main() -> int:
         source.write_text(PROGRAM)
         subprocess.run([nvcc, f"-arch={gpu.arch}", "-O3", str(source), "-o", str(program)], check=True)
 
-        def run(kind: str, launches: int) -> None:
-            subprocess.run([program, kind, str(launches)], check=True)
-
-        for kind, launches in (("arithmetic", 800), ("traffic", 1600)):
-            for more in (1.0, 1.25):
-                found = []
-                for _ in range(options.times):
-                    meter = EnergyMeter(gpu.uuid)
-                    runs = (partial(run, kind, int(launches * more)), partial(run, kind, launches))
-                    found.append(meter.compare(*runs))
-                joules = [f.candidate_j.median for f in found]
-                rows.append(
-                    {
-                        "kind": kind,
-                        "extra_work": more,
-                        "ratios": [f.ratio.median for f in found],
-                        "joules": joules,
-                        "spread": (max(joules) - min(joules)) / mean(joules),
-                        "measured": msgspec.to_builtins(found),
-                    }
-                )
-                sys.stderr.write(f"{kind} {more}: {rows[-1]['ratios']}, spread {rows[-1]['spread']:.3f}\n")
+        running = Program(program)
+        meter = EnergyMeter(gpu.uuid, EnergySettings(least_seconds=1.4, samples=3, idle_seconds=0.6))
+        for kind in ("arithmetic", "traffic"):
+            rows.append(measured(running, kind, options.times, meter))
+            row = rows[-1]
+            sys.stderr.write(f"{kind}: {row['ratios']} for {row['extra_work']}, spread {row['spread']:.3f}\n")
+        running.close()
     result = {
         "command": "python tests/bench/bench_energy.py " + " ".join(sys.argv[1:]),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
