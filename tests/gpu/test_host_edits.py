@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from warplens.measure.build.allowed import why_outside
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate
@@ -50,16 +49,6 @@ def candidate(entry: dict[str, Any], printed: str = "") -> Candidate:
             new = new.replace(mark, number)
         edits.append(TextEdit(text.span(start, start + len(old)), new))
     return Candidate(entry["name"], str(path), "", tuple(edits))
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e["name"])
-def test_every_one_changes_host_code(entry: dict[str, Any]) -> None:
-    path = source(entry["program"])
-    before = SourceText.read(path)
-    after = before.apply(list(candidate(entry).edits))
-    never, host = why_outside(before, after, KERNELS[entry["program"]], str(path))
-    assert host or never
-    assert not never or entry["states"] == ["refused"]
 
 
 @pytest.fixture(scope="module", params=KERNELS)

@@ -22,7 +22,6 @@ from types import TracebackType
 import msgspec
 import psutil
 
-from warplens.measure.build.allowed import why_outside
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written
@@ -158,8 +157,8 @@ class Judge:
         task: Task,
     ) -> None:
         task.say(f"building {len(candidates)} candidates", 0.0)
-        hosts = [c for c in candidates if self._changes_host(opened, c)]
-        inside = {c.id: c for c in candidates if c not in hosts}
+        inside = {c.id: c for c in candidates}
+        hosts: list[Candidate] = []
 
         def sift(verdict: Verdict) -> None:
             if self._refused_for_host(opened, verdict):
@@ -183,8 +182,6 @@ class Judge:
         """
         opened = self._open(task)
         candidate = as_written(candidate, opened.builder, opened.baseline.kernel)
-        if self._changes_host(opened, candidate):
-            return self._confirm_outside(opened, candidate, task)
         refused: list[Verdict] = []
         built = self._build(opened, [candidate], refused.append, task)
         if not built and self._refused_for_host(opened, refused[0]):
@@ -231,20 +228,8 @@ class Judge:
             self._opened = open_workload(session, self._kernel, task, fresh=fresh)
         return self._opened
 
-    def _changes_host(self, opened: PreparedWorkload, candidate: Candidate) -> bool:
-        """Whether a candidate is to be judged from outside; False where it is refused or need not be."""
-        if not self.settings.host_edits:
-            return False
-        try:
-            text = opened.builder.edited(candidate)
-        except InputError:
-            return False
-        name = opened.target.compiled.qualified_name
-        never, host = why_outside(opened.builder.text, text, name, self.workload.source)
-        return bool(host) and not never
-
     def _refused_for_host(self, opened: PreparedWorkload, verdict: Verdict) -> bool:
-        """Whether a candidate was refused for what the compiler's split shows alone, and may be judged from outside."""
+        """Whether a candidate was refused for its host code alone, and may be judged from outside."""
         return self.settings.host_edits and verdict.candidate in opened.builder.changing_host
 
     def _confirm_outside(self, opened: PreparedWorkload, candidate: Candidate, task: Task) -> Confirmation:
@@ -318,6 +303,8 @@ class Judge:
         if not any(b.candidate.asks_program for b in built):
             return built
         placed: list[Built] = []
+        asking = [opened.builder.edited(b.candidate) for b in built if b.candidate.asks_program]
+        opened.geometries.rebuild(asking, task)
         with opened.session.card("reading launch geometry", task.part()):
             for one in built:
                 done: Built | Verdict = one

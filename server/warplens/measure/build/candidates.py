@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.build.allowed import HOST_EDITS, why_not_allowed
+from warplens.measure.build.allowed import HOST_EDITS, signature_changed, why_never
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
@@ -242,9 +242,11 @@ class Builder:
         started = time.monotonic()
         try:
             text = self.edited(candidate)
-            refused = why_not_allowed(self.text, text, target.qualified_name, self.workload.source)
-            if refused:
-                return Verdict(candidate.id, "refused", refused)
+            if why := why_never(self.text, text, self.workload.source):
+                return Verdict(candidate.id, "refused", why)
+            if why := signature_changed(self.text, text, target.qualified_name, self.workload.source):
+                self.changing_host.add(candidate.id)
+                return Verdict(candidate.id, "refused", f"{why} ({HOST_EDITS})")
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
             heavy = self._heavy if uses_cutlass(text.text) else contextlib.nullcontext()

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
-from warplens.measure.build.allowed import sizes_of
+from warplens.measure.build.allowed import host_text
 from warplens.measure.build.candidates import Built
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.survey import paired, survey
 from warplens.measure.program.program_sandbox import (
+    ProgramSandbox,
     build_in,
     fenced_command,
     open_yard,
@@ -63,7 +66,21 @@ class Geometries:
     ) -> None:
         self._site = _Site(workload, toolchain, arch, settings)
         self._library, self._folder = library, folder
-        self._known: dict[object, tuple[SurveyedShape, ...] | NoGeometry] = {}
+        self._known: dict[str, tuple[SurveyedShape, ...] | NoGeometry] = {}
+        self._rebuilt: dict[str, ProgramSandbox | NoGeometry] = {}
+
+    def rebuild(self, texts: Sequence[SourceText], task: Task) -> None:
+        """Rebuild the programs of these texts side by side, so that nobody has the card while the compiler works.
+
+        Raises:
+            CancelledError, MissingToolError: as named.
+        """
+        asked = {host_text(text): text for text in texts}
+        asked = {key: text for key, text in asked.items() if key not in self._known | self._rebuilt}
+        jobs = self._site.settings.build_jobs or os.cpu_count() or 1
+        with ThreadPoolExecutor(jobs) as pool:
+            made = pool.map(lambda text: self._rebuild(text, task), asked.values())
+            self._rebuilt |= dict(zip(asked, made, strict=True))
 
     def place(
         self, built: Built, text: SourceText, judged: Sequence[SurveyedShape], task: Task
@@ -84,23 +101,36 @@ class Geometries:
 
     def launched(self, text: SourceText, task: Task) -> tuple[SurveyedShape, ...] | NoGeometry:
         """All that the rebuilt program launches, or why that is not known. Asked once for each host code."""
-        key = sizes_of(text, self._site.workload.source)
+        key = host_text(text)
         if key not in self._known:
-            self._known[key] = self._ask(text, task)
+            self.rebuild([text], task)
+            self._known[key] = self._ask(self._rebuilt.pop(key), task)
         return self._known[key]
 
-    def _ask(self, text: SourceText, task: Task) -> tuple[SurveyedShape, ...] | NoGeometry:
+    def _rebuild(self, text: SourceText, task: Task) -> ProgramSandbox | NoGeometry:
         folder = Path(tempfile.mkdtemp(dir=self._folder, prefix="geometry-"))
-        work = self._site.workload
         try:
             require_fence()
             sandbox = open_yard(self._site, folder, read=(str(self._library.parent),))
             sandbox = msgspec.structs.replace(sandbox, free_builds=True)
             build_in(sandbox, _REBUILT, text.text, task)
-            with fenced_command(sandbox, _REBUILT) as command:
-                return survey(command, self._library, probe_folder(sandbox), work.time_limit, task)
         except CompileError as error:
             return NoGeometry("not_built", str(error))
+        except TimeLimitError as error:
+            return NoGeometry("not_built", f"the rebuilt program takes too long to compile: {error}")
+        except InputError as error:
+            return NoGeometry("unproven", f"its launch geometry could not be read: {error}")
+        return sandbox
+
+    def _ask(
+        self, rebuilt: ProgramSandbox | NoGeometry, task: Task
+    ) -> tuple[SurveyedShape, ...] | NoGeometry:
+        if isinstance(rebuilt, NoGeometry):
+            return rebuilt
+        limit = self._site.workload.time_limit
+        try:
+            with fenced_command(rebuilt, _REBUILT) as command:
+                return survey(command, self._library, probe_folder(rebuilt), limit, task)
         except TimeLimitError as error:
             return NoGeometry("hung", str(error))
         except InputError as error:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,8 @@ import msgspec
 
 from warplens.measure.build.host_tokens import Declaration, HostTokens, Replacement, declarations
 from warplens.measure.build.kinds import kind_of, names_of
-from warplens.measure.build.sizes import Span, sizes_in, why_no_size
+from warplens.measure.build.passed_sizes import passed_sizes
+from warplens.measure.build.sizes import Passed, Span, sizes_in, why_no_size
 
 _SYSTEM = ("/usr/", "/opt/", "/nix/store/", "/gnu/store/")
 _DIGITS = re.compile(r"\d+")
@@ -47,6 +49,13 @@ class _Host(msgspec.Struct, frozen=True):
     #: Its other tokens, each with its index in the declaration; "" in the place of sizes.
     kept: tuple[tuple[str, int], ...]
     sizes: tuple[tuple[str, ...], ...]
+
+
+class _Meant(msgspec.Struct, frozen=True):
+    """What host code may say for sizes: shared constants by name, and functions' parameters."""
+
+    constants: set[str]
+    passed: Passed
 
 
 #: A declaration, and what kind it is (`kind_of`).
@@ -87,7 +96,9 @@ class HostGate:
         """`moved` gives the baseline one line further down, which tells line numbers from other numbers."""
         self.side = baseline
         self._moved, self._system = moved, system
-        self._numbered: set[int] | None = None
+        # candidates are compared at once, and the line numbers are looked for when the first one needs them
+        self._counting = threading.Lock()
+        self._counted: frozenset[int] | None = None
         self._user = baseline.of_user(system)
 
     def why_not(self, candidate: HostSide) -> str:
@@ -96,20 +107,30 @@ class HostGate:
         user = [(one, kind_of(one)) for one in self._user]
         everything = [*user, *given]
         tainted = _tainted(_changed(known, given), everything)
-        constants = _constants(everything)
-        before, after = _hosts(known, constants), _hosts(given, constants)
-        return self._hosts_differ(before, after) or self._meaning_differs(tainted, constants, user, after)
+        meant = self._meant(known, given)
+        before, after = _hosts(known, meant), _hosts(given, meant)
+        return self._hosts_differ(before, after) or self._meaning_differs(tainted, meant, user, after)
 
     def put_back(self, candidate: HostSide) -> tuple[Replacement, ...]:
         """What makes an allowed candidate's host side say the baseline's sizes, lines, constants and shadows."""
         known, given = self._unlike(candidate)
-        constants = _constants([*((one, kind_of(one)) for one in self._user), *given])
+        meant = self._meant(known, given)
         found = [
             replacement
-            for one, other in zip(_hosts(known, constants), _hosts(given, constants), strict=False)
+            for one, other in zip(_hosts(known, meant), _hosts(given, meant), strict=False)
             for replacement in self._sizes_back(one, other)
         ]
         return (*found, *_constants_back(known, given))
+
+    def _meant(self, known: Sequence[_Kind], given: Sequence[_Kind]) -> _Meant:
+        """What stands for sizes on both sides."""
+        user = [(one, kind_of(one)) for one in self._user]
+        constants = _constants([*user, *given])
+        gone = {one.start for one, _ in known}
+        sides = user, [*((one, kind) for one, kind in user if one.start not in gone), *given]
+        old, new = (passed_sizes((one for one, kind in side if kind == "host"), constants) for side in sides)
+        passed = {name: places & new.get(name, frozenset()) for name, places in old.items()}
+        return _Meant(constants, passed)
 
     def _unlike(self, candidate: HostSide) -> tuple[list[_Kind], list[_Kind]]:
         """The declarations of both that are between what they begin and end with alike."""
@@ -134,7 +155,7 @@ class HostGate:
 
     def _differ(self, one: _Host, other: _Host) -> str:
         if not self._alike(one, other):
-            return _difference(one, other)
+            return self._difference(one, other)
         for size, given_size in zip(one.sizes, other.sizes, strict=True):
             why = why_no_size(given_size, size) if size != given_size else ""
             if why:
@@ -170,19 +191,43 @@ class HostGate:
         """Whether a token says a line number, which an edit above it moves."""
         if _DIGITS.sub("#", token) != _DIGITS.sub("#", given):
             return False
-        if self._numbered is None:
-            self._numbered = set()
-            moved = self._moved()
-            tokens = moved.host.tokens if moved is not None else []
-            if len(tokens) == len(self.side.host.tokens):
-                pairs = enumerate(zip(tokens, self.side.host.tokens, strict=True))
-                self._numbered = {index for index, (new, old) in pairs if new != old}
         return place in self._numbered
+
+    @property
+    def _numbered(self) -> frozenset[int]:
+        """Where the baseline says line numbers."""
+        with self._counting:
+            if self._counted is None:
+                self._counted = self._line_numbers()
+            return self._counted
+
+    def _line_numbers(self) -> frozenset[int]:
+        moved = self._moved()
+        tokens = moved.host.tokens if moved is not None else []
+        if len(tokens) != len(self.side.host.tokens):
+            return frozenset()
+        pairs = enumerate(zip(tokens, self.side.host.tokens, strict=True))
+        return frozenset(index for index, (new, old) in pairs if new != old)
+
+    def _difference(self, one: _Host, other: _Host) -> str:
+        pairs = enumerate(zip(one.kept, other.kept, strict=False))
+        start = one.declaration.start
+        at = next(
+            (
+                number
+                for number, ((token, index), (given, _)) in pairs
+                if token != given and not self._is_line(start + index, token, given)
+            ),
+            min(len(one.kept), len(other.kept)),
+        )
+        begin = max(at - 6, 0)
+        old, new = ([token for token, _ in side.kept[begin:]] for side in (one, other))
+        return f"the edit changes host code: {_shown(old)} becomes {_shown(new)}"
 
     def _meaning_differs(
         self,
         tainted: dict[str, str],
-        constants: set[str],
+        meant: _Meant,
         user: Iterable[tuple[Declaration, str]],
         after: Iterable[_Host],
     ) -> str:
@@ -190,9 +235,7 @@ class HostGate:
         if not tainted:
             return ""
         hosts = [
-            _apart(one, constants)
-            for one, kind in user
-            if kind == "host" and tainted.keys() & set(one.tokens)
+            _apart(one, meant) for one, kind in user if kind == "host" and tainted.keys() & set(one.tokens)
         ]
         for host in (*hosts, *after):
             words = [token for token, _ in host.kept]
@@ -206,11 +249,11 @@ def _same(one: Declaration, other: Declaration) -> bool:
     return one.tokens == other.tokens and one.scope == other.scope
 
 
-def _apart(one: Declaration, constants: set[str]) -> _Host:
+def _apart(one: Declaration, meant: _Meant) -> _Host:
     kept: list[tuple[str, int]] = []
     sizes: list[tuple[str, ...]] = []
     at = 0
-    spans: list[Span] = sizes_in(one.tokens, constants)
+    spans: list[Span] = sizes_in(one.tokens, meant.constants, meant.passed)
     for start, end in spans:
         kept += [(one.tokens[index], index) for index in range(at, start)]
         kept.append(("", start))
@@ -224,8 +267,8 @@ def _constants(everything: Iterable[_Kind]) -> set[str]:
     return {name for one, kind in everything if kind == "constant" for name in names_of(one, kind)}
 
 
-def _hosts(all_of: Iterable[_Kind], constants: set[str]) -> list[_Host]:
-    return [_apart(one, constants) for one, kind in all_of if kind == "host"]
+def _hosts(all_of: Iterable[_Kind], meant: _Meant) -> list[_Host]:
+    return [_apart(one, meant) for one, kind in all_of if kind == "host"]
 
 
 def _constants_back(known: Sequence[_Kind], given: Sequence[_Kind]) -> Iterator[Replacement]:
@@ -287,15 +330,6 @@ def _launched(everything: Sequence[tuple[Declaration, str]]) -> set[str]:
                 end = next((i for i, word in enumerate(after) if word in ("(", "<")), len(after))
                 found |= set(after[:end])
     return found
-
-
-def _difference(one: _Host, other: _Host) -> str:
-    words, given = [t for t, _ in one.kept], [t for t, _ in other.kept]
-    at = next(
-        (i for i, (a, b) in enumerate(zip(words, given, strict=False)) if a != b), min(len(words), len(given))
-    )
-    start = max(at - 6, 0)
-    return f"the edit changes host code: {_shown(words[start:])} becomes {_shown(given[start:])}"
 
 
 def _shown(tokens: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from warplens.measure.build.allowed import sizes_of
+from warplens.measure.build.allowed import host_text
 from warplens.measure.build.candidates import Builder
 from warplens.measure.verdict import Candidate
 from warplens_tools.cuda.parse import parse
@@ -29,7 +29,7 @@ def as_written(candidate: Candidate, builder: Builder, kernel: str) -> Candidate
 
 def _launched_elsewhere(candidate: Candidate, before: SourceText, after: SourceText) -> Candidate:
     """Whatever the text's own launches say, a generated program launches the kernel: where sizes change it is asked."""
-    changed = sizes_of(before, candidate.path) != sizes_of(after, candidate.path)
+    changed = host_text(before) != host_text(after)
     return msgspec.structs.replace(
         candidate, grid=None, block=None, dynamic_shared_bytes=None, asks_program=changed
     )
@@ -44,7 +44,7 @@ def with_own_geometry(candidate: Candidate, before: SourceText, after: SourceTex
     if said or candidate.asks_program:
         return candidate
     path = candidate.path
-    if sizes_of(before, path) == sizes_of(after, path):
+    if host_text(before) == host_text(after):
         return candidate
     old, new = _file(before, path), _file(after, path)
     kernels = old.model.kernel(kernel)

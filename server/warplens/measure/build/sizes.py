@@ -4,14 +4,14 @@
 Sizes are what a launch is configured with, template arguments of a launched kernel that are numbers, bytes of device
 memory that are allocated or copied from device to device, and variables that are used for nothing else. Sizes of
 copies from or to the host are none: they say what host memory holds; nor is what is set, since memory that is not is
-zero by chance.
+zero by chance. What is passed to a function of the user's for such a parameter is one, too (`passed_sizes.py`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from warplens.measure.build.host_tokens import after_angle, closing
 
@@ -62,6 +62,8 @@ _KEYWORDS = {
 
 #: Half-open, of tokens.
 Span = tuple[int, int]
+#: Functions by name: the places of their parameters that are sizes, from 0.
+Passed = Mapping[str, frozenset[int]]
 
 
 class _ImpureError(Exception):
@@ -142,11 +144,17 @@ class _Parser:
             self.take(")")
         elif self.word == "sizeof":
             self._sizeof()
+        elif self.word.startswith('"'):
+            # as `atoi("64")`: what was said before may stay
+            self.calls[self.take()] += 1
         else:
             self._named()
-        while self.word in (".", "->"):
-            self.take()
-            self._named(member=True)
+        while self.word in (".", "->", "["):
+            if self.take() == "[":
+                self.expression()
+                self.take("]")
+            else:
+                self._named(member=True)
 
     def _sizeof(self) -> None:
         self.take()
@@ -199,13 +207,17 @@ def why_no_size(tokens: Sequence[str], before: Sequence[str]) -> str:
     except _ImpureError:
         return f"at {parser.word or 'its end'}"
     more = parser.calls - known.calls
-    return f"it calls {next(iter(more)).removeprefix('.')}" if more else ""
+    if not more:
+        return ""
+    one = next(iter(more)).removeprefix(".")
+    return f"it says {one}" if one.startswith('"') else f"it calls {one}"
 
 
-def sizes_in(tokens: Sequence[str], constants: set[str]) -> list[Span]:
+def sizes_in(tokens: Sequence[str], constants: set[str], passed: Passed) -> list[Span]:
     """Where a host declaration holds sizes, outermost ones, in order. `constants`: names of shared constants."""
     tokens = list(tokens)
     found = [*_configurations(tokens, constants), *_arguments(tokens), *_assigned(tokens)]
+    found += _passed(tokens, passed)
     declared = list(_variables(tokens))
     uses: dict[str, list[int]] = {}
     names = {name for name, _, _ in declared}
@@ -215,7 +227,7 @@ def sizes_in(tokens: Sequence[str], constants: set[str]) -> list[Span]:
     changed = True
     while changed:
         changed = False
-        inside = _covered(found, len(tokens))
+        inside = covered(found, len(tokens))
         for name, at, span in declared:
             # a name that is declared twice is not followed
             twice = sum(other == name for other, _, _ in declared) > 1
@@ -227,7 +239,14 @@ def sizes_in(tokens: Sequence[str], constants: set[str]) -> list[Span]:
     return _outermost(found)
 
 
-def _covered(spans: Sequence[Span], count: int) -> list[bool]:
+def is_size_type(words: Sequence[str]) -> bool:
+    """Whether these words name a type whose values may be sizes, passed by value."""
+    known = set(words)
+    return known <= _INTEGRAL | _QUALIFIERS and bool(known & (_INTEGRAL - {"std", "::"}))
+
+
+def covered(spans: Sequence[Span], count: int) -> list[bool]:
+    """For each of `count` tokens whether a span covers it."""
     inside = [False] * count
     for start, end in spans:
         inside[start:end] = [True] * (end - start)
@@ -302,6 +321,19 @@ def _arguments(tokens: Sequence[str]) -> Iterator[Span]:
         yield from (given[place] for place in places if place < len(given))
 
 
+def _passed(tokens: Sequence[str], passed: Passed) -> Iterator[Span]:
+    """What a host declaration passes for such parameters."""
+    for index in range(1, len(tokens) - 1):
+        word = tokens[index]
+        if word not in passed or tokens[index + 1] != "(" or tokens[index - 1] in (".", "->", "::"):
+            continue
+        # a name that is something else here, too, is not followed
+        if any(tokens[i] == word and tokens[i + 1] != "(" for i in range(len(tokens) - 1)):
+            continue
+        given = arguments_of(tokens, index + 1)
+        yield from (given[place] for place in passed[word] if place < len(given))
+
+
 def _assigned(tokens: Sequence[str]) -> Iterator[Span]:
     """`configuration.gridDim = …;`"""
     for index in range(1, len(tokens) - 2):
@@ -320,7 +352,7 @@ def _variables(tokens: Sequence[str]) -> Iterator[tuple[str, int, Span]]:
     """Local variables that are declared with a size: name, where it stands, and what it is initialised with."""
     if tokens[-1] != "}":
         return  # no function
-    members = _covered(list(_classes(tokens)), len(tokens))
+    members = covered(list(_classes(tokens)), len(tokens))
     for index in range(1, len(tokens)):
         if tokens[index - 1] not in ("{", "}", ";") or members[index]:
             continue

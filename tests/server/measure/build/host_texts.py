@@ -27,8 +27,14 @@ __global__ void scale(float* out, const float* in, int n, Point p) {
     tile[0][0] = 1;
     if (i < n) out[i] = twice(in[i]) * p.x + table[i % 4];
 }
+static void run(float* out, int n, int rounds, const int width) {
+    const int wide = (n + width - 1) / width;
+    for (int r = 0; r < rounds; ++r) walk<2><<<wide, width>>>(out);
+}
+static void passed_on(float* out, int n, int width) { run(out, n, 3, width); }
 int main() {
     const int n = 1024;
+    int asked = steps > 3 ? std::atoi("64") : 96;
     int threads = 128, blocks = (n + threads - 1) / threads;
     dim3 block(BLOCK, 1);
     std::vector<float> host(n);
@@ -39,6 +45,9 @@ int main() {
     for (int i = 0; i < steps + kShared; ++i) scale<<<div_up(n, BLOCK), block>>>(b, a, n, Point{1, 2});
     for (int r = 0; r < ROUNDS; ++r) walk<4><<<blocks, threads, kTile * sizeof(float)>>>(b);
     walk<8><<<n / kWidth, kWidth>>>(b);
+    walk<8><<<n / asked, asked>>>(b);
+    run(b, n, 2, 128);
+    passed_on(b, n, 160);
     CHECK(cudaMemcpy(host.data(), b, n * sizeof(float), cudaMemcpyDeviceToHost));
     struct Local { int times = 1; } local;
     std::printf("%f %d\\n", host[0], Plan{}.doubled() + local.times);
@@ -77,6 +86,10 @@ ALLOWED = {
     "a width used in launches and allocations alone": ("kWidth = 64", "kWidth = 128"),
     "a defined block": ("BLOCK 256", "BLOCK (4 * 32)"),
     "a variable block": ("threads = 128", "threads = 64"),
+    "a variable block with another default": (": 96", ": 192"),
+    "a block passed along": ("run(b, n, 2, 128)", "run(b, n, 2, 256)"),
+    "a block passed along twice": ("passed_on(b, n, 160)", "passed_on(b, n, kTile * 4)"),
+    "a function that no more needs its own block": ("walk<2><<<wide, width>>>", "walk<2><<<n / 32, 32>>>"),
     "a grid": ("<<<blocks, threads,", "<<<(n + 2 * threads - 1) / (2 * threads), dim3(threads / 2, 2),"),
     "shared bytes": ("kTile * sizeof(float)>>>", "(kTile + 1) * 2 * sizeof(float)>>>"),
     "a number of a template": ("walk<8>", "walk<16>"),
@@ -153,6 +166,14 @@ REFUSED = {
     "a global count": ("int steps = 3", "int steps = 4"),
     "a count of a type's own": ("int rounds = 1;", "int rounds = 2;"),
     "a local type's": ("int times = 1;", "int times = 2;"),
+    "a count passed along beside a block": ("run(b, n, 2, 128)", "run(b, n, 20, 128)"),
+    "a block passed along that calls": ("run(b, n, 2, 128)", "run(b, n, 2, std::rand())"),
+    "a block passed along that counts": ("passed_on(b, n, 160)", "passed_on(b, n, steps += 160)"),
+    "a block passed along that a loop heeds": (
+        "r < rounds; ++r) walk<2><<<wide, width>>>",
+        "r < rounds + width; ++r) walk<2><<<wide, width>>>",
+    ),
+    "another argument read for a block": ('std::atoi("64")', 'std::atoi(std::getenv("X"))'),
     "a count": ("const int n = 1024", "const int n = 64"),
     "what is printed": ('"%f %d', '"%g %d'),
     "less copied": ("cudaMemcpy(host.data(), b, n *", "cudaMemcpy(host.data(), b, 1 *"),

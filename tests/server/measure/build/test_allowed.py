@@ -6,10 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from warplens.measure.build.allowed import why_not_allowed, why_outside
+from warplens.measure.build.allowed import why_never, why_not_allowed
 from warplens_tools.text import SourceText
 
 BASE = """\
@@ -37,46 +35,6 @@ int main() {
 }
 """
 
-#: As in the CUDA samples: plain variables hold the block.
-SAMPLE = """\
-__global__ void scale(float* x, int n) {
-    extern __shared__ float s[];
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] = s[threadIdx.x];
-}
-template <class T, int DEPTH> __global__ void walk(T* x) { x[threadIdx.x] = DEPTH; }
-int main() {
-    int n = 1024;
-    int threadsPerBlock = 256, width = 32u;
-    int blocksPerGrid = (n + threadsPerBlock - 1) / threadsPerBlock;
-    dim3 block(width, 4);
-    scale<<<blocksPerGrid, threadsPerBlock, 256 * sizeof(float)>>>(nullptr, n);
-    scale<<<n / 32, block>>>(nullptr, n);
-    walk<float, 4><<<n / 32, 32>>>(nullptr);
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "refused"),
-    [
-        ("threadsPerBlock = 256", "threadsPerBlock = 128", ""),
-        ("width = 32u", "width = 64u", ""),
-        ("walk<float, 4>", "walk<float, 8>", ""),
-        ("walk<float, 4>", "walk<double, 4>", "host code"),
-        ("256 * sizeof(float)", "128 * sizeof(float)", ""),
-        ("256 * sizeof(float)", "system(0)", "more than sizes"),
-        ("threadsPerBlock = 256", "threadsPerBlock = read()", "host code"),
-        ("int n = 1024", "int n = 512", "host code"),
-        ("(n + threadsPerBlock - 1) / threadsPerBlock;", "1;", "host code"),
-    ],
-)
-def test_plain_variables_that_hold_a_block_are_sizes(old: str, new: str, refused: str) -> None:
-    assert old in SAMPLE
-    answer = judge(SAMPLE, SAMPLE.replace(old, new))
-    assert refused in answer
-    assert bool(answer) == bool(refused)
-
 
 def judge(before: str, after: str, kernel: str = "scale") -> str:
     return why_not_allowed(SourceText(before), SourceText(after), kernel, "/k.cu")
@@ -102,20 +60,10 @@ ALLOWED = {
     "a toolkit header": ("#include <cstdio>", "#include <cstdio>\n#include <cuda_fp16.h>"),
 }
 REFUSED = {
-    "host code": ("int n = 1024;", "int n = 512;", "host code"),
-    "a constant of main's own": ("int n = 1024", "const int n = 512", "host code"),
-    "output": ('"done', '"fake', "host code"),
-    "a new host function": ("int main", "int f() { return 1; }\nint main", "host code"),
-    "a host constructor": ("int main", "static int x = __builtin_popcount(3);\nint main", "host code"),
     "a hidden host constructor": (
         "#define BLOCK 256",
         "#define BLOCK 256\n#define X struct S { S() {} }; S s;\nX",
         "parse",
-    ),
-    "a function both sides use": (
-        "__device__ float twice",
-        "__host__ __device__ float twice",
-        "host code",
     ),
     "an own header": ("#include <cstdio>", '#include <cstdio>\n#include "secret.h"', "includes"),
     "the next header of that name": (
@@ -178,13 +126,8 @@ REFUSED = {
     ),
     "an absolute header": ("#include <cstdio>", "#include <cstdio>\n#include </etc/passwd>", "includes"),
     "a parent header": ("#include <cstdio>", "#include <cstdio>\n#include <../x.h>", "includes"),
-    "a define within the kernel": ("    tile[0][0]", "#define printf exit\n    tile[0][0]", "#define"),
     "an include within the kernel": ("    tile[0][0]", "#include </etc/passwd>\n    tile[0][0]", "includes"),
-    "a call in a launch": ("<<<(n + BLOCK", "<<<system(0) + (n + BLOCK", "more than sizes"),
-    "a call in a block": ("block(BLOCK, 1)", "block(getpid(), 1)", "more than sizes"),
     "an assignment in a launch": ("<<<(n +", "<<<(n = 4, n +", "parse"),
-    "a call in a constant": ("kTile = 16", "kTile = f(16)", "host code"),
-    "a second statement in a block": ("block(BLOCK, 1);", "block(BLOCK, 1); n = 3;", "host code"),
     "parameters": ("const T* in, int n", "const T* in, int n, int m", "parameters"),
     "the kernel's name": ("void scale(", "void scaled(", "no kernel scale"),
     "an embedded file": (
@@ -193,11 +136,6 @@ REFUSED = {
         "embeds",
     ),
     "broken text": ("tile[0][0] = 1;", "tile[0][0] = = 1;", "parse"),
-    "another meaning for main's names": (
-        "#define BLOCK 256",
-        "#define BLOCK 256\n#define nullptr 0",
-        "another meaning",
-    ),
 }
 
 
@@ -215,22 +153,6 @@ def test_refused(name: str) -> None:
     assert why in judge(BASE, BASE.replace(old, new, 1))
 
 
-@given(st.integers(0, len(BASE) - 1), st.sampled_from(["exit(1);", "x", ";", "}", "0", " system("]))
-@settings(max_examples=150, deadline=None)
-def test_whatever_is_put_into_main_is_refused(at: int, text: str) -> None:
-    start = BASE.index("int n = 1024;")
-    end = BASE.index("scale<float>")
-    place = start + at % (end - start)
-    edited = BASE[:place] + text + BASE[place:]
-    inside_space = BASE[place - 1 : place + 1].isspace() and text.isspace()
-    assert inside_space or judge(BASE, edited) != ""
-
-
-def test_a_constant_of_mains_own_is_host_code() -> None:
-    before = BASE.replace("int n = 1024", "const int n = 1024")
-    assert "host code" in judge(before, before.replace("1024", "64"))
-
-
 def test_examples_are_their_own_baseline() -> None:
     for path in sorted((Path(__file__).parents[4] / "examples/first").glob("*.cu")):
         text = path.read_text()
@@ -238,25 +160,13 @@ def test_examples_are_their_own_baseline() -> None:
         assert said == "" or said.startswith("the edited text has no kernel")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "never", "host"),
-    [
-        ("int n = 1024;", "int n = 512;", "", "host code"),
-        ("T* out, const T* in, int n", "T* out, const T* in, int n, int m", "", "parameters"),
-        ("#include <cstdio>", "#include <cstdio>\n#include </etc/passwd>", "includes", ""),
-        ("int n = 1024;", 'int n = 1024; asm(".inc" "bin");', "assembler", "host code"),
-        ("int n = 1024;", 'int n = 1024;\n#include "/etc/passwd"\n', "includes", ""),
-        ("twice(in[i])", "in[i] + in[i]", "", ""),
-    ],
-)
-def test_what_may_be_judged_from_outside(old: str, new: str, never: str, host: str) -> None:
-    assert old in BASE
-    found = why_outside(SourceText(BASE), SourceText(BASE.replace(old, new, 1)), "scale", "/k.cu")
-    for said, expected in zip(found, (never, host), strict=True):
-        assert expected in said
-        assert bool(said) == bool(expected)
-
-
-def test_a_refusal_for_host_code_names_the_setting() -> None:
-    assert "optimize.host-edits" in judge(BASE, BASE.replace("int n = 1024;", "int n = 512;"))
+def test_what_changes_host_code_alone_may_be_compiled_and_judged_from_outside() -> None:
+    after = BASE.replace("T* out, const T* in, int n", "T* out, const T* in, int n, int m")
+    assert why_never(SourceText(BASE), SourceText(after), "/k.cu") == ""
+    assert "optimize.host-edits" in judge(BASE, after)
     assert "optimize.host-edits" not in judge(BASE, BASE.replace("<cstdio>", "</etc/passwd>"))
+
+
+def test_assembler_in_host_code_is_never_compiled() -> None:
+    after = BASE.replace("int n = 1024;", 'int n = 1024; asm(".inc" "bin");')
+    assert "assembler" in why_never(SourceText(BASE), SourceText(after), "/k.cu")

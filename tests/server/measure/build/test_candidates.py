@@ -95,8 +95,7 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
         "assembler that leaves": "refused",
         "another overload": "refused",
     }
-    # what the others change in host code, their text shows
-    assert builder.changing_host == {"another overload", "more state"}
+    assert builder.changing_host == {"host code", "another overload", "more state"}
     leaves = done["assembler that leaves"]
     assert isinstance(leaves, Verdict)
     assert "leaves its function by exit" in leaves.reason

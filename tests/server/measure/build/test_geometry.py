@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 from tests.server.agent.snippets import GUARDED
 
-from warplens.measure.build.allowed import sizes_of
+from warplens.measure.build.allowed import host_text
 from warplens.measure.build.geometry import NoGeometry, counterpart
 from warplens_tools.run.probe.job import Shape
 from warplens_tools.run.probe.records import SurveyedShape
@@ -54,8 +54,11 @@ def test_a_kernel_that_is_not_launched_any_more_is_said_so() -> None:
 
 
 def test_device_code_does_not_decide_geometry_but_block_variables_do() -> None:
-    def sizes(text: str) -> object:
-        return sizes_of(SourceText(text), "k.cu")
+    def sizes(text: str) -> str:
+        return host_text(SourceText(text))
 
     assert sizes(CODE) == sizes(CODE.replace("x[i] *= a", "x[i] = x[i] * a"))
+    assert sizes(CODE) == sizes("__device__ int one() { return 1; }\n" + CODE)
     assert sizes(CODE) != sizes(CODE.replace("t = 256", "t = 128"))
+    asked = CODE.replace("t = 256", "t = n > 9 ? other(n) : 256")
+    assert sizes(asked) != sizes(asked.replace(": 256", ": 128"))
