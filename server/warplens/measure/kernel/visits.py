@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 
 #: Buffers of integers that are varied one at a time, and integers that are passed by value: so many of each.
 _BUFFERS, _NUMBERS = 5, 4
-#: Of a visit's crashes on inputs from a type's full range: more of them are not risked.
+#: Of a kernel's crashes and hangs on inputs of one kind, as of a type's full range: more of them are not risked.
 _CRASHES = 2
 
 
@@ -165,6 +166,7 @@ class Visits:
         self._baseline: BaselineRecord | None = None
         self._control: ResultRecord | None = None
         self.given_up: list[str] = []
+        self._crashed: Counter[str] = Counter()
 
     def judge(
         self,
@@ -337,9 +339,9 @@ class Visits:
             self._variants = [v for v in self._variants if v.kind != "moved"]
         else:
             self._variants.remove(odd)
-            crashed = sum(name.removeprefix("variant ") in _LATE for name in self.given_up)
-            if odd.name in _LATE and crashed + 1 >= _CRASHES:
-                self._variants = [v for v in self._variants if v.name not in _LATE]
+            self._crashed[odd.kind] += 1
+            if self._crashed[odd.kind] >= _CRASHES:
+                self._variants = [v for v in self._variants if v.kind != odd.kind]
 
     def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:
         for record in reversed(run.records):

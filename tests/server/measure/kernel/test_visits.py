@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which sets of inputs a visit draws, and which are left out once the kernel does not stand them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.kernel.visits import VARIANTS, Visits
+
+
+def visits(folder: Path, *, thorough: bool = False) -> Any:
+    place = cast(Any, SimpleNamespace(launch=0))
+    return Visits(place, MeasureSettings(), folder, thorough=thorough)
+
+
+def kinds(drawn: Any) -> list[str]:
+    return [variant.kind for variant in drawn]
+
+
+def test_a_winner_is_compared_on_every_set_of_inputs(tmp_path: Path) -> None:
+    drawn = visits(tmp_path, thorough=True)._drawn()
+    assert sorted(v.name for v in drawn) == sorted(v.name for v in VARIANTS)
+    assert len({v.name for v in VARIANTS}) == len(VARIANTS)
+
+
+def test_a_first_visit_draws_one_kind_of_zeros_and_in_the_end_all(tmp_path: Path) -> None:
+    seen = set()
+    for _ in range(200):
+        drawn = kinds(visits(tmp_path)._drawn())
+        (one,) = [kind for kind in drawn if kind in ("blanks", "halves", "naught")]
+        seen.add(one)
+        assert "full" not in drawn
+    assert seen == {"blanks", "halves", "naught"}
+
+
+def test_inputs_of_a_kind_that_two_runs_died_of_are_not_tried_again(tmp_path: Path) -> None:
+    tried = visits(tmp_path, thorough=True)
+    vacant = [v.name for v in VARIANTS if v.kind == "vacant"]
+    tried._leave_out(vacant[0])
+    left = [v.name for v in tried._variants]
+    assert vacant[0] not in left and vacant[1] in left
+    tried._leave_out(vacant[1])
+    assert not set(vacant) & {v.name for v in tried._variants}
+    # those of another size lead out of bounds together
+    tried._leave_out("scaled by 3")
+    assert "moved" not in kinds(tried._variants)
+    assert "blanks" in kinds(tried._variants)
