@@ -15,6 +15,7 @@ import msgspec
 from warplens import __version__
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
+from warplens.agent.energy_search import RIVALS, SHARE, around, as_fast_as, for_time
 from warplens.agent.journal import Journal
 from warplens.agent.judging import JudgeSession, StreamingJudge
 from warplens.agent.limits import confirmed
@@ -22,7 +23,7 @@ from warplens.agent.policies import POLICIES, PolicyName
 from warplens.agent.priors import Cause
 from warplens.agent.report import control_of, nothing_found, offers, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
-from warplens.agent.search_settings import EQUAL_TIME, Budget, Objective, SearchSettings
+from warplens.agent.search_settings import Budget, Objective, SearchSettings
 from warplens.agent.searcher import Searcher
 from warplens.agent.versions import Node, best_first
 from warplens.measure.exchange import AwaitingError
@@ -200,8 +201,12 @@ class _Loop:
         started = time.monotonic()
         try:
             stopped: Stopped = "time"
-            with self.task.within(seconds) as limit:
+            energy = self._for_energy(strategy)
+            with self.task.within((1.0 - SHARE) * seconds if energy else seconds) as limit:
                 stopped = self._spend(strategy, searcher, journal, space, limit)
+            if energy:
+                with self.task.within(seconds - (time.monotonic() - started)) as limit:
+                    self._equals(searcher, journal, limit)
         except BaseException as error:
             ended = "cancelled" if isinstance(error, CancelledError | KeyboardInterrupt) else "failed"
             ended = "waiting" if isinstance(error, AwaitingError) else ended
@@ -218,7 +223,8 @@ class _Loop:
     def confirm(self, found: _Found) -> tuple[Node, Confirmation] | None:
         """The best version that holds when it is measured again; of several, the one that takes least energy."""
         held: list[tuple[Node, Confirmation]] = []
-        for node in found.best[:CONFIRMATIONS]:
+        most = RIVALS if self.problem.objective == "lexicographic" else CONFIRMATIONS
+        for node in found.best[:most]:
             if held and not self._rivals(node, held[0][0]):
                 continue
             again = confirmed(self.judge, node.ask.candidate, self.task)
@@ -233,7 +239,7 @@ class _Loop:
         """Whether a version may take the place of the fastest that holds."""
         if self.problem.objective == "energy":
             return True
-        return (node.speedup or 0.0) >= (1.0 - EQUAL_TIME) * (fastest.speedup or 0.0)
+        return as_fast_as(node, fastest)
 
     def finish(self, found: _Found, result: OptimizeResult) -> None:
         """Close the run with its outcome."""
@@ -283,25 +289,40 @@ class _Loop:
         self, strategy: PolicyName, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task
     ) -> Stopped:
         budget, learned = self.problem.budget, strategy == "random"
+        most = for_time(budget) if self._for_energy(strategy) else budget.candidates
         asks = [node.ask for node in searcher.versions.waiting()]
         while True:
             told = len(searcher.versions.told())
             limit.check()
-            if told >= budget.candidates:
+            if told >= most:
                 return "budget"
             if self._at_the_roof(searcher):
                 return "roof"
             if not asks:
-                asks = searcher.ask(min(budget.batch, budget.candidates - told), limit)
+                asks = searcher.ask(min(budget.batch, most - told), limit)
                 journal.asked(asks)
             if not asks:
                 return "exhausted"
-            more = self._more(searcher, journal, limit) if learned else None
+            more = self._more(searcher, journal, most, limit) if learned else None
             self._judge(searcher, journal, [ask.candidate for ask in asks], limit, more)
             asks = []
-            if not learned and len(searcher.versions.told()) < budget.candidates:
+            if not learned and len(searcher.versions.told()) < most:
                 self._learn(searcher, space, limit)
             learned = True
+
+    def _for_energy(self, strategy: PolicyName) -> bool:
+        """Whether a part of the budget goes to versions that differ from the fastest in energy alone."""
+        return self.problem.objective == "lexicographic" and strategy == self.problem.search
+
+    def _equals(self, searcher: Searcher, journal: Journal, limit: Task) -> None:
+        """Judge what one further step makes of the fastest version, with what is left of the budget."""
+        asks = [node.ask for node in searcher.versions.waiting()]
+        left = self.problem.budget.candidates - (len(searcher.versions.by_id) - 1)
+        best = best_first(searcher.versions.told())
+        fresh = around(searcher, best[0], left, limit) if best else []
+        journal.asked(fresh)
+        if asks or fresh:
+            self._judge(searcher, journal, [ask.candidate for ask in (*asks, *fresh)], limit)
 
     def _learn(self, searcher: Searcher, space: KernelSpace, limit: Task) -> None:
         """Let what the counters say guide what is asked from here on."""
@@ -312,13 +333,15 @@ class _Loop:
         searcher.headroom = self._headroom()
         searcher.versions.reconsider()
 
-    def _more(self, searcher: Searcher, journal: Journal, limit: Task) -> Callable[[], Sequence[Candidate]]:
+    def _more(
+        self, searcher: Searcher, journal: Journal, most: int, limit: Task
+    ) -> Callable[[], Sequence[Candidate]]:
         """Hands out further candidates while others are judged, to a judge of several lanes."""
         budget = self.problem.budget
 
         def more() -> Sequence[Candidate]:
             # without the user's own version
-            left = budget.candidates - (len(searcher.versions.by_id) - 1)
+            left = most - (len(searcher.versions.by_id) - 1)
             if left < 1 or self._at_the_roof(searcher):
                 return ()
             asks = searcher.ask(min(budget.batch, left), limit)

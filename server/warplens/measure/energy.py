@@ -117,6 +117,12 @@ class EnergyMeter:
             idles.append(self._idle())
         return gain(samples[False], samples[True], idles)
 
+    def joules(self, versions: Sequence[Callable[[], None]]) -> list[float]:
+        """Joules a run of each by one sample, the idle card's share included: to choose what is compared. Raises as
+        `compare`."""
+        runs = self._runs(*versions)
+        return [self._sample(version, runs).joules / runs for version in versions]
+
     def _runs(self, *versions: Callable[[], None]) -> int:
         """Runs of one sample, from the shorter version's first; it warms both up, too."""
         seconds = []

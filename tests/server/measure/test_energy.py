@@ -11,8 +11,11 @@ import msgspec
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
+from warplens.agent.energy_search import around, as_fast_as, for_time
+from warplens.agent.greedy import GreedySearch
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Objective
+from warplens.agent.versions import best_first
 from warplens.measure.energy import EnergyGain, EnergyMeter, EnergySettings, Sample, gain
 from warplens.measure.judge import Confirmation, ProgramGain
 from warplens.measure.verdict import Candidate, Interval
@@ -169,3 +172,35 @@ def test_the_objective_chooses_among_what_holds(
     if objective == "lexicographic":
         assert all(speeds[c] >= 0.99 * speeds[judge.confirmed[0]] for c in judge.confirmed)
     assert any("Energy of a run" in fact for fact in proof_words(result, result.proof).facts)
+
+
+def test_what_is_tried_for_energy_is_one_step_from_the_fastest() -> None:
+    given = problem(objective="lexicographic")
+    judge = ComputedJudge(given.text)
+    search = GreedySearch(given.text, path=given.path, kernel="scale", space=given.space("scale"))
+    for verdict in judge.judge([ask.candidate for ask in search.ask(8)]):
+        search.tell(verdict.candidate, verdict)
+    (fastest, *_) = best_first(search.versions.told())
+    asks = around(search, fastest, 6, UNATTENDED)
+    assert 0 < len(asks) <= 6 and {a.candidate.parent for a in asks} == {fastest.ask.candidate.id}
+    assert len({a.move.rule for a in asks}) > 1
+    again = around(search, fastest, 100, UNATTENDED)
+    assert not {a.candidate.text_hash for a in asks} & {a.candidate.text_hash for a in again}
+    assert as_fast_as(fastest, fastest) and not as_fast_as(search.versions.root, fastest)
+
+
+def test_a_part_of_the_budget_is_for_energy(tmp_path: Path) -> None:
+    judge = Frugal(SourceText(CODE))
+    with open_store(tmp_path) as store:
+        optimize(problem(objective="lexicographic"), judge, store)
+    spent = problem().budget.candidates
+    assert for_time(problem().budget) < len(judge.judged) <= spent
+
+
+def test_versions_are_ranked_by_one_sample_each() -> None:
+    card = Card(seed=3)
+    meter = EnergyMeter("", read=card.read, clock=lambda: card.now, sleep=card.sleep)
+    versions = [lambda w=w: card.work(0.5, w) for w in (500.0, 400.0, 450.0)]  # type: ignore[misc]
+    found = meter.joules(versions)
+    assert sorted(range(3), key=found.__getitem__) == [1, 2, 0]
+    assert found == pytest.approx([250.0, 200.0, 225.0], rel=0.05)
