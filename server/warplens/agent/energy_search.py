@@ -32,7 +32,7 @@ def around(searcher: Searcher, fastest: Node, count: int, task: Task) -> list[As
     versions = searcher.versions
     by_rule: dict[str, list[Idea]] = {}
     for idea in versions.untried(fastest):
-        if idea.made:
+        if idea.made or idea.free:
             by_rule.setdefault(idea.move.rule, []).append(idea)
     in_turn = [idea for row in zip_longest(*by_rule.values()) for idea in row if idea is not None]
     found: list[Node] = []

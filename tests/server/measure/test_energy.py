@@ -200,7 +200,7 @@ def test_a_part_of_the_budget_is_for_energy(tmp_path: Path) -> None:
 def test_versions_are_ranked_by_one_sample_each() -> None:
     card = Card(seed=3)
     meter = EnergyMeter("", read=card.read, clock=lambda: card.now, sleep=card.sleep)
-    versions = [lambda w=w: card.work(0.5, w) for w in (500.0, 400.0, 450.0)]  # type: ignore[misc]
+    versions = [lambda w=w: card.work(0.5, w) for w in (500.0, 400.0, 450.0)]
     found = meter.joules(versions)
     assert sorted(range(3), key=found.__getitem__) == [1, 2, 0]
     assert found == pytest.approx([250.0, 200.0, 225.0], rel=0.05)
