@@ -30,7 +30,8 @@ from warplens.agent.llm.cases import Briefing
 from warplens.agent.llm.provider import ROLES, Question, Reply, Role, Usage
 from warplens.agent.llm.source import ModelSource
 from warplens.agent.llm.spending import Allowance, Ledger
-from warplens.agent.search_loop import Problem, optimize
+from warplens.agent.problem import Problem
+from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.service import Service

@@ -19,11 +19,10 @@ from warplens.agent.energy_search import RIVALS, SHARE, around, as_fast_as, for_
 from warplens.agent.journal import Journal
 from warplens.agent.judging import JudgeSession, StreamingJudge
 from warplens.agent.limits import confirmed
-from warplens.agent.policies import POLICIES, PolicyName
-from warplens.agent.priors import Cause
+from warplens.agent.policies import PolicyName
+from warplens.agent.problem import Learned, Problem
 from warplens.agent.report import control_of, nothing_found, offers, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
-from warplens.agent.search_settings import Budget, Objective, SearchSettings
 from warplens.agent.searcher import Searcher
 from warplens.agent.versions import Node, best_first
 from warplens.measure.exchange import AwaitingError
@@ -32,51 +31,11 @@ from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.runs import Target, adopt_run, find_run, finish_run, start_run
 from warplens_tools.errors import CancelledError, MissingToolError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
-from warplens_tools.text import SourceText
 
 #: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
 #: program disagrees with the visit, the next are then seldom of the same family.
 CONFIRMATIONS = 3
 Stopped = Literal["budget", "time", "roof", "exhausted"]
-
-
-class Learned(msgspec.Struct, frozen=True):
-    """What a kernel's counters say to the search."""
-
-    causes: tuple[Cause, ...] = ()
-    #: How busy each resource was, 0 to 1 of its peak.
-    busy: dict[str, float] = {}
-    #: The baseline's time over the roof's.
-    headroom: float | None = None
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """One file to make faster, and how to search it."""
-
-    text: SourceText
-    path: str
-    #: The file as diffs name it, see `OptimizeResult.name`.
-    name: str
-    #: Steps for the kernel of that qualified name.
-    space: Callable[[str], KernelSpace]
-    #: What the program's build and start depend on, as text: verdicts are shared only where it is equal.
-    workload: str
-    budget: Budget = Budget()
-    settings: SearchSettings = SearchSettings()
-    seed: int = 0
-    #: Go on with an interrupted or finished run of the same text, workload, card and seed.
-    resume: bool = False
-    search: PolicyName = "mcts"
-    #: Run a random-search baseline of as many candidates as well.
-    control: bool = False
-    #: What is to be less. The search itself is for time; what it found is confirmed and chosen by this.
-    objective: Objective = "time"
-    #: The baseline's time over the roof's, where the roofline says so.
-    headroom: Callable[[Baseline], float | None] = lambda _: None
-    #: Reads the kernel's counters, which takes runs of the program: done once the first verdicts are there.
-    learn: Callable[[str, Task], Learned] | None = None
-    #: When the user asked, on `time.monotonic`'s clock: the budget's seconds count from there; None for now.
-    started: float | None = None
 
 
 def optimize(
@@ -95,7 +54,10 @@ def optimize(
     task.say("measuring the baseline", None)
     baseline = None
     with task.within(_left(problem, started)) as limit:
-        baseline = judge.baseline(task=limit)
+        try:
+            baseline = judge.baseline(task=limit)
+        except AwaitingError as error:
+            raise AwaitingError([*error.waiting, *_begun(problem, judge, limit)]) from None
     if baseline is None:
         raise TimeLimitError(
             f"the {problem.budget.seconds:g} s were over before the baseline was measured",
@@ -129,6 +91,23 @@ def optimize(
         result = proven(result, problem.text, node, confirmation, baseline, found.space.limits)
     loop.finish(found, result)
     return result
+
+
+def _begun(problem: Problem, judge: JudgeSession, task: Task) -> tuple[str, ...]:
+    """Ask a judge elsewhere for the first candidates beside the baseline; what waits for an answer of whomever.
+
+    Nothing of the baseline goes into them, so the search asks for the same again when it is there.
+    """
+    if not problem.kernel:
+        return ()
+    budget = problem.budget
+    try:
+        searcher = problem.searcher(problem.search, problem.kernel, problem.space(problem.kernel), None)
+        asks = searcher.ask(min(budget.batch, budget.candidates), task)
+        judge.judge([ask.candidate for ask in asks], task=task)
+    except AwaitingError as error:
+        return error.waiting
+    return ()
 
 
 def unproven(
@@ -196,7 +175,7 @@ class _Loop:
     def run(self, strategy: PolicyName, seconds: float) -> _Found:
         """One search to the end of its budget, or of `seconds`. However it ends, what was told stays in the journal."""
         space = self.problem.space(self.baseline.kernel)
-        searcher = self._searcher(strategy, space)
+        searcher = self.problem.searcher(strategy, self.baseline.kernel, space, self._headroom())
         journal, resumed = self._journal(strategy, searcher, space.features)
         started = time.monotonic()
         try:
@@ -246,18 +225,6 @@ class _Loop:
         timings = result.proof.verdict.timings if result.proof is not None else ()
         speedup = timings[0].speedup.median if timings else None
         finish_run(self.store, found.journal.run, outcome=result.outcome, speedup=speedup)
-
-    def _searcher(self, strategy: PolicyName, space: KernelSpace) -> Searcher:
-        problem = self.problem
-        return POLICIES[strategy](
-            problem.text,
-            path=problem.path,
-            kernel=self.baseline.kernel,
-            space=space,
-            settings=problem.settings,
-            seed=problem.seed,
-            headroom=self._headroom(),
-        )
 
     def _journal(
         self, strategy: PolicyName, searcher: Searcher, features: Mapping[str, float]

@@ -104,9 +104,14 @@ def give_consent(destination: Destination) -> None:
 
 
 def open_asker(
-    model: Model, root: str, ask_editor: AskEditor | None = None, library: Library | None = None
+    model: Model,
+    root: str,
+    ask_editor: AskEditor | None = None,
+    library: Library | None = None,
+    *,
+    waits: bool = True,
 ) -> Asker:
-    """Who is asked in one search, with its account.
+    """Who is asked in one search, with its account. `waits`: for answers that come as files.
 
     Raises:
         ConsentError: the user has not agreed to what would be sent.
@@ -115,16 +120,17 @@ def open_asker(
     require_consent(model)
     prices = Prices(model.input_price, model.output_price)
     return Asker(
-        _provider(model, root, ask_editor),
+        _provider(model, root, ask_editor, waits),
         Ledger(Allowance(model.max_tokens, model.max_dollars, prices)),
         Bounds(model.prompt_tokens, model.reply_tokens, model.reply_seconds),
         library,
     )
 
 
-def _provider(model: Model, root: str, ask_editor: AskEditor | None) -> Provider:
+def _provider(model: Model, root: str, ask_editor: AskEditor | None, waits: bool) -> Provider:
     if model.provider.startswith(FILES):
-        return Files(Path(root) / Path(model.provider.removeprefix(FILES)).expanduser())
+        folder = Path(root) / Path(model.provider.removeprefix(FILES)).expanduser()
+        return Files(folder, waits=waits)
     if model.provider == "editor":
         if ask_editor is None:
             raise InputError(
@@ -154,6 +160,9 @@ class FileCase(msgspec.Struct, frozen=True):
     report: FileReport
     #: Architecture that the user asked for; "" for the card's own.
     arch: str = ""
+    #: Candidates that are judged at once on another machine; 0 where they are judged here. Then nobody waits for a
+    #: file with an answer, and a round's questions are asked at once.
+    round_of: int = 0
     #: Gives the findings of another text, from its source alone; None where nobody can.
     check: Callable[[str], FileReport] | None = None
 
@@ -179,7 +188,7 @@ def open_part(
         # a build of the user's own takes no options
         flags = () if case.workload.build else library_options(library.trees, given)
         library = library if flags else None
-    asker = open_asker(model, loaded.root, ask_editor, library)
+    asker = open_asker(model, loaded.root, ask_editor, library, waits=not case.round_of)
     return ModelPart(asker, model, case, flags)
 
 
@@ -223,7 +232,7 @@ class ModelPart:
             findings=self._findings,
             metrics=lambda: self._metrics(kernel),
         )
-        self._sources.append(ModelSource(self._asker, briefing))
+        self._sources.append(ModelSource(self._asker, briefing, round_of=max(1, case.round_of)))
         return self._sources[-1]
 
     def used(self) -> ModelUse:

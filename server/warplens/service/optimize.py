@@ -17,8 +17,9 @@ from warplens.agent.judging import JudgeSession
 from warplens.agent.llm.editor import AskEditor
 from warplens.agent.policies import PolicyName
 from warplens.agent.priors import Cause
+from warplens.agent.problem import Learned, Problem
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import Learned, Problem, optimize, unproven
+from warplens.agent.search_loop import optimize, unproven
 from warplens.agent.search_settings import Budget, Objective
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings
@@ -55,6 +56,8 @@ class OptimizeOptions(msgspec.Struct, frozen=True):
     kernel: str = ""
     candidates: int | None = None
     seconds: float | None = None
+    #: Candidates that are asked for at once; 0 for the usual number.
+    batch: int = 0
     arch: str = ""
     #: Judge edits of host code too, which runs them; None means the setting.
     host_edits: bool | None = None
@@ -137,7 +140,11 @@ def optimize_file(
     allowed = allowed_by(options, inputs.loaded)
     report = inputs.report()
     causes = causes_of(report)
-    case = FileCase(inputs.path, text, workload, inputs.gpu, allowed, report, options.arch, inputs.check)
+    budget = _budget(options, inputs.loaded)
+    round_of = budget.batch if elsewhere else 0
+    case = FileCase(
+        inputs.path, text, workload, inputs.gpu, allowed, report, options.arch, round_of, inputs.check
+    )
     part = open_part(inputs.loaded, options.model, case, ask_editor)
     workload, arch = (part.workload, part.arch) if part is not None else (workload, options.arch)
     with open_store(data_folder(os.environ)) as store:
@@ -173,7 +180,8 @@ def optimize_file(
             workload=msgspec.json.encode((workload, allowed) if allowed != Allowed() else workload).decode()
             + "".join((options.name, *options.without)),
             search=options.search,
-            budget=_budget(options, inputs.loaded),
+            budget=budget,
+            kernel=kernels[0] if elsewhere and len(kernels) == 1 else "",
             seed=options.seed,
             resume=options.resume,
             control=options.control,
@@ -307,4 +315,4 @@ def _budget(options: OptimizeOptions, loaded: Loaded) -> Budget:
     seconds = configured.seconds if options.seconds is None else options.seconds
     if candidates < 1 or not seconds > 0:
         raise InputError("the budget needs at least one candidate and some time")
-    return Budget(candidates=candidates, seconds=seconds)
+    return Budget(candidates, seconds, options.batch or Budget().batch)

@@ -12,7 +12,7 @@ from tests.tools.tunable.test_extract import LIMITS
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.priors import Cause
-from warplens.agent.search_loop import Problem
+from warplens.agent.problem import Problem
 from warplens.agent.search_settings import Budget
 from warplens.measure.judge import Baseline, Confirmation, ProgramRun
 from warplens.measure.verdict import Candidate, Conditions, Verdict

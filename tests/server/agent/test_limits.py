@@ -11,8 +11,9 @@ import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
 from warplens.agent.priors import Cause
+from warplens.agent.problem import Learned
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import Learned, optimize
+from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
 from warplens.measure.bound import confirmation_seconds
 from warplens.measure.judge import Baseline, Confirmation

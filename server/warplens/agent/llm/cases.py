@@ -62,7 +62,7 @@ class Case:
     def _model(self) -> SourceModel:
         return parse(self._text, self._briefing.path)
 
-    def system(self, role: Role) -> str:
+    def system(self, role: Role, plans: int = 1) -> str:
         """What the role is told."""
         briefing = self._briefing
         return system_prompt(
@@ -72,6 +72,7 @@ class Case:
             most_anchors=MOST_ANCHORS,
             looks=LOOKS if self._asker.library is not None and role != "debugger" else 0,
             arch=briefing.arch,
+            plans=plans,
         )
 
     def for_planner(self) -> str:

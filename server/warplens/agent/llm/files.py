@@ -16,6 +16,7 @@ from warplens.agent.llm.provider import (
     ProviderError,
     Question,
     Reply,
+    UnansweredError,
     Usage,
     estimated_tokens,
 )
@@ -30,16 +31,17 @@ _DIGITS = 12
 
 
 class Files:
-    """A provider over one folder, which is made if it is not there.
+    """A provider over one folder, which is made if it is not there. `waits`: for answers, else only those count that
+    are there already.
 
     Raises:
         InputError: the folder cannot be written.
     """
 
-    def __init__(self, folder: Path, *, pause: float = PAUSE) -> None:
+    def __init__(self, folder: Path, *, pause: float = PAUSE, waits: bool = True) -> None:
         self.folder = folder.absolute()
         self.name, self.model = f"files:{folder}", ""
-        self._pause = pause
+        self._pause, self._waits = pause, waits
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -50,6 +52,8 @@ class Files:
         prompt = prompt_text(question)
         key = f"{question.role}-{hashlib.sha256(prompt.encode()).hexdigest()[:_DIGITS]}"
         answer = self._earlier(key) or self._put(key, prompt)
+        if not self._waits and _state(answer) is None:
+            raise UnansweredError([answer.name])
         if not answer.exists():
             task.say(f"waiting for {answer.name} from the {question.role}")
         text = self._wait(answer, question, task)
@@ -80,7 +84,8 @@ class Files:
         while True:
             task.check()
             now = _state(answer)
-            if now is not None and now == seen:
+            settled = now is not None and time.time() - now[1] / 1e9 > self._pause
+            if now is not None and (now == seen or settled):
                 return self._read(answer, question)
             if time.monotonic() > ends:
                 raise ProviderError(

@@ -22,6 +22,20 @@ HOST_TOO = (
 )
 
 
+#: How a planner is asked for one plan, and for several at once.
+ONE_PLAN = {
+    "what": "one change that makes",
+    "turn": "You get one change per turn: choose the one that is most likely to win.",
+    "form": "",
+}
+SEVERAL_PLANS = {
+    "what": "changes that make",
+    "turn": "This turn you plan {0} changes, each for itself, all on the version below and all judged at once: the "
+    "{0} that are most likely to win, the most likely first, different in what they do and not only in their numbers.",
+    "form": ', {{"plans": [...]}} with {0} plans, each in this form',
+}
+
+
 @functools.cache
 def prompt_file(name: str) -> str:
     """The text of one prompt file."""
@@ -43,9 +57,17 @@ def places(name: str) -> set[str]:
 
 
 def system_prompt(
-    role: Role, *, host_edits: bool, lower_precision: bool, most_anchors: int, looks: int = 0, arch: str = ""
+    role: Role,
+    *,
+    host_edits: bool,
+    lower_precision: bool,
+    most_anchors: int,
+    looks: int = 0,
+    arch: str = "",
+    plans: int = 1,
 ) -> str:
-    """What a role is told before its case. `looks` is how often it may look into CUTLASS, 0 for never."""
+    """What a role is told before its case. `looks` is how often it may look into CUTLASS, 0 for never; `plans` how
+    many a planner gives at once."""
     library = ""
     if looks:
         form = prompt_file("look_planner" if role == "planner" else "look_coder").strip()
@@ -57,5 +79,5 @@ def system_prompt(
         "precision": " unless it clearly pays: half, bfloat16 and TF32 are allowed here"
         if lower_precision
         else "",
-    }
+    } | {name: words.format(plans) for name, words in (SEVERAL_PLANS if plans > 1 else ONE_PLAN).items()}
     return filled(role, **{name: values[name] for name in places(role)}).strip() + "\n"

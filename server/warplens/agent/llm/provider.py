@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from warplens.measure.exchange import AwaitingError
 from warplens_tools.errors import WarplensError
 from warplens_tools.process.task import Task
 
@@ -101,6 +102,13 @@ class ProviderError(WarplensError):
         self.survived = survived
 
 
+class UnansweredError(AwaitingError):
+    """Questions were put and nobody has answered yet; the search goes on when it is started again.
+
+    Raised only by a provider that does not wait.
+    """
+
+
 class Provider(Protocol):
     """Whoever answers."""
 
@@ -114,6 +122,7 @@ class Provider(Protocol):
 
         Raises:
             ProviderError: there is none; says why.
+            UnansweredError: there is none yet.
             CancelledError: `task` was stopped.
         """
 

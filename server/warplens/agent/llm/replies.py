@@ -117,6 +117,25 @@ PLAN_SCHEMA: dict[str, Any] = {
 }
 
 
+#: The same for several plans at once.
+PLANS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["plans", "look"],
+    "properties": {
+        "plans": {
+            "type": "array",
+            "items": {
+                **PLAN_SCHEMA,
+                "required": [name for name in PLAN_SCHEMA["required"] if name != "look"],
+                "properties": {k: v for k, v in PLAN_SCHEMA["properties"].items() if k != "look"},
+            },
+        },
+        "look": PLAN_SCHEMA["properties"]["look"],
+    },
+}
+
+
 def whole(reply: Reply) -> str:
     """The text of a reply that ended by itself.
 
@@ -143,32 +162,39 @@ def looks_of(text: str) -> tuple[Look, ...]:
         return tuple(found)
     for value in _objects(text):
         wishes = value.get("look")
-        if isinstance(wishes, list) and wishes and not value.get("anchors"):
+        if isinstance(wishes, list) and wishes and not (value.get("anchors") or value.get("plans")):
             return tuple(look for wish in wishes if (look := _look(wish)) is not None)
     return ()
 
 
-def plan_of(text: str) -> Plan:
-    """A planner's plan.
+def plans_of(text: str, most: int = 1) -> tuple[Plan, ...]:
+    """A planner's plans, `most` at most.
 
     Raises:
         ReplyError: there is none in the text.
     """
     for value in _objects(text):
-        anchors = value.get("anchors")
-        if not isinstance(anchors, list) or not isinstance(value.get("title"), str):
-            continue
-        claims = tuple(claim for each in anchors[:50] if (claim := _claim(each)) is not None)
-        gain = value.get("gain")
-        answers = value.get("answers")
-        return Plan(
-            title=_one_line(value["title"], _TITLE) or "a change by the model",
-            idea=str(value.get("idea") or "")[:_IDEA],
-            claims=claims,
-            answers=tuple(str(a)[:20] for a in answers[:10]) if isinstance(answers, list) else (),
-            gain=min(max(float(gain), 1.0), 10.0) if isinstance(gain, int | float) and gain == gain else 1.1,
-        )
+        listed = value.get("plans")
+        entries = listed if isinstance(listed, list) else [value]
+        if plans := [plan for entry in entries[:most] if (plan := _plan(entry)) is not None]:
+            return tuple(plans)
     raise _nothing(text, "no_plan", "your reply holds no JSON object with title and anchors")
+
+
+def _plan(value: object) -> Plan | None:
+    if not isinstance(value, dict):
+        return None
+    anchors, title = value.get("anchors"), value.get("title")
+    if not isinstance(anchors, list) or not isinstance(title, str):
+        return None
+    gain, answers = value.get("gain"), value.get("answers")
+    return Plan(
+        title=_one_line(title, _TITLE) or "a change by the model",
+        idea=str(value.get("idea") or "")[:_IDEA],
+        claims=tuple(claim for each in anchors[:50] if (claim := _claim(each)) is not None),
+        answers=tuple(str(a)[:20] for a in answers[:10]) if isinstance(answers, list) else (),
+        gain=min(max(float(gain), 1.0), 10.0) if isinstance(gain, int | float) and gain == gain else 1.1,
+    )
 
 
 def blocks_of(text: str, *, quotations: bool = False) -> Blocks:

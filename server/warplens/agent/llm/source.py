@@ -14,7 +14,16 @@ from warplens.agent.edits import text_hash
 from warplens.agent.llm.anchors import Anchor, hunks, located, replaced, resolved
 from warplens.agent.llm.asking import Asker
 from warplens.agent.llm.cases import Briefing, Case
-from warplens.agent.llm.replies import PLAN_SCHEMA, Blocks, Plan, ReplyError, blocks_of, plan_of
+from warplens.agent.llm.provider import UnansweredError
+from warplens.agent.llm.replies import (
+    PLAN_SCHEMA,
+    PLANS_SCHEMA,
+    Blocks,
+    Plan,
+    ReplyError,
+    blocks_of,
+    plans_of,
+)
 from warplens.agent.llm.situation import situation_of
 from warplens.agent.moves import Idea, Move, Proposal
 from warplens.agent.versions import Node
@@ -37,6 +46,11 @@ REPAIRABLE: tuple[State, ...] = ("refused", "not_built", "illegal", "crashed", "
 PLANS, ATTEMPTS = 8, 2
 #: Repairs of one failed version.
 REPAIRS = 1
+#: Plans that one question asks for where a round of candidates is judged at once: for a version that has steps already
+#: so many, for one without any all of the round.
+PLANS_LATER = 3
+Planned = tuple[Plan, tuple[Anchor, ...]]
+Draft = tuple[Plan, tuple[TextEdit, ...]]
 
 
 class ModelSource:
@@ -44,8 +58,9 @@ class ModelSource:
 
     name = "model"
 
-    def __init__(self, asker: Asker, briefing: Briefing) -> None:
-        self.asker, self.briefing = asker, briefing
+    def __init__(self, asker: Asker, briefing: Briefing, *, round_of: int = 1) -> None:
+        """`round_of`: candidates that are judged at once; what they take is then asked for at once, too."""
+        self.asker, self.briefing, self._round = asker, briefing, round_of
         self._judged: list[Node] = []
         #: Texts that are known, without comments and blanks, by their hash.
         self._texts: set[str] = set()
@@ -53,6 +68,11 @@ class ModelSource:
         #: Versions for which nothing came of asking.
         self._barren: set[str] = set()
         self._repairs: dict[str, int] = {}
+        #: What is written and not handed out yet, by version; and how much was planned for it.
+        self._drafts: dict[str, list[Draft]] = {}
+        self._drafted: dict[str, int] = {}
+        #: Repairs by failed version; None where nothing came of it.
+        self._mended: dict[str, tuple[TextEdit, ...] | None] = {}
         #: Plans by version, as the planner gave them: the same again is not written again.
         self._planned: set[tuple[str, str]] = set()
         #: Proposals that were handed out.
@@ -91,36 +111,17 @@ class ModelSource:
     def _plan_and_code(self, version: Node, task: Task) -> Proposal | None:
         key = version.ask.candidate.text_hash
         self._plans[key] = self._plans.get(key, 0) + 1
+        drafts = self._drafts.setdefault(key, [])
         for _ in range(ATTEMPTS):
-            proposal = self._planned_step(version, task)
-            if proposal is not None:
+            if not drafts:
+                drafts += self._written(version, self._planned_steps(version, task), task)
+            if drafts:
                 self.made += 1
-                return proposal
+                return self._proposal(version, *drafts.pop(0))
         self._barren.add(key)
         return None
 
-    def _planned_step(self, version: Node, task: Task) -> Proposal | None:
-        case = self._case(version)
-        planned = self.asker.converse(
-            "planner",
-            case.system("planner"),
-            case.for_planner(),
-            functools.partial(self._plan, version),
-            task,
-            PLAN_SCHEMA,
-        )
-        if planned is None:
-            return None
-        plan, anchors = planned
-        edits = self.asker.converse(
-            "coder",
-            case.system("coder"),
-            case.for_coder(plan, anchors),
-            functools.partial(self._code, version, anchors),
-            task,
-        )
-        if edits is None:
-            return None
+    def _proposal(self, version: Node, plan: Plan, edits: tuple[TextEdit, ...]) -> Proposal:
         move = Move(
             changes=(f"model:{_digest(version, edits)}",),
             rule="model:planner",
@@ -132,20 +133,51 @@ class ModelSource:
         )
         return Proposal(move, edits)
 
+    def _planned_steps(self, version: Node, task: Task) -> tuple[Planned, ...]:
+        """What a planner wants for a version: one plan, or all that a round of candidates takes."""
+        key, case = version.ask.candidate.text_hash, self._case(version)
+        most = min(PLANS_LATER, self._round) if version.children else self._round
+        wanted = max(1, most - self._drafted.get(key, 0))
+        planned = self.asker.converse(
+            "planner",
+            case.system("planner", wanted),
+            case.for_planner(),
+            functools.partial(self._planned_of, version, wanted),
+            task,
+            PLANS_SCHEMA if wanted > 1 else PLAN_SCHEMA,
+        )
+        self._drafted[key] = self._drafted.get(key, 0) + len(planned or ())
+        return planned or ()
+
+    def _written(self, version: Node, planned: Sequence[Planned], task: Task) -> list[Draft]:
+        """The code of plans, without those for which nothing comes; all are asked for before any is waited for."""
+        case = self._case(version)
+        drafts: list[Draft] = []
+        waiting: list[str] = []
+        for plan, anchors in planned:
+            try:
+                edits = self.asker.converse(
+                    "coder",
+                    case.system("coder"),
+                    case.for_coder(plan, anchors),
+                    functools.partial(self._code, version, anchors),
+                    task,
+                )
+            except UnansweredError as error:
+                waiting += error.waiting
+                continue
+            if edits is not None:
+                drafts.append((plan, edits))
+        if waiting:
+            raise UnansweredError(waiting)
+        return drafts
+
     def _debug(self, version: Node, task: Task) -> Proposal | None:
         key = version.ask.candidate.text_hash
+        if key not in self._mended:
+            self._mend(version, task)
         self._repairs[key] = self._repairs.get(key, 0) + 1
-        if version.parent is None:
-            return None
-        anchors = hunks(version.parent.text, version.text)
-        case = self._case(version)
-        edits = self.asker.converse(
-            "debugger",
-            case.system("debugger"),
-            case.for_debugger(anchors),
-            functools.partial(self._repair, version, anchors),
-            task,
-        )
+        edits = self._mended[key]
         if edits is None:
             return None
         move = version.ask.move
@@ -164,14 +196,50 @@ class ModelSource:
             edits,
         )
 
-    def _plan(self, version: Node, text: str) -> tuple[Plan, tuple[Anchor, ...]]:
-        plan = plan_of(text)
-        anchors = located(version.text, plan.claims)
-        key = (version.ask.candidate.text_hash, repr((anchors, plan.title.lower())))
-        if key in self._planned:
+    def _mend(self, version: Node, task: Task) -> None:
+        """Ask for the repair of a failed version, and of others as far as a round of candidates takes them."""
+        others = (n for n in self._judged if n is not version and not n.works and not n.children)
+        failed = [version, *(n for n in others if self._repair_ideas(n))][: self._round]
+        waiting: list[str] = []
+        for each in failed:
+            try:
+                self._mended[each.ask.candidate.text_hash] = self._mending(each, task)
+            except UnansweredError as error:
+                waiting += error.waiting
+        if waiting:
+            raise UnansweredError(waiting)
+
+    def _mending(self, version: Node, task: Task) -> tuple[TextEdit, ...] | None:
+        if version.parent is None:
+            return None
+        anchors = hunks(version.parent.text, version.text)
+        case = self._case(version)
+        return self.asker.converse(
+            "debugger",
+            case.system("debugger"),
+            case.for_debugger(anchors),
+            functools.partial(self._repair, version, anchors),
+            task,
+        )
+
+    def _planned_of(self, version: Node, most: int, text: str) -> tuple[Planned, ...]:
+        """What a planner's reply means for a version.
+
+        Raises:
+            ReplyError, AnchorError: it cannot be used, or holds nothing but what was planned before.
+        """
+        planned: list[Planned] = []
+        keys: set[tuple[str, str]] = set()
+        for plan in plans_of(text, most):
+            anchors = located(version.text, plan.claims)
+            key = (version.ask.candidate.text_hash, repr((anchors, plan.title.lower())))
+            if key not in keys | self._planned:
+                planned.append((plan, anchors))
+                keys.add(key)
+        if not planned:
             raise ReplyError("duplicate", "you planned that before on this version; plan something else")
-        self._planned.add(key)
-        return plan, anchors
+        self._planned |= keys
+        return tuple(planned)
 
     def _code(self, version: Node, anchors: Sequence[Anchor], text: str) -> tuple[TextEdit, ...]:
         blocks = blocks_of(text)

@@ -23,7 +23,7 @@ from warplens.agent.llm.openai_chat import OpenAIChat
 from warplens.agent.llm.provider import Role
 from warplens.agent.llm.source import ModelSource
 from warplens.agent.llm.spending import Allowance, Ledger, Prices
-from warplens.agent.search_loop import Problem
+from warplens.agent.problem import Problem
 from warplens.agent.search_settings import Budget
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.text import SourceText

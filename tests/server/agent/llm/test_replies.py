@@ -17,7 +17,7 @@ from warplens.agent.llm.replies import (
     ReplyError,
     blocks_of,
     looks_of,
-    plan_of,
+    plans_of,
     whole,
 )
 
@@ -34,7 +34,7 @@ def kind_of(error: pytest.ExceptionInfo[ReplyError]) -> str:
     ["{}", "Sure! Here is the plan:\n```json\n{}\n```\nGood luck.", '{{not json}} {{"a": 1}} then {}'],
 )
 def test_a_plan_is_found_among_prose(around: str) -> None:
-    plan = plan_of(around.format(json.dumps(PLAN)))
+    plan = plans_of(around.format(json.dumps(PLAN)))[0]
     assert (plan.title, plan.gain, plan.answers) == ("Tile it", 1.5, ("WL101",))
     assert plan.claims[0].first_line == 3 and plan.claims[0].change == "tile"
 
@@ -54,7 +54,7 @@ def test_a_plan_is_found_among_prose(around: str) -> None:
 )
 def test_what_is_no_plan_is_said_so(text: str) -> None:
     with pytest.raises(ReplyError) as caught:
-        plan_of(text)
+        plans_of(text)
     assert kind_of(caught) == "no_plan"
 
 
@@ -66,15 +66,15 @@ def test_a_plan_of_wrong_parts_keeps_what_is_right() -> None:
         "anchors": [3, None, {"id": 4}, ANCHOR],
         "idea": None,
     }
-    plan = plan_of(json.dumps(odd))
+    (plan,) = plans_of(json.dumps(odd))
     assert len(plan.claims) >= 1 and plan.answers == () and 1.0 <= plan.gain <= 10.0
-    assert plan_of(json.dumps({**PLAN, "gain": "huge"})).gain == 1.1
-    assert plan_of(json.dumps({**PLAN, "gain": 1e9})).gain == 10.0
-    assert plan_of(json.dumps({**PLAN, "gain": float("nan")})).gain == 1.1
+    assert plans_of(json.dumps({**PLAN, "gain": "huge"}))[0].gain == 1.1
+    assert plans_of(json.dumps({**PLAN, "gain": 1e9}))[0].gain == 10.0
+    assert plans_of(json.dumps({**PLAN, "gain": float("nan")}))[0].gain == 1.1
 
 
 def test_titles_are_one_short_line_without_control_characters() -> None:
-    title = plan_of(json.dumps({**PLAN, "title": "a\x1b[31m red\n\n# heading\r" + "x" * 500})).title
+    title = plans_of(json.dumps({**PLAN, "title": "a\x1b[31m red\n\n# heading\r" + "x" * 500}))[0].title
     assert title.startswith("a [31m red # heading") and len(title) <= 100 and title.isprintable()
 
 
@@ -82,7 +82,7 @@ def test_titles_are_one_short_line_without_control_characters() -> None:
     "text", ["I'm sorry, but I can't help with that.", "I cannot assist with this request."]
 )
 def test_declining_in_words_is_a_refusal(text: str) -> None:
-    for understand in (plan_of, blocks_of):
+    for understand in (plans_of, blocks_of):
         with pytest.raises(ReplyError) as caught:
             understand(text)
         assert kind_of(caught) == "refused"
@@ -161,7 +161,7 @@ def test_the_schema_asks_for_what_is_read() -> None:
 
 @given(st.text(alphabet=st.sampled_from('{}[]":,<>/anchorA1 \n`look=replaceoldnewtool'), max_size=400))
 def test_no_text_does_more_than_be_refused(text: str) -> None:
-    for understand in (plan_of, blocks_of, looks_of):
+    for understand in (plans_of, blocks_of, looks_of):
         try:
             understand(text)
         except ReplyError as error:

@@ -35,8 +35,9 @@ from tests.server.agent.llm.test_context import finding
 from warplens.agent.llm.asking import CORRECTIONS, Bounds
 from warplens.agent.llm.provider import estimated_tokens
 from warplens.agent.llm.source import ATTEMPTS
+from warplens.agent.problem import Problem
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import Problem, optimize
+from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import SearchSettings
 from warplens.settings import Model
 from warplens.store.database import open_store

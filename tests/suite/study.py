@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search with a model alone, by files on both sides: prompts and answers here, candidates and verdicts on a card.
+
+    python -m tests.suite.study begin FOLDER NAME ... [--feedback guidance] [--budget 20] [--batch 7]
+    python -m tests.suite.study drive FOLDER      # writes prompts and candidates as answers come; --once: one pass
+    python -m tests.suite.study evaluate FOLDER   # where the card is: measures what waits, all programs side by side
+    python -m tests.suite.study report FOLDER [--out FILE]
+
+FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
+`.answer.md` for `.prompt.md`. No rewrite, parameter or template takes part, so whatever is gained is the model's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.suite.catalogue import programs
+
+from warplens.agent.llm.files import ANSWER, PROMPT
+from warplens.measure.exchange import Exchange
+from warplens.measure.verdict import Verdict
+from warplens.service.exchange import Standing, ask, file_of
+from warplens.service.model import Choice
+from warplens.service.optimize import OptimizeOptions
+from warplens.service.service import Service
+from warplens_tools.errors import WarplensError
+
+#: Steps that are not the model's.
+OTHERS = ("rewrites", "parameters", "templates")
+#: Seconds of one search, and between two looks for answers.
+FOREVER, PAUSE = 1e6, 3.0
+
+
+def begin(folder: Path, given: argparse.Namespace) -> None:
+    """Lay each program in a project of its own, with what the model is told in its settings."""
+    known = {program.name: program for program in programs()}
+    (folder / "prompts").mkdir(parents=True, exist_ok=True)
+    plan = {"kernels": {}, "budget": given.budget, "batch": given.batch, "feedback": given.feedback}
+    for name in given.names:
+        project = folder / name
+        project.mkdir()
+        shutil.copy(known[name].path, project / f"{name}.cu")
+        settings = f'architecture = "sm_90"\n[model]\nfeedback = "{given.feedback}"\nmax-tokens = 100000000\n'
+        (project / "warplens.toml").write_text(settings)
+        plan["kernels"][name] = known[name].kernel
+    (folder / "study.json").write_text(json.dumps(plan, indent=1) + "\n")
+
+
+def step(folder: Path, name: str, plan: dict[str, Any]) -> Standing:
+    """Take one program's search as far as answers and verdicts lead."""
+    file, exchanged = folder / name / f"{name}.cu", folder / "asks" / name
+    options = OptimizeOptions(
+        kernel=plan["kernels"][name],
+        candidates=plan["budget"],
+        seconds=FOREVER,
+        batch=plan["batch"],
+        model=Choice(f"files:{(folder / 'prompts').absolute()}"),
+        without=OTHERS,
+    )
+    return ask(Service(file.parent), file_of(exchanged, file), exchanged, options)
+
+
+def drive(folder: Path, *, once: bool) -> None:
+    """Go on with every program whenever answers or verdicts are new; FOLDER/standing.json says where each is."""
+    plan = json.loads((folder / "study.json").read_text())
+    seen: dict[str, object] = {}
+    standing: dict[str, Any] = {}
+    while True:
+        answers = {p.name for p in (folder / "prompts").glob(f"*{ANSWER}") if p.stat().st_size}
+        for name in plan["kernels"]:
+            verdicts = len(list((folder / "asks" / name / "answers").glob("*.json")))
+            waits = standing.get(name, {}).get("waiting", [])
+            now = (verdicts, len(answers.intersection(waits)))
+            if seen.get(name) == now:
+                continue
+            try:
+                found = step(folder, name, plan)
+                ended = found.result.outcome if found.result is not None else ""
+                standing[name] = {"waiting": list(found.waiting), "ended": ended}
+            except WarplensError as error:
+                standing[name] = {"waiting": [], "ended": f"failed: {error}"}
+            seen[name] = (verdicts, 0)
+            (folder / "standing.json").write_text(json.dumps(standing, indent=1) + "\n")
+            sys.stderr.write(f"{time.strftime('%H:%M:%S')} {name}: {standing[name]}\n")
+        if once:
+            return
+        time.sleep(PAUSE)
+
+
+def evaluate(folder: Path) -> None:
+    """Measure what waits, a process for each program; builds run ahead while the card is another's."""
+    command = [sys.executable, "-m", "warplens", "evaluate"]
+    started = [
+        subprocess.Popen([*command, str(asks)], env={**os.environ, "WARPLENS_HOME": f"{asks}.home"})
+        for asks in sorted((folder / "asks").iterdir())
+        if (asks / "exchange.json").is_file() and Exchange(asks).waiting()
+    ]
+    for process in started:
+        process.wait()
+
+
+def verdicts_of(exchange: Exchange) -> list[Verdict]:
+    """All verdicts of one search, in the order of their asks."""
+    names = [path.stem for path in exchange.folder.glob("answers/judge-*.json")]
+    names.sort(key=lambda name: int(name.split("-")[1][1:]))
+    answers = [exchange.answer(name) for name in names]
+    return [a.verdict for a in answers if a is not None and a.verdict is not None]
+
+
+def speedup(verdict: Verdict) -> float:
+    """As the program leaves the cache; 1 for what is not faster."""
+    return verdict.timings[0].speedup.median if verdict.state == "faster" else 1.0
+
+
+def row(folder: Path, name: str) -> dict[str, Any]:
+    """One program's figures."""
+    exchange = Exchange(folder / "asks" / name)
+    verdicts = verdicts_of(exchange)
+    ran = [v for v in verdicts if v.state in ("faster", "same", "slower")]
+    best = max((speedup(v) for v in verdicts), default=1.0)
+    states = Counter(verdict.state for verdict in verdicts)
+    return {
+        "program": name,
+        "judged": len(verdicts),
+        "built": len(verdicts) - states["refused"] - states["not_built"],
+        "right": len(ran),
+        "faster": states["faster"],
+        "best": round(best, 3),
+        "states": dict(states),
+    }
+
+
+def report(folder: Path, out: Path | None) -> None:
+    """The study as JSON: of each program what was proposed, built, right and faster, and the best."""
+    plan = json.loads((folder / "study.json").read_text())
+    rows = [row(folder, name) for name in plan["kernels"] if (folder / "asks" / name).is_dir()]
+    prompts = list((folder / "prompts").glob(f"*{PROMPT}"))
+    roles = Counter(path.name.split("-")[1] for path in prompts)
+    logs = [math.log(entry["best"]) for entry in rows]
+    result = {
+        "command": "python -m tests.suite.study",
+        "feedback": plan["feedback"],
+        "budget": plan["budget"],
+        "judged": sum(entry["judged"] for entry in rows),
+        "built": sum(entry["built"] for entry in rows),
+        "right": sum(entry["right"] for entry in rows),
+        "faster": sum(entry["faster"] for entry in rows),
+        "geometric_mean_of_the_best": round(math.exp(sum(logs) / len(logs)), 3) if logs else None,
+        "prompts": dict(roles),
+        "corrections": sum("# Your earlier reply" in path.read_text("utf-8") for path in prompts),
+        "rows": rows,
+    }
+    text = json.dumps(result, indent=1) + "\n"
+    if out is not None:
+        out.write_text(text)
+    sys.stdout.write(text)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["begin", "drive", "evaluate", "report"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--feedback", default="guidance", choices=["guidance", "metrics", "nothing"])
+    parser.add_argument("--budget", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=7)
+    parser.add_argument("--once", action="store_true")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    folder = given.folder.absolute()
+    if given.what == "begin":
+        begin(folder, given)
+    elif given.what == "drive":
+        drive(folder, once=given.once)
+    elif given.what == "evaluate":
+        evaluate(folder)
+    else:
+        report(folder, given.out)
+
+
+if __name__ == "__main__":
+    main()
