@@ -37,7 +37,9 @@ def why_not_allowed(before: SourceText, after: SourceText, kernel: str, path: st
     `kernel` is the qualified name of the kernel in question, `path` the file's.
     """
     never = why_never(before, after, path)
-    host = "" if never else signature_changed(before, after, kernel, path)
+    host = (
+        "" if never else signature_changed(before, after, kernel, path) or _adds_host_functions(before, after)
+    )
     return never or (f"{host} ({HOST_EDITS})" if host else "")
 
 
@@ -46,6 +48,17 @@ def why_never(before: SourceText, after: SourceText, path: str) -> str:
     if parse(after, path).errors and not parse(before, path).errors:
         return "the edited text does not parse"
     return _reads_changed(before.text, after.text) or _embeds(before, after)
+
+
+def _adds_host_functions(before: SourceText, after: SourceText) -> str:
+    added = _host_functions(after) - _host_functions(before)
+    return f"the edit adds host code: {next(iter(added))}" if added else ""
+
+
+def _host_functions(text: SourceText) -> Counter[str]:
+    tree = parse_tree(text)
+    on_host = (f for f in find_functions(tree) if not (f.is_kernel or f.is_device) or "__host__" in f.header)
+    return Counter(tree.text_of(f.name_node) for f in on_host)
 
 
 def signature_changed(before: SourceText, after: SourceText, kernel: str, path: str) -> str:
