@@ -147,7 +147,7 @@ def test_each_side_killed_loses_nothing_and_judges_nothing_twice(
     for turn in range(30):
         for what in killed:
             # each is killed in one of its first three turns, at one of its steps to disk
-            limit = draw.randint(1, 6) if killed[what] == 0 and turn in (1, 2, 3) else 0
+            limit = draw.randint(1, 6) if killed[what] == 0 and turn < 3 else 0
             ran = step(what, file, folder, log, limit)
             if ran.returncode == -signal.SIGKILL:
                 killed[what] += 1
