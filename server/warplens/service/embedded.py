@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA in strings of a Python script, as CuPy's RawKernel and NVRTC take it: each string is a file of its own, whose
-edits are made in the script.
+"""CUDA in strings of a Python script, as CuPy's RawKernel, NVRTC and PyTorch's load_inline take it: each string is a
+file of its own, whose edits are made in the script.
 
 A kernel there is run by the program of its launch spec, which stands in the string; the script itself is not run.
 """
@@ -20,6 +20,7 @@ from warplens.agent.result import OptimizeResult
 from warplens.service.optimize import OpenJudge, OptimizeOptions, open_judge, optimize_path
 from warplens.service.service import Service
 from warplens.service.specs import without_spec
+from warplens.service.torch_host import device_side
 from warplens_tools.collect.cache import cache_folder
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
@@ -132,7 +133,7 @@ def optimize_script(
     )
     unit = folder / f"{path.stem}_{string.line}.cu"
     folder.mkdir(parents=True, exist_ok=True)
-    unit.write_text(string.text.text, encoding="utf-8", newline="")
+    unit.write_text(device_side(string.text).text, encoding="utf-8", newline="")
     model = string.model(path)
     if not specs_in(string.text, model, f"{path.name}:{string.line}"):
         raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from warplens.service.applying import apply_result
 from warplens.service.embedded import embedded, optimize_script
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
+from warplens.service.torch_host import device_side
 from warplens_tools.errors import InputError
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import resolve_toolchain
 
 KERNEL = CODE[: CODE.index("int main()")].replace("__global__", "// überall\n__global__", 1)
 SPEC = """/* warplens: launch
@@ -102,3 +105,49 @@ def test_what_cannot_be_edited_is_said(script: Path, text: str, said: str) -> No
     script.write_text(text)
     with pytest.raises(InputError, match=said):
         optimize_script(Service(script.parent), script, OptimizeOptions())
+
+
+INLINE = (Path(__file__).parents[2] / "torch_tasks/cuda/damped_wave.py").read_text()
+
+
+def test_of_what_pytorch_compiles_inline_the_device_side_remains(script: Path) -> None:
+    script.write_text(INLINE)
+    assert run(["spec", "train.py", "--kernel", "wave"]) == 0
+    (string,) = embedded(SourceText.read(script), script)
+    found = device_side(string.text)
+    assert "torch" not in found.text and "gradients<<<" not in found.text and "warplens: launch" in found.text
+    assert len(found.text) == len(string.text.text)
+    at = found.text.index("if (i < n) y[i]")
+    assert string.text.text[at:].startswith("if (i < n) y[i]")
+    assert device_side(SourceText(KERNEL)).text == KERNEL
+
+
+@pytest.mark.slow
+def test_the_device_side_of_every_inline_module_compiles(tmp_path: Path) -> None:
+    nvcc = resolve_toolchain().require("nvcc").path
+    texts = []
+    for number, path in enumerate(sorted((Path(__file__).parents[2] / "torch_tasks/cuda").glob("*.py"))):
+        (string,) = embedded(SourceText.read(path), path)
+        texts.append(f"namespace n{number} {{\n{device_side(string.text).text}\n}}\n")
+    (tmp_path / "all.cu").write_text("".join(texts))
+    command = [nvcc, "-arch=sm_90", "-ptx", str(tmp_path / "all.cu"), "-o", str(tmp_path / "all.ptx")]
+    subprocess.run(command, check=True)
+    assert (tmp_path / "all.ptx").read_text().count(".entry") >= 15
+
+
+def test_a_kernel_that_pytorch_compiles_inline_is_optimised_in_its_script(script: Path) -> None:
+    body = (
+        SPEC
+        + KERNEL
+        + "torch::Tensor run(torch::Tensor x)\n{\n    scale<<<1, BLOCK>>>(x.data_ptr<float>(), 1);\n    return x;\n}\n"
+    )
+    script.write_text(SCRIPT % ("#include <torch/extension.h>\n" + body))
+    judge = Judged(SourceText(device_side(SourceText("#include <torch/extension.h>\n" + body)).text))
+    result = optimize_script(
+        Service(script.parent), script, OptimizeOptions(candidates=24), judge=lambda *_: judge
+    )
+    assert result.outcome == "faster"
+    apply_result(result)
+    after = script.read_text()
+    assert "torch::Tensor run(torch::Tensor x)" in after and "#include <torch/extension.h>" in after
+    assert after != SCRIPT % ("#include <torch/extension.h>\n" + body) and ast.parse(after)
