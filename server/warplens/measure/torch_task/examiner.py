@@ -281,7 +281,7 @@ class Examination:
         size = sum(t.numel() * t.element_size() for t in tensors)
         most = 512 << 20
         if self.device.startswith("cuda"):
-            most = min(6 << 30, torch.cuda.mem_get_info()[0] // 16)
+            most = min(3 << 30, torch.cuda.mem_get_info()[0] // 24)
         return Slots(self.task, max(2, min(64, most // max(1, size))), self.backward, folder)
 
     def rounds(self, workers: dict[str, Worker], slots: dict[str, Slots]) -> dict[str, list[float]]:
