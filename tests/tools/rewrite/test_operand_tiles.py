@@ -26,6 +26,43 @@ void run(const float* a, const float* b, float* c, int m, int n, int k) {
 """
 MNK = "  int m = atoi(argv[1]), n = atoi(argv[2]), k = atoi(argv[3]);\n"
 PROGRAMS = {
+    "all on all but itself": (
+        """
+__global__ void forces(const float4* pos, float4* force, int n, float cut) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float4 p = pos[i];
+  float fx = 0, fy = 0;
+  for (int j = 0; j < n; j++) {
+    if (j == i) continue;
+    float4 q = pos[j];
+    float dx = p.x - q.x, dy = p.y - q.y, r2 = dx * dx + dy * dy + 0.25f;
+    if (r2 < cut) {
+      fx += dx / r2;
+      fy += dy / r2;
+    }
+  }
+  force[i] = make_float4(fx, fy, 0, 0);
+}
+""",
+        MNK + "  n += m + k; Device<float> a(4 * n), b(4 * n, 2);\n"
+        "  forces<<<(n + 63) / 64, 64>>>((float4*)(float*)a, (float4*)(float*)b, n, 30.0f); b.show();",
+    ),
+    "one number divided, its row limited": (
+        """
+__global__ void matmul(double* c, const double* a, const double* b, int n) {
+  int idx = blockIdx.x * blockDim.x + threadIdx.x;
+  int row = idx / n, col = idx % n;
+  if (row < n) {
+    double sum = 0;
+    for (int k = 0; k < n; k++) sum += a[row * n + k] * b[k * n + col];
+    c[idx] = sum;
+  }
+}
+""",
+        MNK + "  Device<double> a(n * n), b(n * n, 2), c(n * n + m * k);\n"
+        "  matmul<<<(n * n + 63) / 64, 64>>>(c, a, b, n); c.show();",
+    ),
     "plain": (
         GEMM,
         MNK + "  Device<float> a(m * k), b(k * n, 2), c(m * n); run(a, b, c, m, n, k); c.show();",

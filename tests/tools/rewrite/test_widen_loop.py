@@ -19,6 +19,32 @@ __global__ void rows(const float* in, float* out, int cols) {
 """
 PROGRAMS = {
     "rows": (ROWS, N + "  Device<float> x(5 * n + 8), y(5, 2); rows<<<5, 32>>>(x + o, y, n); y.show();"),
+    "a while, counted in bins": (
+        """
+__global__ void bins(const unsigned char* data, unsigned* counts, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  int stride = blockDim.x * gridDim.x;
+  while (i < n) {
+    atomicAdd(&counts[data[i] & 7], 1u);
+    i += stride;
+  }
+}
+""",
+        N
+        + "  Device<unsigned char> x(n + 8); Device<unsigned> y(8, 2); bins<<<2, 64>>>(x + o, y, n); y.show();",
+    ),
+    "a template, its variable declared before": (
+        """
+template <typename T>
+__global__ void bias(T* out, const T* in, const T* b, int rows, int cols) {
+  int idx = blockIdx.x * blockDim.x + threadIdx.x;
+  int total = rows * cols;
+  for (; idx < total; idx += blockDim.x * gridDim.x) out[idx] = in[idx] + b[idx % cols];
+}
+""",
+        N + "  Device<float> x(n * 3 + 8), y(n * 3 + 8, 2), b(3, 4);\n"
+        "  bias<float><<<2, 64>>>(y, x + o, b, n, 3); y.show();",
+    ),
     "the grid, bfloat16": (
         """
 __global__ void add(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int n) {

@@ -93,15 +93,14 @@ Left alone: tiles that are filled by more than one element a thread, or hold wha
 
 from __future__ import annotations
 
-import difflib
-
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite import register_tile
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, refusing
 from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.texts import between
 from warplens_tools.rewrite.common.untiled import TileReader
-from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.text import TextEdit
 
 TITLE = "Tile anew, several outputs a thread"
 
@@ -117,21 +116,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     tiled = register_tile.REWRITE.apply(plain, model, kernel, target)
     if not tiled.edits:
         raise Refused(tiled.refused)
-    return RewriteResult(_between(view.text, plain.apply(list(tiled.edits))), TITLE, caveat=tiled.caveat)
-
-
-def _between(before: SourceText, after: SourceText) -> tuple[TextEdit, ...]:
-    """The edits, by whole lines, that make one text of another."""
-    old, new = before.text.splitlines(keepends=True), after.text.splitlines(keepends=True)
-    starts = [0]
-    for line in old:
-        starts.append(starts[-1] + len(line))
-    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
-    return tuple(
-        TextEdit(before.span(starts[a], starts[b]), "".join(new[c:d]))
-        for kind, a, b, c, d in matcher.get_opcodes()
-        if kind != "equal"
-    )
+    return RewriteResult(between(view.text, plain.apply(list(tiled.edits))), TITLE, caveat=tiled.caveat)
 
 
 REWRITE = Rewrite(

@@ -126,10 +126,18 @@ def _check_plain(view: View, outputs: Outputs, nodes: list[Node]) -> None:
     used = frozenset().union(*(view.names(n) for n in nodes))
     if THREAD in outputs.resting(used):
         raise Refused("the work rests on the thread's place in its block")
-    if any(n.type in JUMPS for n in walk(nodes[0])) or any(
+    if any(n.type in JUMPS and not _skips(n, nodes[0]) for n in walk(nodes[0])) or any(
         n.type == "return_statement" for node in nodes for n in walk(node)
     ):
         raise Refused("the loop is left early")
+
+
+def _skips(node: Node, loop: Node) -> bool:
+    """Whether a jump goes on with the loop's next step for this output: the loop over its outputs is written inside."""
+    at = node.parent
+    while at is not None and at.type not in _LOOPS:
+        at = at.parent
+    return node.type == "continue_statement" and at is not None and at.id == loop.id
 
 
 def _header(view: View, outputs: Outputs, loop: Node) -> tuple[str, str, str]:

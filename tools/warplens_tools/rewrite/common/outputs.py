@@ -148,8 +148,10 @@ def read_outputs(view: View, site: LaunchSite | None) -> Outputs:
     """
     head = _head(view)
     axes, rests = _axes(view, head, site)
-    limits, uniform, others = _conditions(view, head, axes, rests)
+    rows = _rows(view, head, axes)
+    limits, uniform, others = _conditions(view, head, rows | {a.name for a in axes}, rests)
     launched, axes = axes, _divided(view, head, axes, limits)
+    others += [f"{n} < {limits[n]}" for n in rows & set(limits) - {a.name for a in axes}]
     if {a.name for a in launched} != {a.name for a in axes}:
         _join(head, launched[0], axes)
         rests.pop(launched[0].name)
@@ -284,12 +286,12 @@ def places_thread(code: str, letters: str) -> bool:
 
 
 def _conditions(
-    view: View, head: _Head, axes: list[Axis], rests: dict[str, frozenset[str]]
+    view: View, head: _Head, names: set[str], rests: dict[str, frozenset[str]]
 ) -> tuple[dict[str, str], list[str], list[str]]:
+    """What `names` run up to, further conditions that rest on no axis, and those that do."""
     limits: dict[str, str] = {}
     uniform: list[str] = []
     others: list[str] = []
-    names = {a.name for a in axes}
     for node in head.conditions:
         found = _limit(view, node, names)
         if found is not None and found[0] not in limits:
@@ -342,13 +344,19 @@ def _divided(view: View, head: _Head, axes: list[Axis], limits: dict[str, str]) 
         column = next(
             ((d, row[1]) for d in head.declared if d.value and squeezed(view.code(d.value)) == rest), None
         )
-    if row is None or column is None or row[1] != column[1] or not limits.get(name):
+    if row is None or column is None or row[1] != column[1]:
         return plain
     by = view.written(field(unwrapped(row[0].value), "right")) if row[0].value is not None else row[1]
-    return [
-        Axis(column[0].name, column[0].type, "x", by),
-        Axis(row[0].name, row[0].type, "y", _quotient(view, head, limits[name], by)),
-    ]
+    rows = _quotient(view, head, limits[name], by) if limits.get(name) else limits.get(row[0].name, "")
+    if not rows:
+        return plain
+    return [Axis(column[0].name, column[0].type, "x", by), Axis(row[0].name, row[0].type, "y", rows)]
+
+
+def _rows(view: View, head: _Head, axes: list[Axis]) -> set[str]:
+    """Names of what the launch's one axis is divided into: the row."""
+    found = _over(view, head, axes[0].name, "/") if len(axes) == 1 else None
+    return {found[0].name} if found is not None else set()
 
 
 def _join(head: _Head, launched: Axis, axes: list[Axis]) -> None:

@@ -6,10 +6,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import msgspec
+
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.rewrite.base import Apply, RewriteResult, Target
+from warplens_tools.rewrite.common.normal_loops import normalised
+from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
 
 
@@ -18,14 +23,30 @@ class Refused(Exception):  # noqa: N818 - control flow inside the rewrites, not 
 
 
 def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]) -> Apply:
-    """`edit` with what it raises as `Refused` given back as a refusal."""
+    """`edit` with what it raises as `Refused` given back as a refusal.
+
+    A kernel that it refuses as it stands is tried once more with its loops in their normal form.
+    """
 
     @functools.wraps(edit)
     def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
         try:
             return edit(text, model, kernel, target)
         except Refused as why:
-            return RewriteResult(refused=str(why))
+            refused = RewriteResult(refused=str(why))
+        plain = normalised(text, parse_tree(text), kernel) if not target.lines else None
+        if plain is None:
+            return refused
+        again = parse(plain, model.path)
+        mine = again.kernel(kernel.qualified_name)
+        if mine is None or mine.broken:
+            return refused
+        try:
+            result = edit(plain, again, mine, target)
+        except Refused:
+            return refused
+        after = plain.apply(list(result.edits))
+        return msgspec.structs.replace(result, edits=between(text, after)) if result.edits else refused
 
     return apply
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 from tree_sitter import Node
@@ -110,13 +111,12 @@ def read_arrays(view: View, work: Work, names: tuple[str, ...] = ()) -> tuple[Ar
     _check(view, work)
     inside = [*work.statements, *(d.value for d in work.declared if d.value is not None)]
     written_to = {e.id for n in work.statements for e in stores(view, n)}
-    atomics = [c for n in work.statements for name, c in calls(n, view) if name.startswith("atomic")]
+    updated = {root for n in work.statements for root in _updated(view, n)}
     found: dict[str, Array] = {}
     for node in (e for n in inside for e in view.elements(n)):
-        in_atomic = any(a.start_byte <= node.start_byte < a.end_byte for a in atomics)
         is_address = node.parent is not None and node.parent.type == "pointer_expression"
-        one = None if in_atomic or is_address else _array(view, work, node, node.id in written_to)
-        if one is None or (names and one.name not in names):
+        one = None if is_address else _array(view, work, node, node.id in written_to)
+        if one is None or one.name in updated or (names and one.name not in names):
             continue
         found[one.name] = _joined(found[one.name], one) if one.name in found else one
     arrays = tuple(_first_stored(view, work, a) for a in found.values() if _is_whole(a))
@@ -165,6 +165,15 @@ def _array(view: View, work: Work, node: Node, is_store: bool) -> Array | None:
         reads,
         is_store,
     )
+
+
+def _updated(view: View, node: Node) -> Iterator[str]:
+    """The arrays that atomics below a node go to."""
+    for name, call in calls(node, view):
+        given = field(call, "arguments").named_children
+        pointer = view.pointers.pointer(given[0]) if name.startswith("atomic") and given else None
+        if pointer is not None:
+            yield pointer.name
 
 
 class _Named(msgspec.Struct, frozen=True):

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over a variable that is declared before them, written with it: `while (i < n) { …; i += step; }` as a `for`.
+
+A rewrite that refuses a kernel as it stands is asked again for it with such loops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.text import SourceText, Span, TextEdit
+
+_STEPPED = re.compile(r"(?:\+\+\s*\w+|\w+\s*\+\+|\w+\s*(?:\+=|=)[^=].*)", re.DOTALL)
+
+
+def normalised(text: SourceText, file: SourceTree, kernel: Kernel) -> SourceText | None:
+    """The file with the kernel's loops in that form; None where none changes."""
+    low = text.offset(kernel.body.line, kernel.body.column)
+    high = text.offset(kernel.body.end_line, kernel.body.end_column)
+    inside = [n for n in walk(file.root) if n.type in ("while_statement", "for_statement")]
+    offsets = [(n, *_range(text, file, n)) for n in inside]
+    edits: list[TextEdit] = []
+    for loop, start, end in offsets:
+        if low <= start and end <= high and not any(e.span.contains(file.span(loop)) for e in edits):
+            edits += _normal(text, file, loop)
+    return text.apply(edits) if edits else None
+
+
+def _range(text: SourceText, file: SourceTree, node: Node) -> tuple[int, int]:
+    span = file.span(node)
+    return text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
+
+
+def _normal(text: SourceText, file: SourceTree, loop: Node) -> list[TextEdit]:
+    """The edits for one loop; none where it is of another kind."""
+    found = _while(file, loop) if loop.type == "while_statement" else _for(file, loop)
+    if found is None:
+        return []
+    condition, update, last = found
+    name = re.search(r"\w+", update)
+    declaration = _declared(file, loop, name[0]) if name is not None else None
+    if declaration is None:
+        return []
+    body = loop.child_by_field_name("body")
+    assert body is not None
+    head = f"for ({_text(text, file, declaration).rstrip(';')}; {condition}; {update}) "
+    start, _ = _range(text, file, loop)
+    begin, _ = _range(text, file, body)
+    edits = [
+        TextEdit(_line_of(text, file.span(declaration)), ""),
+        TextEdit(text.span(start, begin), head),
+    ]
+    return edits if last is None else [*edits, TextEdit(_line_of(text, file.span(last)), "")]
+
+
+def _line_of(text: SourceText, span: Span) -> Span:
+    """The whole of its line, where a statement stands alone on one."""
+    line = text.line_text(span.line)
+    if span.line != span.end_line or line.strip() != text.slice(span).strip():
+        return span
+    return Span(span.line, 1, span.line + 1, 1)
+
+
+def _while(file: SourceTree, loop: Node) -> tuple[str, str, Node] | None:
+    """Condition, step, and the statement that takes it."""
+    body, clause = loop.child_by_field_name("body"), loop.child_by_field_name("condition")
+    inside = [n for n in body.named_children if n.type != "comment"] if body is not None else []
+    if body is None or clause is None or body.type != "compound_statement" or len(inside) < 2:
+        return None
+    last = inside[-1]
+    step = file.code_of(last).strip().rstrip(";").strip()
+    condition = file.code_of(clause).strip()[1:-1].strip()
+    if (
+        last.type != "expression_statement"
+        or not _STEPPED.fullmatch(step)
+        or not re.match(r"\w+\s*<", condition)
+    ):
+        return None
+    name = re.search(r"\w+", step)
+    if name is None or not re.match(rf"{name[0]}\s*<", condition):
+        return None
+    jumps = {n.type for n in walk(body)} & {"continue_statement", "break_statement"}
+    changed = _changes(file, body, name[0])
+    return (condition, step, last) if not jumps and changed == 1 else None
+
+
+def _for(file: SourceTree, loop: Node) -> tuple[str, str, None] | None:
+    condition, update = loop.child_by_field_name("condition"), loop.child_by_field_name("update")
+    body = loop.child_by_field_name("body")
+    if (
+        loop.child_by_field_name("initializer") is not None
+        or condition is None
+        or update is None
+        or body is None
+    ):
+        return None
+    step = file.code_of(update).strip()
+    name = re.search(r"\w+", step)
+    if name is None or not _STEPPED.fullmatch(step) or _changes(file, body, name[0]):
+        return None
+    return file.code_of(condition).strip(), step, None
+
+
+def _changes(file: SourceTree, node: Node, name: str) -> int:
+    """How often code below a node may change a variable."""
+    steps = rf"\+\+\s*{name}\b|\b{name}\s*\+\+|--\s*{name}\b|\b{name}\s*--"
+    assigned = rf"\b{name}\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)"
+    return len(re.findall(rf"{assigned}|{steps}|&\s*{name}\b", file.code_of(node)))
+
+
+def _declared(file: SourceTree, loop: Node, name: str) -> Node | None:
+    """The declaration of a variable, alone, right before the loop but for statements that do not name it."""
+    found = None
+    for node in _before(loop):
+        declarators = node.children_by_field_name("declarator") if node.type == "declaration" else []
+        names = [_named(file, d) for d in declarators]
+        if name in names:
+            found = node if len(names) == 1 and declarators[0].type == "init_declarator" else None
+            break
+        if re.search(rf"\b{name}\b", file.code_of(node)):
+            return None
+    after = loop.next_named_sibling
+    while after is not None:
+        if re.search(rf"\b{name}\b", file.code_of(after)):
+            return None
+        after = after.next_named_sibling
+    words = re.findall(r"[A-Za-z_]\w*", file.code_of(found)) if found is not None else []
+    between = [n for n in _before(loop) if found is not None and n.start_byte > found.start_byte]
+    if any(_changes(file, n, w) for n in between for w in words if n.type == "expression_statement"):
+        return None
+    return found
+
+
+def _named(file: SourceTree, declarator: Node) -> str:
+    inner = (
+        declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
+    )
+    return file.code_of(inner).strip() if inner is not None else ""
+
+
+def _before(loop: Node) -> Iterator[Node]:
+    at = loop.prev_named_sibling
+    while at is not None:
+        if at.type != "comment":
+            yield at
+        at = at.prev_named_sibling
+
+
+def _text(text: SourceText, file: SourceTree, node: Node) -> str:
+    return text.slice(file.span(node))
