@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import re
 import tomllib
@@ -111,7 +112,7 @@ def _plainly(error: str) -> str:
     """msgspec's sentence in the words of a settings file."""
     if unknown := _UNKNOWN.match(error):
         table = f" in {unknown[2]}" if unknown[2] else ""
-        near = difflib.get_close_matches(unknown[1], _keys(), n=1)
+        near = difflib.get_close_matches(unknown[1], sorted(_keys()), n=1)
         return f"there is no setting {unknown[1]}{table}" + (f"; did you mean {near[0]}?" if near else "")
     if kind := _TYPE.match(error):
         wanted = " or ".join(_KINDS.get(name, name) for name in kind[1].split(" | "))
@@ -121,10 +122,11 @@ def _plainly(error: str) -> str:
     return error
 
 
-def _keys() -> list[str]:
+@functools.cache
+def _keys() -> frozenset[str]:
     """The keys of a settings file and of its tables."""
     kinds = (Settings, Hints, Optimize, Model, Program, LaunchSpec, Data)
-    return [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)]
+    return frozenset(field.encode_name for kind in kinds for field in msgspec.structs.fields(kind))
 
 
 def line_of(file: Path, key: str) -> int:
@@ -173,7 +175,7 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kebab(value: Mapping[str, Any]) -> dict[str, Any]:
     """An editor's camelCase object with the keys of the settings file; null means not set."""
-    known = set(_keys())
+    known = _keys()
     result = {}
     for key, item in value.items():
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", key).lower()

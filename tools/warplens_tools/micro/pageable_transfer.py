@@ -68,10 +68,8 @@ class PageableTransfer(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the copy that is repeated, else on the first asynchronous one."""
-        tree = self.view.tree
-        found = [
-            c for c in host_copies(tree) if c.origin.memory == "pageable" and (_is_hot(c) or c.asynchronous)
-        ]
+        near = host_copies(self.view.tree, [site.span for site in self.view.sites])
+        found = [c for c in near if c.origin.memory == "pageable" and (_is_hot(c) or c.asynchronous)]
         own = [c for c in found if self._serves(c)]
         if not own:
             return

@@ -74,7 +74,7 @@ class SerialCopies(MicroTool):
             loop = launch_loop(tree, site)
             if loop is None or loop.timed or loop.captured:
                 continue
-            copies = [c for c in host_copies(tree) if c.loop == loop and c.moves]
+            copies = [c for c in host_copies(tree, [site.span]) if c.loop == loop and c.moves]
             if copies and self._on_one_stream(loop, copies):
                 yield from self._finding(loop, copies)
                 return

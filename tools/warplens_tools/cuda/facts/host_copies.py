@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from warplens_tools.cuda.facts.host_loops import (
     HostCall,
     HostLoop,
+    calls_near,
     changed_in,
     host_calls,
     host_scope,
@@ -52,15 +54,22 @@ class HostCopy(msgspec.Struct, frozen=True):
         return self.call.name.endswith("Async")
 
 
-def host_copies(tree: SourceTree) -> tuple[HostCopy, ...]:
-    """Every copy whose direction the call says, in text order."""
-    found: tuple[HostCopy, ...] = tree.remembered("host copies", lambda: tuple(_copies(tree)))
-    return found
+def host_copies(tree: SourceTree, near: Iterable[Span] | None = None) -> tuple[HostCopy, ...]:
+    """Every copy whose direction the call says, in text order.
+
+    With `near` only those that may share a loop or a function with one of these stretches of host code: a file has
+    many functions, and a kernel is launched in few.
+    """
+    calls = host_calls(tree) if near is None else calls_near(tree, near)
+    read = (copy_of(tree, call) for call in calls)
+    return tuple(copy for copy in read if copy is not None)
 
 
-def _copies(tree: SourceTree) -> list[HostCopy]:
-    read = (_copy(tree, call) for call in host_calls(tree) if call.name in _KIND_AT)
-    return [copy for copy in read if copy is not None]
+def copy_of(tree: SourceTree, call: HostCall) -> HostCopy | None:
+    """The copy that a call makes; None where it makes none, or does not say its direction."""
+    if call.name not in _KIND_AT:
+        return None
+    return tree.remembered(("copy", call.span), lambda: _copy(tree, call))
 
 
 def _copy(tree: SourceTree, call: HostCall) -> HostCopy | None:
@@ -113,11 +122,10 @@ def idle_waits(tree: SourceTree, loop: HostLoop) -> tuple[HostCall, ...]:
     the iteration worked on is work itself.
     """
     changed = changed_names(tree, loop)
-    moving = {c.call.span for c in host_copies(tree) if c.moves}
     return tuple(
         wait
         for wait in loop.waits
-        if wait.span not in moving
+        if not ((copy := copy_of(tree, wait)) is not None and copy.moves)
         and not (wait.name != "cudaMemcpy" and changed & set(re.findall(r"[A-Za-z_]\w*", wait.arguments)))
     )
 

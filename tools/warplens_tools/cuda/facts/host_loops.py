@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
-from warplens_tools.cuda.syntax.callees import calls_of
+from warplens_tools.cuda.syntax.callees import calls_of, directly_called
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.text import Span
 
@@ -74,6 +75,24 @@ def launch_loop(tree: SourceTree, site: LaunchSite) -> HostLoop | None:
 def host_calls(tree: SourceTree) -> tuple[HostCall, ...]:
     """Every call of the CUDA runtime, or of a clock, in the file."""
     return _calls(tree, 0, len(tree.masked.source))
+
+
+def calls_near(tree: SourceTree, places: Iterable[Span]) -> tuple[HostCall, ...]:
+    """As `host_calls`, of the functions around these stretches, of their callers, and of what those call."""
+    found: dict[int, Node] = {}
+    for place in places:
+        function = tree.function_at(*_offsets(tree, place))
+        if function is not None and function.start_byte not in found:
+            callers = [_function(n) for n in calls_of(tree, _name_of(tree, function))]
+            hosts = [function, *(c for c in callers if c.type == "function_definition")]
+            bodies = (body for host in hosts if (body := host.child_by_field_name("body")) is not None)
+            code = " ".join(map(tree.code_of, bodies))
+            found |= {n.start_byte: n for n in (*hosts, *directly_called(tree, code))}
+    stretches = [(at, found[at].end_byte) for at in sorted(found)]
+    outermost = [
+        (a, b) for a, b in stretches if not any(c <= a and b <= d and (a, b) != (c, d) for c, d in stretches)
+    ]
+    return tuple(call for start, end in outermost for call in _calls(tree, start, end))
 
 
 def loop_around(tree: SourceTree, span: Span) -> HostLoop | None:

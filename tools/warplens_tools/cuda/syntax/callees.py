@@ -30,6 +30,12 @@ def _by_name(tree: SourceTree) -> dict[str, list[Function]]:
     return found
 
 
+def directly_called(tree: SourceTree, code: str) -> list[Node]:
+    """The definitions of the file's functions that `code` names."""
+    names = words_of(code) & tree.remembered("functions by name", lambda: _by_name(tree)).keys()
+    return [function.node for name in sorted(names) for function in functions_named(tree, name)]
+
+
 def called_names(tree: SourceTree, code: str) -> frozenset[str]:
     """Names of the file's functions that `code` may call, directly or not; by name alone."""
     table = tree.remembered("words of functions", lambda: _words(tree))

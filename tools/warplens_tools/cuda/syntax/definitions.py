@@ -17,7 +17,8 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.cuda.syntax.functions import Function, functions_of, plain_name
-from warplens_tools.cuda.syntax.tree import DEFINED, SourceTree
+from warplens_tools.cuda.syntax.lexical import defined_in
+from warplens_tools.cuda.syntax.tree import SourceTree
 
 #: A member of one letter, as in `threadIdx.x`, is looked up nowhere.
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*|(?<=\.)[A-Za-z_]\w+")
@@ -106,7 +107,7 @@ def _read(exact: bytes, code: str, function: Function | None, body: int) -> Part
         visible = code if _ONE_RETURN.match(code, body) else code[:body]
         named = plain_name(function.name_node.text.decode() if function.name_node.text else "")
         declared = words_of(named.replace("::", " ")) | words_of(
-            " ".join(name for name, _ in DEFINED.findall(code))
+            " ".join(name for name, _ in defined_in(code))
         )
     return PartText(
         exact=exact,

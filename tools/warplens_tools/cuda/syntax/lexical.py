@@ -94,6 +94,27 @@ def matching(code: str, start: int) -> int:
 _BRACKET = re.compile(r"[()\[\]{}]")
 
 
+def name_before(code: str, at: int) -> str:
+    """The name that ends at offset `at`, or before white space there; "" where none does."""
+    end = len(code[max(at - 64, 0) : at].rstrip()) + max(at - 64, 0)
+    if end == at - 64:
+        end = len(code[:at].rstrip())
+    start = end
+    while start and (code[start - 1].isalnum() or code[start - 1] == "_"):
+        start -= 1
+    return code[start:end].lstrip("0123456789")
+
+
+def defined_in(code: str) -> list[tuple[str, str]]:
+    """What looks like definitions of functions: names and parameter lists, in text order."""
+    found = ((name_before(code, m.start()), m[1]) for m in _DEFINED.finditer(code))
+    return [(name, parameters) for name, parameters in found if name]
+
+
+#: Without the name, which a search would try at every letter of the text.
+_DEFINED = re.compile(r"\(([^(){};]*)\)\s*\{")
+
+
 def split_arguments(text: str) -> list[str]:
     """`text` split at top-level commas as the preprocessor does; "" gives no arguments.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import re
 import threading
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from tree_sitter import Node, Query, QueryCursor, Tree
 
+from warplens_tools.cuda.syntax.lexical import defined_in
 from warplens_tools.cuda.syntax.macros import MacroUse
 from warplens_tools.cuda.syntax.mask import Masked, mask
 from warplens_tools.cuda.syntax.recovery import LANGUAGE, parse_code
@@ -75,6 +77,41 @@ class Leaf(msgspec.Struct, frozen=True):
     scope: str
 
 
+class Carried:
+    """What was read of the versions of one text, by keys that say all it rests on. What none of them asked for in a
+    while goes. Safe to use from several threads.
+    """
+
+    _LASTS = 24
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Any] = {}
+        self._asked: dict[Hashable, int] = {}
+        self._version = 0
+
+    def get(self, key: Hashable) -> Any:
+        """The value; None where there is none."""
+        found = self._found.get(key)
+        if found is not None:
+            self._asked[key] = self._version
+        return found
+
+    def keep(self, key: Hashable, value: Any) -> None:
+        """Keep a value, which is not None."""
+        self._found[key] = value
+        self._asked[key] = self._version
+
+    def next_version(self) -> None:
+        """Another version of the text begins."""
+        self._version += 1
+        if self._version % self._LASTS:
+            return
+        for key, version in list(self._asked.items()):
+            if version <= self._version - self._LASTS:
+                self._found.pop(key, None)
+                self._asked.pop(key, None)
+
+
 class SourceTree:
     """A syntax tree over the masked text.
 
@@ -92,8 +129,7 @@ class SourceTree:
         #: What readers worked out about this tree; it goes when the tree goes.
         self._remembered: dict[Hashable, Any] = {}
         self._use_starts = [use.start for use in masked.uses]
-        self._carried: dict[Hashable, Any] = {}
-        self._before: dict[Hashable, Any] | None = None
+        self._carried = Carried()
 
     def remembered(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` gave the first time for `key`."""
@@ -142,6 +178,16 @@ class SourceTree:
         found = QueryCursor(query(pattern)).captures(node)
         return {name: sorted(nodes, key=_order) for name, nodes in found.items()}
 
+    def captures_beside(self, pattern: str, *words: bytes) -> dict[str, list[Node]]:
+        """As `captures` of the whole tree, for what stands in no definition without one of these words."""
+        found: dict[str, list[Node]] = {}
+        for leaf in self.leaves:
+            code = self.masked.code[leaf.node.start_byte : leaf.node.end_byte]
+            if any(word in code for word in words):
+                for name, nodes in self.captures(pattern, leaf.node).items():
+                    found.setdefault(name, []).extend(nodes)
+        return found
+
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
         """The definitions and declarations of file and namespace scope, in text order."""
@@ -176,16 +222,17 @@ class SourceTree:
 
     def carried(self, key: Hashable) -> Any:
         """What an earlier version of this text kept under a key that says all it rests on; None if nothing."""
-        found = self._carried.get(key)
-        if found is None and self._before is not None:
-            found = self._before.get(key)
-            if found is not None:
-                self._carried[key] = found
-        return found
+        return self._carried.get(key)
 
     def carry(self, key: Hashable, value: Any) -> None:
-        """Keep a value for the next version of this text."""
-        self._carried[key] = value
+        """Keep a value for the next versions of this text."""
+        self._carried.keep(key, value)
+
+    def stretches(self) -> list[str]:
+        """The masked text in pieces that each end with a definition or declaration, so that most outlive an edit."""
+        code = self.masked.code.decode("ascii")
+        ends = [leaf.node.end_byte for leaf in self.leaves]
+        return [code[a:b] for a, b in itertools.pairwise((0, *ends, len(code))) if a < b]
 
     def parameter_lists(self, name: str) -> list[str]:
         """The parameter lists, as written, of the functions of that name that the file defines."""
@@ -221,13 +268,9 @@ class SourceTree:
         return node
 
 
-#: What looks like the definition of a function: its name and its parameters.
-DEFINED = re.compile(r"([A-Za-z_]\w*)\s*\(([^(){};]*)\)\s*\{")
-
-
 def _parameter_lists(code: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for name, parameters in DEFINED.findall(code):
+    for name, parameters in defined_in(code):
         found.setdefault(name, []).append(parameters)
     return found
 
@@ -342,5 +385,7 @@ def _parsed(
     if blanked:
         masked = msgspec.structs.replace(masked, code=code, repairs=(*masked.repairs, *blanked))
     made = SourceTree(text, masked, tree, place)
-    made._before = before._carried if before is not None else None
+    if before is not None:
+        made._carried = before._carried
+        made._carried.next_version()
     return made

@@ -54,7 +54,8 @@ class Layouts:
 
     def __init__(self, tree: SourceTree, extent: Callable[[str, int], int | None]) -> None:
         self.tree, self.extent = tree, extent
-        self._nodes = {n: s for s in tree.captures(_STRUCTS).get("struct", []) if (n := _name(tree, s))}
+        found = tree.captures_beside(_STRUCTS, b"struct", b"class").get("struct", [])
+        self._nodes = {n: s for s in found if (n := _name(tree, s))}
         self._known: dict[str, Record | None] = {}
 
     @cached_property
@@ -165,7 +166,7 @@ class Layouts:
 def _aliases(tree: SourceTree) -> dict[str, str]:
     """Aliases by name; one that is declared twice with different meanings, or is no plain name, is left out."""
     found: dict[str, set[str]] = {}
-    for node in tree.captures(_ALIASES).get("alias", []):
+    for node in tree.captures_beside(_ALIASES, b"using", b"typedef").get("alias", []):
         kind = node.child_by_field_name("type")
         name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
         if kind is not None and name is not None:

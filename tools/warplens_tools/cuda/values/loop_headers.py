@@ -11,6 +11,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.lexical import name_before
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.bindings import Binding, changes
 from warplens_tools.cuda.values.forms import Form
@@ -79,12 +80,22 @@ def _in_header(update: Node) -> bool:
     return update.parent is not None and update.parent.type == "for_statement"
 
 
-_STEPPED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\+=|-=|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)")
+#: The operator alone, which a search finds at once; the names stand on either side.
+_STEPS = re.compile(r"(?=(?:\+\+|--)\s*(\w*)|[-+]=)[-+]")
 
 
 def _stepped_names(tree: SourceTree) -> frozenset[str]:
-    """Every name of the text that is stepped somewhere."""
-    return frozenset(m[1] or m[2] for m in _STEPPED.finditer(tree.masked.code.decode("ascii")))
+    """Every name of the text that may be stepped somewhere."""
+    return frozenset().union(*(_stepped_in(tree, code) for code in tree.stretches()))
+
+
+def _stepped_in(tree: SourceTree, code: str) -> frozenset[str]:
+    known: frozenset[str] | None = tree.carried(("stepped names", code))
+    if known is None:
+        found = list(_STEPS.finditer(code))
+        known = frozenset((*(name_before(code, m.start()) for m in found), *(m[1] for m in found if m[1])))
+        tree.carry(("stepped names", code), known)
+    return known
 
 
 def _only_update(tree: SourceTree, binding: Binding) -> Node | None:
