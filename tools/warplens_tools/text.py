@@ -44,6 +44,10 @@ class Span(msgspec.Struct, frozen=True, order=True):
             other.end_column,
         ) <= (self.end_line, self.end_column)
 
+    def moved(self, lines: int) -> Span:
+        """The same so many lines further down."""
+        return Span(self.line + lines, self.column, self.end_line + lines, self.end_column)
+
     def contains_line(self, line: int) -> bool:
         """Whether 1-based `line` is one of the span's lines."""
         return self.line <= line <= self.end_line

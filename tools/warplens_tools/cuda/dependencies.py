@@ -9,8 +9,9 @@ tier. Other kernels and the bodies of other host functions do not count.
 
 from __future__ import annotations
 
+import bisect
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -48,11 +49,48 @@ class Dependencies:
         self._copying = [i for i, p in enumerate(self.parts) if p.kind == "host" and p.text.copies]
         self._near: dict[int, set[int]] = {}
         self._pastes = frozenset(n for n, m in tree.macros.by_name.items() if "##" in m.body)
+        self._starts = [part.start for part in self.parts]
+        self._grids = {site.grid.strip() for site in model.launches}
+        self._outline = self._drawn()
 
     def basis(self, kernel: Kernel) -> Basis:
         """What the analysis of `kernel` rests on."""
         start, end = _offsets(self.tree, kernel.span)
-        own = frozenset(i for i, p in enumerate(self.parts) if p.start < end and start < p.end)
+        first = max(bisect.bisect_right(self._starts, start) - 1, 0)
+        own = tuple(range(first, max(bisect.bisect_left(self._starts, end), first + 1)))
+        written, launched = tuple(self._own(kernel, start, end, own)), tuple(self._launched(kernel))
+        key = ("basis", self._outline, own, written, launched)
+        known: tuple[bytes, tuple[int, ...]] | None = self.tree.carried(key)
+        if known is None:
+            known = self._read(kernel, frozenset(own), written, launched)
+            self.tree.carry(key, known)
+        return Basis(known[0], tuple(self.parts[i] for i in known[1]))
+
+    def _drawn(self) -> bytes:
+        """A digest of all that says which parts rest on which, and of what they are: all but the kernels' bodies.
+
+        Of a kernel's words only those count that are asked for, the names of kernels and of host functions.
+        """
+        asked = {kernel.name for kernel in self.model.kernels}
+        asked.update(*(part.text.declared for part in self.parts if part.kind == "host"))
+        drawn: list[str] = []
+        for part in self.parts:
+            text = part.text
+            shown = f"{part.kind} {part.scope} {self.tree.is_conditional(part.end - 1)} "
+            if part.kind == "kernel" and not self._pastes:
+                words = f"{sorted(text.declared)} {sorted(asked & text.words)}"
+                shown += f"{text.header.hex()} {words} {text.copies}"
+            else:
+                shown += text.code.hex()
+            drawn.append(shown)
+        macros = self.tree.macros
+        return digest(
+            *drawn, *(_macro(macros, name) for name in sorted({*macros.by_name, *macros.ambiguous}))
+        )
+
+    def _read(
+        self, kernel: Kernel, own: frozenset[int], written: Iterable[str], launched: Iterable[str]
+    ) -> tuple[bytes, tuple[int, ...]]:
         reached = _Reached(self.tree.macros)
         for index in own:
             reached.follow(self.parts[index].text.words)
@@ -63,12 +101,12 @@ class Dependencies:
             reached.whole = dict.fromkeys(range(len(self.parts)), True)
         listed = sorted(set(reached.whole) - own)
         made = digest(
-            *self._own(kernel, start, end, own),
+            *written,
             *(self._part(i, min(own, default=0), whole=reached.whole[i]) for i in listed),
             *(_macro(self.tree.macros, name) for name in sorted(reached.macros)),
-            *self._launched(kernel),
+            *launched,
         )
-        return Basis(made, tuple(self.parts[i] for i in listed))
+        return made, tuple(listed)
 
     def _naming(self, name: str) -> set[int]:
         """Parts that name a kernel; with the host functions among them those that copy for them, and callers."""
@@ -101,7 +139,7 @@ class Dependencies:
                     part = self.parts[index]
                     reached.add(index, part, whole=part.kind in ("device", "other"))
 
-    def _own(self, kernel: Kernel, start: int, end: int, own: frozenset[int]) -> Iterable[str]:
+    def _own(self, kernel: Kernel, start: int, end: int, own: Sequence[int]) -> Iterable[str]:
         """The kernel as written and as the compiler sees it, and where in its surroundings it stands."""
         tree, text = self.tree, self.tree.text.text
         yield f"{self.gpu} {kernel.qualified_name} {kernel.macro} {kernel.template_parameters} {kernel.span.column}"
@@ -110,7 +148,7 @@ class Dependencies:
         branches = tree.masked.directives.conditional
         yield str([(a - start, b - start) for a, b in branches if a < end and start < b])
         yield self._reading(start, end) if kernel.broken else ""
-        for index in sorted(own):
+        for index in own:
             part = self.parts[index]
             inside = start >= part.start and end == part.end
             yield part.scope + ("" if inside else part.text.exact.hex())
@@ -132,7 +170,7 @@ class Dependencies:
         every = self.model.all_launches_of(kernel)
         yield msgspec.json.encode([_placeless(site) for site in every]).decode()
         passed = {argument.strip() for site in sites for argument in site.arguments}
-        yield str(sorted(passed & {s.grid.strip() for s in self.model.launches}))
+        yield str(sorted(passed & self._grids))
         yield str(sorted(same_buffer(self.tree, self.model, kernel)) if sites else "")
 
 

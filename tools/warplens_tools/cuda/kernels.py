@@ -8,6 +8,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, LaunchBounds, Parameter
+from warplens_tools.cuda.surface import surface_of
 from warplens_tools.cuda.syntax.declarators import read_declarator, read_parameters
 from warplens_tools.cuda.syntax.functions import Function, is_extern_c, plain_name, qualified_name
 from warplens_tools.cuda.syntax.tree import SourceTree
@@ -16,7 +17,30 @@ from warplens_tools.cuda.values.constants import Constants
 from warplens_tools.text import Span
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_BOUNDS_WORD = re.compile(rb"__launch_bounds__")
 _BOUNDS_TEXT = re.compile(r"__launch_bounds__\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+
+
+def plain_kernel(tree: SourceTree, constants: Constants, function: Function, names: frozenset[str]) -> Kernel:
+    """As `read_kernel`, of a kernel that no macro writes: read again only where what it rests on has changed."""
+    start, end = function.start, function.node.end_byte
+    line, column = tree.text.position(start)
+    if function.macro is not None or _is_broken(tree, function):
+        return read_kernel(tree, constants, function, names)
+    key = (
+        "kernel",
+        surface_of(tree),
+        *(text[start:end] for text in (tree.text.text, tree.masked.source, tree.masked.code)),
+        qualified_name(tree, function, ""),
+        template_parameters(tree, function.node),
+        is_extern_c(function),
+        column,
+    )
+    known: tuple[int, Kernel] | None = tree.carried(key)
+    if known is None:
+        known = line, read_kernel(tree, constants, function, names)
+        tree.carry(key, known)
+    return known[1].moved(line - known[0])
 
 
 def read_kernel(tree: SourceTree, constants: Constants, function: Function, names: frozenset[str]) -> Kernel:
@@ -35,7 +59,7 @@ def read_kernel(tree: SourceTree, constants: Constants, function: Function, name
         extern_c=is_extern_c(function),
         calls=_calls(tree, function.body, names),
         macro=function.macro.name if function.macro else "",
-        broken=function.node.has_error or _repaired(tree, function),
+        broken=_is_broken(tree, function),
     )
 
 
@@ -63,8 +87,10 @@ def _last_name(node: Node) -> Node:
     return node
 
 
-def _repaired(tree: SourceTree, function: Function) -> bool:
-    return any(function.start <= at <= function.node.end_byte for at in tree.masked.repairs)
+def _is_broken(tree: SourceTree, function: Function) -> bool:
+    return function.node.has_error or any(
+        function.start <= at <= function.node.end_byte for at in tree.masked.repairs
+    )
 
 
 def template_parameters(tree: SourceTree, node: Node) -> tuple[str, ...]:
@@ -105,9 +131,16 @@ def _launch_bounds(tree: SourceTree, constants: Constants, function: Function) -
 
 
 def _bounds_nodes(tree: SourceTree, function: Function) -> list[Node]:
-    if "__launch_bounds__" not in function.header:
-        return []
-    return tree.captures("(launch_bounds) @bounds", function.node).get("bounds", [])
+    """The launch bounds in a function's header, found by their word: no walk of the body."""
+    start, end = function.node.start_byte, function.body.start_byte
+    found: list[Node] = []
+    for word in _BOUNDS_WORD.finditer(tree.masked.code, start, end):
+        node = tree.root.descendant_for_byte_range(*word.span())
+        while node is not None and node.type != "launch_bounds" and node.start_byte >= start:
+            node = node.parent
+        if node is not None and node.type == "launch_bounds":
+            found.append(node)
+    return found
 
 
 def _bounds(constants: Constants, parts: list[str], at: int, span: Span) -> LaunchBounds | None:

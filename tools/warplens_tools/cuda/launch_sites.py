@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
+from warplens_tools.cuda.surface import host_surface_of
+from warplens_tools.cuda.syntax.definitions import digest
 from warplens_tools.cuda.syntax.functions import plain_name, scope_names
 from warplens_tools.cuda.syntax.lexical import split_arguments
-from warplens_tools.cuda.syntax.tree import SourceTree, parse_expansion
+from warplens_tools.cuda.syntax.tree import Leaf, SourceTree, parse_expansion
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Constants
 from warplens_tools.cuda.values.kernel_names import KernelNames, Named
 from warplens_tools.text import Span
@@ -41,28 +43,57 @@ class _Context(msgspec.Struct, frozen=True):
 def find_launches(tree: SourceTree, constants: Constants, kernels: frozenset[str]) -> tuple[LaunchSite, ...]:
     """Every launch in the text. `kernels` are the plain names of the kernels it defines."""
     context = _Context(tree, constants, kernels)
-    launch_macros = {n for n, m in tree.macros.by_name.items() if "<<<" in m.body and tree.macros.get(n)}
+    macros = {n for n, m in tree.macros.by_name.items() if "<<<" in m.body and tree.macros.get(n)}
+    wanted = _LAUNCH_CALLS | macros
+    rests_on = host_surface_of(tree), digest(*sorted(kernels))
     found: list[LaunchSite] = []
-    for node in _chevrons(tree):
-        if node.parent is not None:
-            found += _chevron(context, node, node.parent)
-    pattern = "(call_expression function: [(identifier) (template_function) (qualified_identifier)] @callee)"
-    wanted = _LAUNCH_CALLS | launch_macros
     for leaf in tree.leaves:
         code = tree.code_of(leaf.node)
-        if any(name in code for name in wanted):
-            for callee in tree.captures(pattern, leaf.node).get("callee", []):
-                found += _called(context, callee, wanted, launch_macros)
+        called = any(name in code for name in wanted)
+        if called or "<<<" in code:
+            found += _in_leaf(context, leaf, wanted if called else frozenset(), macros, rests_on)
     return tuple(sorted(found, key=lambda site: site.span))
 
 
-def _chevrons(tree: SourceTree) -> Iterator[Node]:
+def _in_leaf(
+    context: _Context, leaf: Leaf, wanted: frozenset[str], macros: set[str], rests_on: Hashable
+) -> Iterable[LaunchSite]:
+    """The launches of one definition, read again only where what they rest on has changed."""
+    tree, node = context.tree, leaf.node
+    line, column = tree.text.position(node.start_byte)
+    key = ("launches", rests_on, tree.text_of(node), tree.code_of(node), leaf.scope, column)
+    known: tuple[int, list[LaunchSite]] | None = tree.carried(key) if not node.has_error else None
+    if known is None:
+        known = line, list(_read_leaf(context, node, wanted, macros))
+        if not node.has_error:
+            tree.carry(key, known)
+    return (site.moved(line - known[0]) for site in known[1])
+
+
+def _read_leaf(
+    context: _Context, leaf: Node, wanted: frozenset[str], macros: set[str]
+) -> Iterator[LaunchSite]:
+    for node in _chevrons(context.tree, leaf):
+        if node.parent is not None:
+            yield from _chevron(context, node, node.parent)
+    if wanted:
+        for callee in context.tree.captures(_CALLEES, leaf).get("callee", []):
+            yield from _called(context, callee, wanted, macros)
+
+
+_CALLEES = "(call_expression function: [(identifier) (template_function) (qualified_identifier)] @callee)"
+
+
+def _chevrons(tree: SourceTree, within: Node) -> Iterator[Node]:
     """Every execution configuration, found by its first token: no walk of the tree."""
-    for found in re.finditer(b"<<<", tree.masked.code):
+    for found in _CHEVRON.finditer(tree.masked.code, within.start_byte, within.end_byte):
         token = tree.root.descendant_for_byte_range(*found.span())
         node = token.parent if token is not None else None
         if node is not None and node.type == "kernel_call_syntax":
             yield node
+
+
+_CHEVRON = re.compile(rb"<<<")
 
 
 def _called(context: _Context, callee: Node, wanted: frozenset[str], macros: set[str]) -> list[LaunchSite]:
@@ -223,7 +254,9 @@ def _through_macro(context: _Context, name: str, call: Node) -> list[LaunchSite]
     inner = parse_expansion(f"void f() {{ {expansion}; }}", tree, lambda _start, _end: span)
     constants = Constants(inner, outer=(context.constants, call.start_byte))
     below = _Context(inner, constants, context.kernels)
-    sites = [s for n in _chevrons(inner) if n.parent is not None for s in _chevron(below, n, n.parent)]
+    sites = [
+        s for n in _chevrons(inner, inner.root) if n.parent is not None for s in _chevron(below, n, n.parent)
+    ]
     host, depth = _host_function(tree, call), _loop_depth(call)
     return [_moved(tree, call, s, host, depth) for s in sites]
 

@@ -80,6 +80,30 @@ class Kernel(msgspec.Struct, frozen=True):
     #: The text has syntax errors inside the definition: what is listed may be incomplete.
     broken: bool = False
 
+    def moved(self, lines: int) -> Kernel:
+        """The same so many lines further down."""
+        if not lines:
+            return self
+        replace, bounds = msgspec.structs.replace, self.launch_bounds
+        if bounds is not None and bounds.span is not None:
+            bounds = replace(bounds, span=bounds.span.moved(lines))
+        return replace(
+            self,
+            parameters=tuple(replace(p, span=p.span.moved(lines)) for p in self.parameters),
+            span=self.span.moved(lines),
+            name_span=self.name_span.moved(lines),
+            body=self.body.moved(lines),
+            launch_bounds=bounds,
+            arrays=tuple(
+                replace(
+                    array,
+                    span=array.span.moved(lines),
+                    extent_spans=tuple(extent.moved(lines) for extent in array.extent_spans),
+                )
+                for array in self.arrays
+            ),
+        )
+
 
 class LaunchSite(msgspec.Struct, frozen=True):
     """One `kernel<<<grid, block, shared, stream>>>(…)`, or a call of a `cudaLaunchKernel` form."""
@@ -109,6 +133,13 @@ class LaunchSite(msgspec.Struct, frozen=True):
     path: str = ""
     #: What the arguments come to, None each where that is not known; empty where the model's own text tells.
     argument_values: tuple[int | None, ...] = ()
+
+    def moved(self, lines: int) -> LaunchSite:
+        """The same so many lines further down."""
+        if not lines:
+            return self
+        span, grid, block = (s.moved(lines) for s in (self.span, self.grid_span, self.block_span))
+        return msgspec.structs.replace(self, span=span, grid_span=grid, block_span=block)
 
 
 class Constant(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.kernels import read_kernel, template_parameters
+from warplens_tools.cuda.kernels import plain_kernel, read_kernel, template_parameters
 from warplens_tools.cuda.launch_sites import find_launches
 from warplens_tools.cuda.model import Include, Kernel, SourceModel
 from warplens_tools.cuda.syntax.functions import (
@@ -78,7 +78,7 @@ def _kernels(
         if function.macro is not None and function.macro.kind == "header":
             found += _after_macro(tree, constants, function, names)
         elif function.is_kernel:
-            found.append(read_kernel(tree, constants, function, names))
+            found.append(plain_kernel(tree, constants, function, names))
     for use in tree.masked.uses:
         if use.kind == "kernel":
             found += _in_macro(tree, constants, use, names)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from tree_sitter import Node
@@ -50,17 +51,9 @@ class _Roots:
 
     def of(self, argument: str) -> str:
         """The first variable of `argument` without casts, followed while it was assigned from one other."""
-        text = _CAST.sub(" ", argument)
-        found = _WORD.search(text)
-        name = found[0] if found else ""
-        # Members such as `buffers.in` and `d[0]` stay apart by their whole path.
-        path = (
-            re.match(rf"[\s&(]*({re.escape(name)}(?:\s*(?:\.|->)\s*\w+|\s*\[[^\[\]]*\])+)", text)
-            if name
-            else None
-        )
-        if path is not None and not re.search(r"[+-]", text) and not text.strip().startswith("&"):
-            return "".join(path[1].split())
+        name, path = _start_of(argument)
+        if path:
+            return path
         seen = {name}
         while len(sources := self._from.get(name, set()) - {"nullptr", "NULL"}) == 1:
             name = next(iter(sources))
@@ -68,6 +61,19 @@ class _Roots:
                 break
             seen.add(name)
         return name
+
+
+@functools.lru_cache(maxsize=1024)
+def _start_of(argument: str) -> tuple[str, str]:
+    """The first variable of an argument, and the path of a member or an element, "" where it is none."""
+    text = _CAST.sub(" ", argument)
+    found = _WORD.search(text)
+    if found is None:
+        return "", ""
+    # Members such as `buffers.in` and `d[0]` stay apart by their whole path.
+    path = re.match(rf"[\s&(]*({re.escape(found[0])}(?:\s*(?:\.|->)\s*\w+|\s*\[[^\[\]]*\])+)", text)
+    whole = path is not None and not re.search(r"[+-]", text) and not text.strip().startswith("&")
+    return found[0], "".join(path[1].split()) if path is not None and whole else ""
 
 
 def _assignments(tree: SourceTree, leaf: Leaf) -> list[tuple[str, str]]:
