@@ -9,6 +9,7 @@ and a span's end is exclusive. Byte offsets stay inside `warplens_tools.cuda`, U
 from __future__ import annotations
 
 import bisect
+import copy
 import difflib
 import hashlib
 import itertools
@@ -84,6 +85,23 @@ class SourceText:
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self._starts = _line_starts(text)
 
+    def replaced(self, start: int, end: int, new: str) -> SourceText:
+        """The text with the code points of [start, end) replaced; the lines outside are not counted again.
+
+        Macros and encoding stay; the digest goes.
+        """
+        text = self.text[:start] + new + self.text[end:]
+        if "\r" in text:
+            return SourceText(text, encoding=self.encoding, defines=self.defines)
+        made = SourceText.__new__(SourceText)
+        made.text, made.encoding, made.digest, made.newline = text, self.encoding, "", "\n"
+        made.defines = self.defines
+        first, last = bisect.bisect_right(self._starts, start), bisect.bisect_right(self._starts, end)
+        by = len(new) - (end - start)
+        inside = [start + n for n in _line_starts(new)[1:]]
+        made._starts = [*self._starts[:first], *inside, *(at + by for at in self._starts[last:])]
+        return made
+
     @classmethod
     def read(cls, path: Path) -> SourceText:
         """Read `path`, honouring a UTF-8 or UTF-16 byte-order mark; undecodable bytes are replaced.
@@ -111,7 +129,9 @@ class SourceText:
 
     def compiled_with(self, defines: Mapping[str, str]) -> SourceText:
         """The same text under the macros of a command line."""
-        return SourceText(self.text, encoding=self.encoding, defines=defines, digest=self.digest)
+        made = copy.copy(self)
+        made.defines = dict(defines)
+        return made
 
     @property
     def line_count(self) -> int:

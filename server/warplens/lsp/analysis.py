@@ -158,9 +158,9 @@ class Analysis:
         readable = file.view.report.syntax_errors if file.view is not None else None
 
         def look() -> FileReport | None:
-            if readable is not None and service.syntax_errors(path, text.text) > readable:
+            if readable is not None and service.syntax_errors(path, text) > readable:
                 return None
-            return service.check_text(path, text.text)
+            return service.check_text(path, text)
 
         try:
             report, seconds = await self._source.run(key, CancelToken(), lambda: _timed(look))

@@ -7,10 +7,11 @@ What the server is made of (`server`) and what it can do (`features`) rest on th
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import traceback
 import uuid
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,12 @@ class WarplensProtocol(LanguageServerProtocol):
         if handler is None:
             raise JsonRpcInvalidParams(f"Warplens has no command {params.command!r}")
         return await handler(params)
+
+    def write(self, body: str) -> None:
+        """Send a message that is JSON already, in ASCII."""
+        writer = self.writer
+        if writer is not None:
+            writer.write(f"Content-Length: {len(body)}\r\n\r\n{body}".encode("ascii"))
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: object) -> None:  # type: ignore[override]
@@ -159,6 +166,19 @@ class Connection(LanguageServer):
                 state, label, message = "limited", "not trusted", _NOT_TRUSTED
             status = protocol.Status(state=state, label=label, message=message, remedy=remedy, uri=uri)
             self.protocol.notify(protocol.STATUS, convert.builtins(status))
+
+    def as_json(self, value: Any) -> str:
+        """A value of the protocol's types as it is written."""
+        return json.dumps(self.protocol._converter.unstructure(value))
+
+    def publish(self, uri: str, version: int | None, diagnostics: Sequence[str]) -> None:
+        """`textDocument/publishDiagnostics` with diagnostics that are written already (`as_json`)."""
+        head = {"uri": uri} if version is None else {"uri": uri, "version": version}
+        params = f'{json.dumps(head)[:-1]}, "diagnostics": [{", ".join(diagnostics)}]}}'
+        body = (
+            f'{{"jsonrpc": "2.0", "method": "{types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS}", "params": {params}}}'
+        )
+        self.protocol.write(body)
 
     async def register_capability(self, method: str, options: Any) -> None:
         """Ask the client for notifications it sends only on request."""

@@ -56,7 +56,7 @@ class Document:
             start, end = old.offset(span.line, span.column), old.offset(span.end_line, span.end_column)
             start, end = min(start, end), max(start, end)
             first, last = old.position(start)[0], old.position(end)[0]
-            self.text = SourceText(old.text[:start] + _encodable(change.text) + old.text[end:])
+            self.text = old.replaced(start, end, _encodable(change.text))
         changes = line_changes(old, self.text, first, last)
         self._history += changes
         if len(self._history) > _HISTORY:

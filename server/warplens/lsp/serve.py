@@ -22,6 +22,8 @@ from warplens_tools.process.scratch import remove_own
 
 #: From the end of the session to the end of the process.
 END_SECONDS = 1.5
+#: A tenth of the interpreter's own: an answer takes the message loop several turns.
+SWITCH_SECONDS = 0.0005
 
 
 def main() -> None:
@@ -46,6 +48,8 @@ def serve(
     # An analysis allocates by the ten thousand and leaves few cycles: looking for them each time took a tenth of it.
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+    # The message loop waits this long for the interpreter each time that work on another thread holds it.
+    sys.setswitchinterval(SWITCH_SECONDS)
     _Session(server).run()
 
 

@@ -50,14 +50,17 @@ class OpenFile:
 
     def apply(self, change: ContentChange) -> None:
         """Apply an edit, and move all that is known with it."""
-        changes = self.document.apply(change)
-        if self.typed is not None:
-            self.typed = carry_report(self.typed, changes)
+        changes, before = self.document.apply(change), self.view
         text = self.document.text
         if self._checked is not None and text.text == self.checked_text:
             self.view, self.typed = self._checked, self._checked.source
-        elif self.view is not None:
-            self.view = self.view.moved(changes).on(text)
+            return
+        if before is not None:
+            self.view = before.moved(changes).on(text)
+        if before is not None and self.view is not None and before.source is self.typed:
+            self.typed = self.view.source
+        elif self.typed is not None:
+            self.typed = carry_report(self.typed, changes)
 
     def heard(self, report: FileReport, changes: Sequence[LineChange]) -> None:
         """Take what the source tier says of a text, `changes` ago."""

@@ -15,6 +15,7 @@ import msgspec
 
 from warplens.service.report import FileReport, KernelReport
 from warplens_tools.finding import Finding, Fix, RelatedSpan
+from warplens_tools.memo import spans_of
 from warplens_tools.text import SourceText, Span, TextEdit
 
 
@@ -107,8 +108,21 @@ def carry_lines(first: int, last: int, changes: Iterable[LineChange]) -> tuple[i
     return first, last, touched
 
 
+def _is_clear(places: Iterable[tuple[int, int]], changes: Sequence[LineChange]) -> bool:
+    """Whether all lines of these places (first and last) are as and where they were: most of a file, of most edits."""
+    for change in changes:
+        # what changes the number of lines also moves all that is below it
+        end = change.start + change.removed if change.removed == change.added else 0
+        if not all(last < change.start or 0 < end <= first for first, last in places):
+            return False
+    return True
+
+
 def carry_kernel(kernel: KernelReport, changes: Sequence[LineChange]) -> tuple[KernelReport, bool] | None:
     """A kernel where it is now, and whether its text was touched; None if its name was deleted."""
+    places = [(kernel.line, kernel.end_line), (kernel.name_line, kernel.name_line)]
+    if _is_clear([*places, *((line, line) for line in kernel.launch_lines)], changes):
+        return kernel, False
     name = carry_lines(kernel.name_line, kernel.name_line, changes)
     whole = carry_lines(kernel.line, kernel.end_line, changes)
     if name is None or whole is None:
@@ -126,6 +140,8 @@ def carry_kernel(kernel: KernelReport, changes: Sequence[LineChange]) -> tuple[K
 
 def carry_finding(finding: Finding, changes: Sequence[LineChange]) -> tuple[Finding, bool] | None:
     """A finding where it is now, and whether its lines were touched; None if they were deleted."""
+    if _is_clear([(span.line, span.end_line) for span in spans_of(finding)], changes):
+        return finding, False
     lines = carry_lines(finding.line, finding.end_line, changes)
     if lines is None:
         return None

@@ -89,7 +89,7 @@ class Service:
             raise InputError(loaded.problems[0].message, remedy="see docs/settings.md")
         return loaded
 
-    def check_text(self, path: Path, text: str) -> FileReport:
+    def check_text(self, path: Path, text: str | SourceText) -> FileReport:
         """The source tier on a text that may not be saved; milliseconds, runs nothing."""
         loaded = self.settings_for(path)
         source = self._as_built(path, text, loaded)
@@ -97,16 +97,16 @@ class Service:
         around = self._around.get(path)
         return FileCheck(path, source, gpu, loaded.settings, self._memo, around).source().report
 
-    def syntax_errors(self, path: Path, text: str) -> int:
+    def syntax_errors(self, path: Path, text: str | SourceText) -> int:
         """In how many places the parser cannot read a text: a fraction of what `check_text` costs, before it."""
         return len(syntax_errors(parse_tree(self._as_built(path, text, self.settings_for(path)))))
 
-    def _as_built(self, path: Path, text: str, loaded: Loaded) -> SourceText:
+    def _as_built(self, path: Path, text: str | SourceText, loaded: Loaded) -> SourceText:
         defines = self._defines.get(path)
         if defines is None:
             # the project's headers count from the first check of the saved file on: reading them takes its time
             defines = self._defines[path] = self._flags(path, loaded).defines
-        return SourceText(text, defines=defines)
+        return (SourceText(text) if isinstance(text, str) else text).compiled_with(defines)
 
     def build_defines(self, path: Path, unit: Path, loaded: Loaded) -> dict[str, str]:
         """The macros that `path` is compiled with in `unit`: of the command line, and of the project's headers."""

@@ -35,13 +35,14 @@ _JUDGE = re.compile(r"// judge: ([\d.]+)")
 class SampleService(Service):
     """See the module."""
 
-    def check_text(self, path: Path, text: str) -> FileReport:
-        if "// raise" in text:
+    def check_text(self, path: Path, text: str | SourceText) -> FileReport:
+        source = SourceText(text) if isinstance(text, str) else text
+        if "// raise" in source.text:
             raise RuntimeError("a fault in the service")
-        return _report(path, SourceText(text), ("source",))
+        return _report(path, source, ("source",))
 
-    def syntax_errors(self, path: Path, text: str) -> int:  # noqa: ARG002
-        return _errors(text)
+    def syntax_errors(self, path: Path, text: str | SourceText) -> int:  # noqa: ARG002
+        return _errors(text if isinstance(text, str) else text.text)
 
     def stages(
         self,

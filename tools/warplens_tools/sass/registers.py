@@ -22,9 +22,17 @@ _WRITES_NONE = frozenset(
 _SETS_PREDICATES = ("ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UISETP", "UPLOP3", "VOTE", "R2P")
 
 
-@functools.lru_cache(maxsize=65536)
 def registers_of(instruction: Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """(written, read) of one instruction, by name: "R4", "UR6", "P0"."""
+    return _registers(instruction.opcode, instruction.modifiers, instruction.operands, instruction.predicate)
+
+
+@functools.lru_cache(maxsize=8192)
+def _registers(
+    opcode: str, modifiers: tuple[str, ...], operands: tuple[str, ...], predicate: str
+) -> tuple[frozenset[str], frozenset[str]]:
+    """By what is written alone: an instruction that is kept here would keep its whole listing."""
+    instruction = Instruction(0, opcode, modifiers, operands, predicate)
     at = _targets(instruction)
     written = [
         name for operand in instruction.operands[:at] for name in _names(operand, _written_width(instruction))
