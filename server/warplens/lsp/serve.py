@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import linecache
 import logging
 import os
 import signal
@@ -43,6 +44,8 @@ def serve(
     server = WarplensServer(make_service, make_judging)
     for feature in FEATURES:
         feature.register(server)
+    # The text of the methods that attrs wrote for the protocol's classes: ten megabytes, for tracebacks alone.
+    linecache.clearcache()
     # The protocol's thousand classes live as long as the process: a collection need not look at them again.
     gc.freeze()
     # An analysis allocates by the ten thousand and leaves few cycles: looking for them each time took a tenth of it.
