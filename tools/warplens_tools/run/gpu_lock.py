@@ -17,7 +17,8 @@ from warplens_tools.decode import from_json
 from warplens_tools.errors import TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 
-_POLL = 0.1
+#: Seconds between tries: a card that two lanes share rests half of that at each change of hands.
+_POLL = 0.03
 
 
 class Holder(msgspec.Struct, frozen=True):
