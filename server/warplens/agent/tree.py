@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monte Carlo tree search over versions of a kernel.
 
-A pending candidate counts as a visit without reward, so that parallel asks spread out. A text that two ways lead to is
+A pending candidate counts as a visit, so that parallel asks spread out. A text that two ways lead to is
 one version with two parents: what is learned below it counts for both.
 """
 
@@ -156,9 +156,8 @@ class SearchTree(Policy):
         visits = child.visits + child.pending
         share = self.settings.best_share
         mean = child.reward_sum / visits
-        best = child.reward_best * child.visits / visits
         bonus = math.sqrt(math.log(parent.visits + parent.pending + 1) / visits)
-        return share * best + (1 - share) * mean + self.settings.exploration * bonus
+        return share * child.reward_best + (1 - share) * mean + self.settings.exploration * bonus
 
     def _link(self, node: Node) -> None:
         """Enter a version that was told under all others that a step leads to it from, and those it leads to under it.
