@@ -124,7 +124,7 @@ def main() -> int:
         subprocess.run([nvcc, f"-arch={gpu.arch}", "-O3", str(source), "-o", str(program)], check=True)
 
         running = Program(program)
-        meter = EnergyMeter(gpu.uuid, EnergySettings(least_seconds=1.4, samples=3, idle_seconds=0.6))
+        meter = EnergyMeter(gpu.uuid, EnergySettings(least_seconds=1.5, samples=2, idle_seconds=0.6))
         for kind in ("arithmetic", "traffic"):
             rows.append(measured(running, kind, options.times, meter))
             row = rows[-1]

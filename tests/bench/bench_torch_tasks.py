@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -96,13 +96,16 @@ def cases(folder: Path) -> list[tuple[str, TorchTask, str, str]]:
                 asked = msgspec.structs.replace(asked, baselines=("tf32", "bf16"))
             found.append((f"{name}{' backward' if backward else ''}", asked, "", ""))
     for name in DEFECTIVE:
-        asked = TorchTask(str(TASKS / f"tasks/{name}.py"), str(TASKS / "cuda/damped_wave.py"))
+        task, candidate = TASKS / f"tasks/{name}.py", TASKS / "cuda/damped_wave.py"
+        asked = TorchTask(str(task), str(candidate), baselines=())
         found.append((name, asked, "refused", "cannot tell right from wrong"))
     for cheat in CHEATS:
         own = folder / cheat.name.replace(" ", "_")
         own.mkdir()
         (own / "new.py").write_text(cheating(cheat, TASKS))
-        asked = TorchTask(str(TASKS / f"tasks/{cheat.task}.py"), str(own / "new.py"), backward=cheat.backward)
+        asked = TorchTask(
+            str(TASKS / f"tasks/{cheat.task}.py"), str(own / "new.py"), backward=cheat.backward, baselines=()
+        )
         found.append((f"cheat: {cheat.name}", asked, cheat.state, cheat.said))
     return found
 
@@ -126,42 +129,36 @@ def examined(case: tuple[str, TorchTask, str, str], options: argparse.Namespace)
     return row
 
 
-def compared(rows: list[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Our seconds beside do_bench's."""
+def do_bench(options: argparse.Namespace) -> list[tuple[str, bool, str, float]]:
+    """Task, whether backward, "eager" or "new", and the seconds by `do_bench`."""
     paths = [str(p) for name in SOUND for p in (TASKS / f"tasks/{name}.py", TASKS / f"cuda/{name}.py")]
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": options.builds}
     with gpu_lock(present_gpus()[0].uuid, "do_bench"):
-        done = subprocess.run(
-            [options.python, "-c", DO_BENCH, *paths],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-        )
+        command = [options.python, "-c", DO_BENCH, *paths]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     sys.stderr.write(done.stderr[-2000:])
-    found = []
-    for line in done.stdout.splitlines():
-        path, direction, model, seconds = json.loads(line)
-        ours = [
-            r["seconds"][model][0]
-            for r in rows
-            if r["task"] == Path(path).stem
-            and r["backward"] == (direction == "backward")
-            and not r["case"].startswith("cheat")
-            and r.get("seconds")
-        ]
-        if ours:
-            found.append(
-                {
-                    "task": Path(path).stem,
-                    "direction": direction,
-                    "module": model,
-                    "do_bench_seconds": seconds,
-                    "our_seconds": ours[0],
-                    "off": ours[0] / seconds - 1.0,
-                }
-            )
-    return found
+    rows = map(json.loads, done.stdout.splitlines())
+    return [
+        (Path(path).stem, direction == "backward", module, seconds)
+        for path, direction, module, seconds in rows
+    ]
+
+
+def compared(rows: list[dict[str, Any]], theirs: list[tuple[str, bool, str, float]]) -> list[dict[str, Any]]:
+    """Our seconds beside do_bench's."""
+    ours = {(r["case"].split()[0], r["backward"]): r["seconds"] for r in rows if r.get("seconds")}
+    return [
+        {
+            "task": task,
+            "backward": backward,
+            "module": module,
+            "do_bench_seconds": seconds,
+            "our_seconds": ours[task, backward][module][0],
+            "off": ours[task, backward][module][0] / seconds - 1.0,
+        }
+        for task, backward, module, seconds in theirs
+        if (task, backward) in ours
+    ]
 
 
 def main() -> int:
@@ -192,15 +189,16 @@ def main() -> int:
         Path(options.builds).mkdir(parents=True, exist_ok=True)
         keep(build_seconds=built(options))
         sys.stderr.write(f"built in {result['build_seconds']:.0f} s\n")
+        theirs = do_bench(options) if options.do_bench else []
+        keep(do_bench_seconds=theirs)
         with ThreadPoolExecutor(options.jobs) as pool:
-            for row in pool.map(lambda case: examined(case, options), cases(Path(folder))):
-                rows.append(row)
-                keep()
-        keep(as_they_should=sum(r["as_it_should"] for r in rows), of=len(rows))
-        if options.do_bench:
-            keep(do_bench=compared(rows, options))
-            worst = max((abs(c["off"]) for c in result["do_bench"]), default=None)
-            keep(furthest_from_do_bench=worst)
+            work = [pool.submit(examined, case, options) for case in cases(Path(folder))]
+            for done in as_completed(work):
+                rows.append(done.result())
+                right = sum(r["as_it_should"] for r in rows)
+                keep(as_they_should=right, of=len(work), do_bench=compared(rows, theirs))
+    worst = max((abs(c["off"]) for c in result["do_bench"]), default=None)
+    keep(furthest_from_do_bench=worst)
     if not options.json:
         sys.stdout.write(json.dumps(result | {"rows": rows}, indent=1) + "\n")
     return 0 if all(r["as_it_should"] for r in rows) else 1

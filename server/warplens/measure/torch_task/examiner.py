@@ -51,8 +51,7 @@ class Slots:
     def __init__(self, task: Task, count: int, backward: bool, folder: str) -> None:
         self.task, self.backward = task, backward
         place = Path(folder)
-        example = task.inputs()
-        outputs = task.outputs(example)
+        example, outputs = task.example
         cotangents = [torch.ones_like(o) for o in outputs]
         gradients = task.gradients(example, cotangents) if backward else []
         self.memory = [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib.util
 import secrets
 from typing import Any
@@ -34,6 +35,12 @@ class Task:
         self.model = module.Model(*self.init).to(device)
         self.model.train(training)
         self.double = self._doubled()
+
+    @functools.cached_property
+    def example(self) -> tuple[list[Any], list[torch.Tensor]]:
+        """Inputs, and the outputs for them: shapes for whoever needs room."""
+        inputs = self.inputs()
+        return inputs, self.outputs(inputs)
 
     def inputs(self, scale: float = 1.0) -> list[Any]:
         """Inputs of a seed that nobody else knows."""
