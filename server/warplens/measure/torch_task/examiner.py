@@ -142,20 +142,21 @@ class Examination:
                 ends.callback(worker.close)
                 return worker
 
-            # processes load PyTorch side by side
-            new, eager = started(Fence(self.request["fence"])), started()
+            new = started(Fence(self.request["fence"]))
             with self.card():
                 if why := defect(self.task):
                     raise WorkerError("refused", f"the task cannot tell right from wrong: {why}")
-            others = {name: started() for name in self.request["baselines"]}
             self.load(new, self.request["candidate"], "ModelNew")
-            self.load(eager, self.task.path, "Model")
             with self.card():
                 slots = Slots(self.task, 2, self.backward, self.own)
                 slots.given_to(new)
                 self.right(new, slots)
-                self.own_work(new, eager)
-            return self.timed(new, {"eager": eager, **others})
+            # processes load PyTorch side by side
+            others = {name: started() for name in ("eager", *self.request["baselines"])}
+            self.load(others["eager"], self.task.path, "Model")
+            with self.card():
+                self.own_work(new, others["eager"])
+            return self.timed(new, others)
 
     @property
     def own(self) -> str:
