@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates a minute of one search with one process, with the pool on one and more cards, and on Ray.
 
-    python tests/bench/bench_pool.py [--candidates N] [--ways one,pool1,pool2,ray] [--kill] [--together] [--json FILE]
-        [PROGRAM…]
+    python tests/bench/bench_pool.py [--candidates N] [--seconds S] [--ways one,pool1,pool2,ray] [--kill] [--together]
+        [--json FILE] [PROGRAM…]
 
 Each way is random search with one seed, asked for a batch at a time as `optimize` does, so that what is asked does not
 depend on verdicts and all ways judge the same (the same again under other names where the space is used up); in a
@@ -19,6 +19,7 @@ import argparse
 import contextlib
 import datetime
 import json
+import math
 import os
 import platform
 import statistics
@@ -29,7 +30,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -63,10 +64,17 @@ def ways(name: str) -> OpenJudge:
     return opener(None, "local") if name == "ray" else opener(int(name.removeprefix("pool")))
 
 
-class Asking:
-    """Random search on a program, asked for batches until a number is reached."""
+class Spend(NamedTuple):
+    """Candidates at most, and seconds after which nothing more is asked."""
 
-    def __init__(self, program: Path, kernel: str, count: int) -> None:
+    candidates: int
+    seconds: float
+
+
+class Asking:
+    """Random search on a program, asked for batches until a number is reached, or the time is over."""
+
+    def __init__(self, program: Path, kernel: str, budget: Spend) -> None:
         inputs = inputs_of(Service(ROOT), program)
         space = KernelSpace(
             inputs.text(),
@@ -78,11 +86,13 @@ class Asking:
         )
         self._search = RandomSearch(inputs.text(), path=str(program), kernel=kernel, space=space, seed=1)
         self._made: list[Candidate] = []
-        self._count, self._given = count, 0
+        self._budget, self._given, self._began = budget, 0, 0.0
 
     def __call__(self) -> list[Candidate]:
         """The next batch; nothing at the end."""
-        size = min(Budget().batch, self._count - self._given)
+        self._began = self._began or time.monotonic()
+        over = time.monotonic() - self._began > self._budget.seconds
+        size = 0 if over else min(Budget().batch, self._budget.candidates - self._given)
         batch = [ask.candidate for ask in self._search.ask(size)] if size else []
         self._made += batch
         if not self._made:
@@ -111,16 +121,16 @@ def own_cache() -> Iterator[None]:
             os.environ.pop("WARPLENS_CACHE") if kept is None else os.environ.update(WARPLENS_CACHE=kept)
 
 
-def measure(program: Path, name: str, count: int) -> dict[str, Any]:
+def measure(program: Path, name: str, budget: Spend) -> dict[str, Any]:
     """One program judged one way."""
     inputs = inputs_of(Service(ROOT), program)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
     with own_cache(), ways(name)(workload, "", "", Allowed()) as judge:
-        return {"program": program.name, "way": name, **_judged(judge, program, count)}
+        return {"program": program.name, "way": name, **_judged(judge, program, budget)}
 
 
 def _judged(
-    judge: JudgeSession, program: Path, count: int, told: Callable[[Verdict], None] = lambda _: None
+    judge: JudgeSession, program: Path, budget: Spend, told: Callable[[Verdict], None] = lambda _: None
 ) -> dict[str, Any]:
     waits: list[str] = []
 
@@ -133,7 +143,7 @@ def _judged(
     kernel = judge.baseline(task=task).kernel
     opened = time.monotonic() - started
     verdicts: list[Verdict] = []
-    more = Asking(program, kernel, count)
+    more = Asking(program, kernel, budget)
 
     def take(verdict: Verdict) -> None:
         verdicts.append(verdict)
@@ -180,7 +190,7 @@ class CountedLane(LocalLane):
         super().judge(candidates, count, task)
 
 
-def killed(program: Path, cards: Sequence[str], count: int) -> dict[str, Any]:
+def killed(program: Path, cards: Sequence[str], budget: Spend) -> dict[str, Any]:
     """The pool on these cards, one card's worker killed after a third of the verdicts."""
     inputs = inputs_of(Service(ROOT), program)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
@@ -192,7 +202,7 @@ def killed(program: Path, cards: Sequence[str], count: int) -> dict[str, Any]:
 
     def told(verdict: Verdict) -> None:
         heard.append(verdict.candidate)
-        if len(heard) == count // 3:
+        if len(heard) == budget.candidates // 3:
             processes[-1].kill()
 
     def close() -> None:
@@ -200,7 +210,7 @@ def killed(program: Path, cards: Sequence[str], count: int) -> dict[str, Any]:
             process.close()
 
     with own_cache(), Pool(lanes, close) as pool:
-        row = _judged(pool, program, count, told)
+        row = _judged(pool, program, budget, told)
         alive = pool.alive
     return {
         "program": program.name,
@@ -211,15 +221,15 @@ def killed(program: Path, cards: Sequence[str], count: int) -> dict[str, Any]:
     }
 
 
-def together(programs: list[Path], count: int) -> dict[str, Any]:
+def together(programs: list[Path], budget: Spend) -> dict[str, Any]:
     """Two programs at once, each on a card of its own, against each alone."""
     cards = chosen_cards(0)[:2]
     pair = list(zip(programs, cards, strict=False))
-    alone = [_on(program, card, count) for program, card in pair]
+    alone = [_on(program, card, budget) for program, card in pair]
     rows: list[dict[str, Any]] = [{} for _ in pair]
 
     def work(number: int) -> None:
-        rows[number] = _on(*pair[number], count)
+        rows[number] = _on(*pair[number], budget)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(len(pair))]
     for thread in threads:
@@ -229,7 +239,7 @@ def together(programs: list[Path], count: int) -> dict[str, Any]:
     return {"alone": alone, "together": rows}
 
 
-def _on(program: Path, card: str, count: int) -> dict[str, Any]:
+def _on(program: Path, card: str, budget: Spend) -> dict[str, Any]:
     """In a process that sees one card."""
     import subprocess
 
@@ -241,7 +251,9 @@ def _on(program: Path, card: str, count: int) -> dict[str, Any]:
             "--ways",
             "one",
             "--candidates",
-            str(count),
+            str(budget.candidates),
+            "--seconds",
+            str(budget.seconds),
             "--json",
             out.name,
         ]
@@ -257,11 +269,13 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("programs", nargs="*", type=Path)
     parser.add_argument("--candidates", type=int, default=32)
+    parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--ways", default="one,pool1")
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    budget = Spend(options.candidates, options.seconds)
     programs = [p.absolute() for p in options.programs] or PROGRAMS
     result: dict[str, Any] = {
         "command": "python tests/bench/bench_pool.py " + " ".join(sys.argv[1:]),
@@ -278,15 +292,15 @@ def main() -> int:
 
     for program in programs:
         for name in options.ways.split(","):
-            row = measure(program, name, options.candidates)
+            row = measure(program, name, budget)
             sys.stderr.write(f"{program.name} {name}: {row['per_minute']:.1f} a minute\n")
             keep(rows=[*result["rows"], row])
     rows = result["rows"]
     keep(rates=rates(rows), verdicts_that_differ={p.name: differing(rows, p.name) for p in programs})
     if options.kill:
-        keep(killed=killed(programs[0], chosen_cards(0)[:2], options.candidates))
+        keep(killed=killed(programs[0], chosen_cards(0)[:2], budget))
     if options.together:
-        keep(two_at_once=together(programs, options.candidates))
+        keep(two_at_once=together(programs, budget))
     if not options.json:
         sys.stdout.write(json.dumps(result, indent=1) + "\n")
     return 0
@@ -295,7 +309,8 @@ def main() -> int:
 def differing(rows: list[dict[str, Any]], program: str) -> dict[str, list[str]]:
     """Candidates of which not all ways say the same, and what they say."""
     own = [row["states"] for row in rows if row["program"] == program]
-    said = {name: [states.get(name, "") for states in own] for states in own for name in states}
+    common = [name for name in own[0] if all(name in states for states in own)]
+    said = {name: [states[name] for states in own] for name in common}
     return {name: states for name, states in said.items() if len(set(states)) > 1}
 
 
