@@ -33,7 +33,8 @@ from warplens_tools.errors import InputError, WarplensError
 from warplens_tools.process.task import UNATTENDED, Task
 
 T = TypeVar("T")
-_BASELINE = "baseline"
+#: Name of the ask for the kernel as it is.
+BASELINE = "baseline"
 #: Reading an answer takes no time; the loop's bound on a confirmation has to be positive.
 _SECONDS = 60.0
 
@@ -122,9 +123,7 @@ class Exchange:
     def waiting(self) -> list[str]:
         """Asks without an answer, in the order in which they are to be answered."""
         names = [path.stem for path in self._asks.glob("*.json") if not (self._answers / path.name).exists()]
-        return sorted(
-            names, key=lambda name: (name != _BASELINE, name.startswith("confirm"), len(name), name)
-        )
+        return sorted(names, key=lambda name: (name != BASELINE, name.startswith("confirm"), len(name), name))
 
     def candidate(self, name: str) -> Candidate:
         """What an ask is about."""
@@ -190,9 +189,9 @@ class FileJudge:
             AwaitingError: it was not yet.
         """
         del task
-        answer = self._answered(_BASELINE, None)
+        answer = self._answered(BASELINE, None)
         if answer is None or answer.baseline is None:
-            raise AwaitingError([_BASELINE])
+            raise AwaitingError([BASELINE])
         return answer.baseline
 
     def judge(
@@ -254,8 +253,8 @@ def evaluate(exchange: Exchange, judge: Measures, source: str, *, task: Task = U
     """
     answered = 0
     waiting = exchange.waiting()
-    if _BASELINE in waiting:
-        exchange.put(_BASELINE, judge.baseline(task=task))
+    if BASELINE in waiting:
+        exchange.put(BASELINE, judge.baseline(task=task))
         answered += 1
     names: dict[str, str] = {}
     candidates = []

@@ -22,7 +22,7 @@ def cutlass_flags(unit: Path, model: SourceModel) -> tuple[str, ...]:
     """
     if not any(include.target.startswith(("cute/", "cutlass/")) for include in model.includes):
         return ()
-    root = _root(unit)
+    root = headers_for(unit)
     if root is None:
         return ()
     folders = [root / "include", root / "tools" / "util" / "include", root / "examples" / "common"]
@@ -30,7 +30,8 @@ def cutlass_flags(unit: Path, model: SourceModel) -> tuple[str, ...]:
     return (*options, *(f"-I{folder}" for folder in folders if folder.is_dir()))
 
 
-def _root(unit: Path) -> Path | None:
+def headers_for(unit: Path) -> Path | None:
+    """The tree of CUTLASS that a unit is compiled with; None where there is none."""
     named = os.environ.get("CUTLASS_PATH", "")
     candidates = [*unit.parents, *([Path(named)] if named else []), home() / "cutlass" / VERSION]
     return next((c for c in candidates if (c / "include" / _HEADER).is_file()), None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -14,8 +14,10 @@ import msgspec
 from warplens.agent.edits import text_hash
 from warplens.agent.judging import JudgeSession
 from warplens.agent.result import OptimizeResult
-from warplens.measure.exchange import AwaitingError, Description, Exchange, FileJudge, evaluate
+from warplens.measure.build.includes import uses_cutlass
+from warplens.measure.exchange import BASELINE, AwaitingError, Description, Exchange, FileJudge, evaluate
 from warplens.measure.judge_settings import Allowed
+from warplens.service.library_build import built_for
 from warplens.service.optimize import (
     OpenJudge,
     OptimizeOptions,
@@ -175,7 +177,21 @@ def answer(folder: Path, *, task: Task = UNATTENDED, judge: OpenJudge = open_jud
         loaded = service.settings_for(source)
         unit = service.unit(source, loaded) or source
         workload = workload_of(source, unit, loaded, description.kernel)
-        arch = description.arch or load_gpu(None).arch
+        card = load_gpu(loaded.settings.architecture or None).arch
+        workload, arch = built_for(workload, description.arch, card, _versions(exchange, source))
+        description = msgspec.structs.replace(description, arch=arch)
+        arch = arch or card
         workload = expecting(workload, source, loaded, description.kernel, arch, task=task)
         with judge(workload, description.kernel, description.arch, description.allowed) as session:
             return evaluate(exchange, session, str(source), task=task)
+
+
+def _versions(exchange: Exchange, source: Path) -> Iterator[str]:
+    """Texts of the candidates that wait."""
+    text = SourceText.read(source)
+    if uses_cutlass(text.text):
+        return
+    for name in exchange.waiting():
+        if name != BASELINE:
+            with suppress(InputError):
+                yield text.apply(list(exchange.candidate(name).edits)).text

@@ -23,6 +23,7 @@ from warplens.agent.llm.spending import Allowance, Ledger, Prices
 from warplens.agent.result import ModelUse
 from warplens.measure.judge_settings import Allowed
 from warplens.read_settings import take_variable
+from warplens.service.library_build import finds_library, library_options
 from warplens.service.report import FileReport
 from warplens.settings import Loaded, Model
 from warplens.store.database import data_folder
@@ -32,7 +33,7 @@ from warplens_tools.arch.load import target_architecture
 from warplens_tools.decode import from_builtins
 from warplens_tools.errors import InputError
 from warplens_tools.finding import Finding
-from warplens_tools.run.build import flags_of, include_folders
+from warplens_tools.run.build import flags_of
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
 
@@ -186,7 +187,7 @@ def open_part(
     flags: tuple[str, ...] = ()
     if library is not None and not finds_library(given):
         # a build of the user's own takes no options
-        flags = () if case.workload.build else library_options(library.trees, given)
+        flags = () if case.workload.build else _library_options(library.trees, given, case.text)
         library = library if flags else None
     asker = open_asker(model, loaded.root, ask_editor, library, waits=not case.round_of)
     return ModelPart(asker, model, case, flags)
@@ -259,18 +260,9 @@ class ModelPart:
         return known.profile.metrics if known is not None and known.profile is not None else {}
 
 
-def finds_library(given: Sequence[str]) -> bool:
-    """Whether a unit that is compiled with these options finds CUTLASS's headers."""
-    return any((folder / "cute").is_dir() for folder in include_folders(given))
-
-
-def library_options(trees: Sequence[Corpus], given: Sequence[str]) -> tuple[str, ...]:
-    """Options by which a unit that is compiled with `given` finds CUTLASS's headers; () where there are none."""
+def _library_options(trees: Sequence[Corpus], given: Sequence[str], text: SourceText) -> tuple[str, ...]:
     tree = next((t.root_path for t in trees if (t.root_path / "include" / "cute").is_dir()), None)
-    if tree is None:
-        return ()
-    standard = () if any(word.startswith(("-std", "--std")) for word in given) else ("-std=c++17",)
-    return (*standard, "--expt-relaxed-constexpr", f"-I{tree / 'include'}")
+    return library_options(tree, given, text.text) if tree is not None else ()
 
 
 def card_words(gpu: Gpu) -> str:

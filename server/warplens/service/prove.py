@@ -8,7 +8,9 @@ import os
 from warplens.agent.edits import text_hash
 from warplens.agent.prove import prove
 from warplens.agent.result import OptimizeResult
+from warplens.measure.build.includes import uses_cutlass
 from warplens.measure.verdict import Candidate
+from warplens.service.library_build import built_for
 from warplens.service.optimize import (
     FileInputs,
     OpenJudge,
@@ -81,12 +83,14 @@ def prove_one(
 ) -> OptimizeResult:
     """Judge one candidate, an edit of `text`, and confirm it if it is faster. Raises as `prove_fix`."""
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded, candidate.kernel)
+    versions = () if uses_cutlass(text.text) else (text.apply(list(candidate.edits)).text,)
+    workload, target = built_for(workload, options.arch, inputs.gpu.arch, versions)
     allowed = allowed_by(options, inputs.loaded)
-    arch = options.arch or inputs.gpu.arch
+    arch = target or inputs.gpu.arch
     workload = expecting(workload, inputs.path, inputs.loaded, candidate.kernel, arch, task=task)
     with (
         open_store(data_folder(os.environ)) as store,
-        judge(workload, candidate.kernel, options.arch, allowed) as session,
+        judge(workload, candidate.kernel, target, allowed) as session,
     ):
         return prove(
             text,

@@ -25,23 +25,22 @@ from warplens.agent.llm.files import ANSWER, PROMPT
 from warplens.agent.result import OptimizeResult
 from warplens.cli.optimize import model_lines, settle_consent
 from warplens.read_settings import load, take_variable
+from warplens.service.library_build import built_for, finds_library, library_options
 from warplens.service.model import (
     Choice,
     ConsentError,
     card_words,
     chosen,
     destination_of,
-    finds_library,
     give_consent,
-    library_options,
     require_consent,
 )
 from warplens.service.optimize import FileInputs, OptimizeOptions, optimize_file
 from warplens.service.report import FileReport
 from warplens.settings import Loaded
-from warplens_cutlass.corpus import Corpus
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError
+from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
 
 KEY = "sk-service-0123456789"
@@ -227,12 +226,32 @@ def test_what_the_model_did_is_told_in_words(file: Path, endpoint: Endpoint) -> 
 
 def test_the_library_is_found_by_options_where_the_build_has_none(tmp_path: Path) -> None:
     (tmp_path / "include" / "cute").mkdir(parents=True)
-    tree = Corpus("cutlass", str(tmp_path), "4.2.0")
-    options = library_options([tree], ("-O3",))
-    assert options == ("-std=c++17", "--expt-relaxed-constexpr", f"-I{tmp_path}/include")
+    options = library_options(tmp_path, ("-O3",), "int main() { return 0; }  // assert(all is well)")
+    assert options == ("-std=c++17", "--expt-relaxed-constexpr", "-DNDEBUG", f"-I{tmp_path}/include")
     assert finds_library(options) and not finds_library(("-O3",))
-    assert "-std=c++17" not in library_options([tree], ("-std=c++20",))
-    assert library_options([Corpus("mine", str(tmp_path / "other"))], ()) == ()
+    assert "-std=c++17" not in library_options(tmp_path, ("-std=c++20",), "")
+    # what the program asserts itself stays
+    assert "-DNDEBUG" not in library_options(tmp_path, (), "void f(int n) { assert(n > 0); }")
+
+
+def test_a_version_with_cutlass_is_built_with_its_headers_or_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = tmp_path / "k.cu"
+    unit.write_text("__global__ void k() {}\n")
+    monkeypatch.setenv("WARPLENS_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CUTLASS_PATH", raising=False)
+    workload, version = Workload(str(unit), str(unit)), '#include "cute/tensor.hpp"\n' + unit.read_text()
+    assert built_for(workload, "", "sm_90", [unit.read_text()]) == (workload, "")
+    with pytest.raises(InputError, match="CUTLASS"):
+        built_for(workload, "", "sm_90", [version])
+    (tmp_path / "tree" / "include" / "cute").mkdir(parents=True)
+    (tmp_path / "tree" / "include" / "cute" / "tensor.hpp").write_text("")
+    monkeypatch.setenv("CUTLASS_PATH", str(tmp_path / "tree"))
+    built, arch = built_for(workload, "", "sm_90", [version])
+    assert arch == "sm_90a" and built.flags[-1] == f"-I{tmp_path}/tree/include"
+    own = msgspec.structs.replace(workload, build=("make",))
+    assert built_for(own, "sm_90", "sm_90", [version]) == (own, "sm_90a")
 
 
 def test_the_card_is_told_in_its_limits() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -56,22 +57,30 @@ def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> s
     system = (headers.path,) if headers is not None else ()
     if why := asks_more(*(device_text(side.evidence, source, system) for side in (baseline, unit))):
         return why
-    if kept := _kept_state(unit.own, baseline.own):
+    if kept := _kept_state(unit.own, baseline.own, unit.ptx):
         why = f"the edit adds {kept}, which carries results from launch to launch"
         return f"{why}; constants belong in __constant__ memory"
     return ""
 
 
-def _kept_state(after: bytes, before: bytes) -> str:
+def _kept_state(after: bytes, before: bytes, ptx: str) -> str:
     """Writable memory that an edited unit has more of than the baseline, by name where it has one; "" for none.
 
     Variables are counted under the names that compilations share: of a name that is forged there are two. Memory that
-    no variable names, or that a known one has grown by, shows in the size of all.
+    no variable names, or that a known one has grown by, shows in the size of all. A single byte that no code names is
+    none: CuTe's headers and libcu++'s leave one for each of their objects without members.
     """
-    known, given = (
-        Counter(unit_free_name(v.name) for v in variables(side) if not v.constant) for side in (before, after)
+    empty = {v.name for v in variables(after) if v.bytes == 1 and not v.constant and _unused(v.name, ptx)}
+    given = Counter(
+        unit_free_name(v.name) for v in variables(after) if not v.constant and v.name not in empty
     )
+    known = Counter(unit_free_name(v.name) for v in variables(before) if not v.constant)
     if added := next(iter(given - known), ""):
         return f"the device variable {added}"
-    more = writable_bytes(after) - writable_bytes(before)
+    more = writable_bytes(after) - len(empty) - writable_bytes(before)
     return f"{more} bytes of device memory" if more > 0 else ""
+
+
+def _unused(name: str, ptx: str) -> bool:
+    """Whether a unit's PTX declares a variable and never names it again."""
+    return len(re.findall(rf"(?<![\w$]){re.escape(name)}(?![\w$])", ptx)) == 1
