@@ -355,9 +355,9 @@ class _Loop:
         return f"judged {len(nodes)} of {most}{leader}{trying}", min(1.0, len(nodes) / most)
 
     def _at_the_roof(self, searcher: Searcher) -> bool:
-        """Whether the best version has used up the headroom, as far as the ceilings are known."""
+        """Whether the best version runs at the roof, as far as the ceilings are known."""
         headroom = self._headroom()
         best = best_first(searcher.versions.told())
         if headroom is None or headroom <= 1.0 or not best or not best[0].speedup:
             return False
-        return math.log(best[0].speedup) >= self.problem.settings.roof_share * math.log(headroom)
+        return best[0].speedup >= self.problem.settings.roof_share * headroom

@@ -34,6 +34,9 @@ class SearchSettings(msgspec.Struct, frozen=True):
     #: that a batch spreads out, and nothing from the best reward. A batch is a large part of a budget, and with a loss
     #: there only one step of eight went below the best version (0.87 of the best gain on modelled tables, now 0.93).
     virtual_visits: int = 1
+    #: A batch ends with the first candidate that promises less than this share of its best one, in log2 of the speedup:
+    #: a verdict costs seconds, and after the best one's there are better steps to spend them on.
+    batch_share: float = 0.4
     #: Times that an idea is made again where it came to a known text or one that cannot run, in a row.
     makings: int = 8
     #: Versions in which a change must have failed, and never have worked, before it is not tried again: two, as one
@@ -82,7 +85,7 @@ class SearchSettings(msgspec.Struct, frozen=True):
     draw_noise: float = 0.15
     #: Least fitted effect, in log2, of a change that a leap takes along: 2 % faster, above usual noise.
     leap_gain: float = 0.03
-    #: The search ends when this share of the headroom is used up: what is left is inside the uncertainty
+    #: The search ends when the best version runs at this share of the roof: what is left is inside the uncertainty
     #: of the ceilings (KernelAgent stops at 95 % of its speed of light, too).
     roof_share: float = 0.95
 

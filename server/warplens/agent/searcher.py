@@ -76,7 +76,14 @@ class Policy:
                 break
             self.asked(node)
             asks.append(node.ask)
+            if self.waits(asks):
+                break
         return asks
+
+    def waits(self, asks: list[Ask]) -> bool:
+        """Whether verdicts on these candidates are worth more than further ones beside them."""
+        del asks
+        return False
 
     def tell(self, candidate: str, verdict: Verdict) -> None:
         """Take the verdict of a candidate that was handed out; a second one for the same is ignored."""

@@ -12,7 +12,7 @@ import math
 from warplens.agent.moves import Idea, Proposal, joined
 from warplens.agent.search_settings import SearchSettings
 from warplens.agent.searcher import Policy
-from warplens.agent.versions import Node, Space, speedup_of
+from warplens.agent.versions import Ask, Node, Space, speedup_of
 from warplens.measure.verdict import State, Verdict
 from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
@@ -42,6 +42,20 @@ class SearchTree(Policy):
         """A virtual visit, here and above, until the verdict comes."""
         super().asked(node)
         self._pend(node, 1)
+
+    def waits(self, asks: list[Ask]) -> bool:
+        """Whether the last candidate promises so much less than the best that its place is better kept for a step on
+        that one.
+        """
+        promised = [self._promise(self.versions.by_id[ask.candidate.id]) for ask in asks]
+        return promised[-1] < self.settings.batch_share * max(promised)
+
+    def _promise(self, node: Node) -> float:
+        """Expected log2 of a version's speedup."""
+        if node.parent is None:
+            return 0.0
+        gain = math.log2(node.parent.speedup) if node.parent.speedup is not None else 0.0
+        return max(gain, 0.0) + max(self.expectation(node.parent, node.ask.move), 0.0)
 
     def learned(self, node: Node) -> None:
         """A visit with its reward, here and above."""
