@@ -19,10 +19,12 @@ from warplens_tools.tunable.block_sizes import BlockSizes
 from warplens_tools.tunable.parameter import Geometry, Kind, Refusal, Template, TunableParameter
 from warplens_tools.tunable.pragmas import LAUNCH_BOUNDS, UNROLL, bounds_parameters, unroll_parameters
 from warplens_tools.tunable.source import AXES, File, Site, TunedKernel
-from warplens_tools.tunable.tiles import TEMPLATE_ARGUMENT, TILE, Tiles
+from warplens_tools.tunable.tiles import BROUGHT, TEMPLATE_ARGUMENT, TILE, Tiles
 
 #: Every kind of parameter there is; a test compares it with `ParameterKind`.
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (BLOCK, TILE, TEMPLATE_ARGUMENT, UNROLL, LAUNCH_BOUNDS)}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (BLOCK, TILE, BROUGHT, TEMPLATE_ARGUMENT, UNROLL, LAUNCH_BOUNDS)
+}
 
 
 def extract(

@@ -10,7 +10,7 @@ import msgspec
 
 from warplens_tools.text import SourceText, Span, TextEdit
 
-ParameterKind = Literal["block", "tile", "unroll", "launch_bounds", "template_argument"]
+ParameterKind = Literal["block", "tile", "brought", "unroll", "launch_bounds", "template_argument"]
 
 
 class Answer(msgspec.Struct, frozen=True):

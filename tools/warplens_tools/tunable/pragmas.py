@@ -12,8 +12,8 @@ from warplens_tools.tunable.source import TunedKernel, number
 #: KernelPro's figures do not list unrolling; it is put below tiling. A spill seldom comes of unrolling alone.
 UNROLL = Kind(
     "unroll",
-    chance=0.08,
-    gain=1.2,
+    chance=0.06,
+    gain=1.15,
     answers=(Answer("register-spills", -1, 0.4), Answer("low-ilp", 1, 0.6)),
     useless_at="dram",
 )

@@ -33,6 +33,9 @@ TILE = Kind(
         Answer("low-ilp", 1, 0.5),
     ),
 )
+#: A constant that a rewrite has brought, with values that are known to work: its first one is a guess for any card and
+#: size, so that the others are what to try next on a version that it made faster.
+BROUGHT = Kind("brought", chance=0.3, gain=1.3, answers=TILE.answers)
 TEMPLATE_ARGUMENT = Kind("template_argument", chance=0.093, gain=1.42, answers=TILE.answers)
 #: A loop step, an index made of `blockIdx`, an unroll factor: what a tile is, unlike a plain factor.
 _SHAPES = r"\+=\s*(?:\w+::)*{0}\b|blockIdx\.[xyz]\s*\*\s*\(?\s*(?:\w+::)*{0}\b|#pragma unroll\s*\(?\s*{0}\b"
@@ -103,7 +106,9 @@ class Tiles:
     def _declared(self, constant: Constant, values: Sequence[int]) -> TunableParameter:
         """A constant whose range is known from the rewrite that brought it."""
         value = constant.value or 0
-        return TunableParameter(constant.name, "tile", value, others(values, value), (self._spot(constant),))
+        return TunableParameter(
+            constant.name, "brought", value, others(values, value), (self._spot(constant),)
+        )
 
     def _spot(self, constant: Constant) -> Place:
         digits = _DIGITS.search(self.file.code, self.file.range(constant.value_span)[0])
