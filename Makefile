@@ -8,6 +8,9 @@ WARPLENS := $(VENV)/bin/warplens
 # What Warplens installs and caches for the commands here stays in this folder.
 export WARPLENS_HOME := $(CURDIR)/.tools/warplens
 export WARPLENS_CACHE := $(CURDIR)/.tools/cache
+# Bytecode too, whatever the environment says of it: the tests start hundreds of Python processes.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.tools/pycache
 
 .PHONY: demo toolchain bench bench-gpu test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup bench-index
 
