@@ -67,6 +67,7 @@ def _contents(part: str | bytes | Path) -> Iterable[bytes]:
         yield part if isinstance(part, bytes) else part.encode()
 
 
+@functools.cache
 def _remove_old(folder: Path) -> None:
     for file in folder.iterdir():
         with contextlib.suppress(OSError):

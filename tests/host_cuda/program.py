@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import math
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.host_cuda.translate import as_host_code
+from tests.kept import digest_of, kept, version_of
 
 _HERE = Path(__file__).parent
 _INCLUDE = _HERE / "include"
+_RUNTIME = _HERE / "runtime.cpp"
 #: Alignment and bounds are what a card traps on, or, worse, does not.
 _OPTIONS = (
     "-std=c++17",
@@ -36,7 +37,7 @@ class HostRunError(AssertionError):
 
 
 class HostProgram:
-    """A whole CUDA program as text, run on the CPU by `run`. Built once for a text, also across processes."""
+    """A whole CUDA program as text, run on the CPU by `run`. Built once for a text, also across processes and runs."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -105,34 +106,48 @@ def _difference(wanted: str, got: str) -> str:
 
 
 def _built(text: str) -> Path:
+    # most of a build would be the headers and the runtime: each is compiled once
+    compiler = _compiler()
+    rests_on = digest_of(_environment(compiler), text)
+    headers, runtime = _headers(compiler), _runtime(compiler)
+
+    def make(out: Path) -> None:
+        source = out.with_suffix(".cpp")
+        source.write_text(f"#line 1\n{as_host_code(text)}")
+        found_first = ["-include", str(headers.with_suffix(""))]
+        _compile(
+            [compiler, *_OPTIONS, *found_first, f"-I{_INCLUDE}", str(source), str(runtime), "-o", str(out)],
+            shown=text,
+        )
+
+    return kept("host", rests_on, make)
+
+
+@functools.cache
+def _compiler() -> str:
     compiler = shutil.which("g++")
     if compiler is None or os.uname().machine != "x86_64":
         pytest.skip("no g++ for x86-64")
-    key = hashlib.sha256(" ".join(_OPTIONS).encode())
-    for header in sorted(_INCLUDE.rglob("*.h")):
-        key.update(hashlib.sha256(header.read_bytes()).digest())
-    folder = Path(tempfile.gettempdir()) / f"host_cuda-{os.getuid()}" / key.hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    program = folder / hashlib.sha256(text.encode()).hexdigest()[:32]
-    if program.exists():
-        return program
-    # Three quarters of a build are the headers: they are compiled once, and found before themselves.
-    headers = folder / "cuda_runtime.h.gch"
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        if not headers.exists():
-            (folder / "cuda_runtime.h").write_bytes((_INCLUDE / "cuda_runtime.h").read_bytes())
-            made = Path(work) / "headers"
-            _compile(
-                [compiler, *_OPTIONS, "-x", "c++-header", str(_INCLUDE / "cuda_runtime.h"), "-o", str(made)]
-            )
-            made.replace(headers)
-        source, out = Path(work) / "program.cpp", Path(work) / "program"
-        source.write_text(f"#include <cuda_runtime.h>\n#line 1\n{as_host_code(text)}")
-        _compile(
-            [compiler, *_OPTIONS, f"-I{folder}", f"-I{_INCLUDE}", str(source), "-o", str(out)], shown=text
-        )
-        out.replace(program)
-    return program
+    return compiler
+
+
+@functools.cache
+def _environment(compiler: str) -> str:
+    """What every program rests on: compiler, options, headers, runtime."""
+    return digest_of(version_of(compiler), " ".join(_OPTIONS), _INCLUDE, _RUNTIME)
+
+
+@functools.cache
+def _headers(compiler: str) -> Path:
+    """Precompiled, under the name that `-include` looks for: that of a header, and `.gch`."""
+    command = [compiler, *_OPTIONS, "-x", "c++-header", str(_INCLUDE / "cuda_runtime.h"), "-o"]
+    return kept("cuda_runtime.h.gch", _environment(compiler), lambda out: _compile([*command, str(out)]))
+
+
+@functools.cache
+def _runtime(compiler: str) -> Path:
+    command = [compiler, *_OPTIONS, f"-I{_INCLUDE}", "-c", str(_RUNTIME), "-o"]
+    return kept("runtime.o", _environment(compiler), lambda out: _compile([*command, str(out)]))
 
 
 def _compile(command: list[str], *, shown: str = "") -> None:

@@ -6,8 +6,8 @@
 namespace cooperative_groups {
 struct thread_block {
   void sync() const { __syncthreads(); }
-  unsigned thread_rank() const { return unsigned(host_cuda::block.current->linear); }
-  unsigned size() const { return unsigned(host_cuda::block.threads); }
+  unsigned thread_rank() const { return host_cuda::rank(); }
+  unsigned size() const { return host_cuda::threads(); }
   unsigned num_threads() const { return size(); }
   dim3 group_index() const { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
   dim3 thread_index() const { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
@@ -20,8 +20,8 @@ struct thread_block_tile {
   unsigned thread_rank() const { return host_cuda::lane() % N; }
   static constexpr unsigned size() { return N; }
   static constexpr unsigned num_threads() { return N; }
-  unsigned meta_group_rank() const { return unsigned(host_cuda::block.current->linear) / N; }
-  unsigned meta_group_size() const { return (unsigned(host_cuda::block.threads) + N - 1) / N; }
+  unsigned meta_group_rank() const { return host_cuda::rank() / N; }
+  unsigned meta_group_size() const { return (host_cuda::threads() + N - 1) / N; }
   void sync() const { __syncwarp(mask()); }
   template <class T> T shfl(T v, int from) const { return __shfl_sync(mask(), v, from, N); }
   template <class T> T shfl_down(T v, unsigned by) const { return __shfl_down_sync(mask(), v, by, N); }
