@@ -65,15 +65,14 @@ async def unharmed(client: Client) -> None:
     assert await client.end() == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\n", "// only a comment\n", "int add(int a, int b) { return a + b; }\n", "\ufeff", "}}}((("]
-)
-async def test_a_file_without_a_kernel_shows_nothing(client: Client, tmp_path: Path, text: str) -> None:
+async def test_a_file_without_a_kernel_shows_nothing(client: Client, tmp_path: Path) -> None:
     await client.begin(tmp_path, command=REAL, options=SOURCE_ONLY)
-    uri = write(tmp_path, text)
-    await opened(client, uri, text)
-    assert await lenses(client, uri) == []
-    assert await hover(client, uri, 0, 0) == ""
+    texts = ["", "\n", "// only a comment\n", "int add(int a, int b) { return a + b; }\n", "\ufeff", "}}}((("]
+    for number, text in enumerate(texts):
+        uri = write(tmp_path, text, f"{number}.cu")
+        await opened(client, uri, text)
+        assert await lenses(client, uri) == [], text
+        assert await hover(client, uri, 0, 0) == "", text
     await unharmed(client)
 
 
@@ -107,15 +106,15 @@ async def test_a_large_generated_file_does_not_stop_the_editor(client: Client, t
     await unharmed(client)
 
 
-@pytest.mark.parametrize("ending", ["\r\n", "\r"])
-async def test_line_endings_keep_lines(client: Client, tmp_path: Path, ending: str) -> None:
-    text = LAUNCHED.replace("\n", ending)
+async def test_line_endings_keep_lines(client: Client, tmp_path: Path) -> None:
     await client.begin(tmp_path, command=REAL, options=SOURCE_ONLY)
-    uri = (tmp_path / "k.cu").as_uri()
-    (tmp_path / "k.cu").write_bytes(text.encode())
-    await opened(client, uri, text)
-    assert "`scale`" in await hover(client, uri, 0, 18)
-    assert "`scale`" in await hover(client, uri, 4, 31)
+    for number, ending in enumerate(("\r\n", "\r")):
+        text = LAUNCHED.replace("\n", ending)
+        path = tmp_path / f"{number}.cu"
+        path.write_bytes(text.encode())
+        await opened(client, path.as_uri(), text)
+        assert "`scale`" in await hover(client, path.as_uri(), 0, 18)
+        assert "`scale`" in await hover(client, path.as_uri(), 4, 31)
     await unharmed(client)
 
 
