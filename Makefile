@@ -5,6 +5,8 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PYTEST := $(PY) -m pytest
 WARPLENS := $(VENV)/bin/warplens
+# One process more than the two cores there are at least: tests of processes, servers and searches wait a good deal.
+SPREAD := -n 3 --dist worksteal
 # What Warplens installs and caches for the commands here stays in this folder.
 export WARPLENS_HOME := $(CURDIR)/.tools/warplens
 export WARPLENS_CACHE := $(CURDIR)/.tools/cache
@@ -43,10 +45,10 @@ format: $(READY)
 	if [ -e $(PACKAGES) ]; then $(NODE24) prettier --config extension/.prettierrc.json --write $(TYPESCRIPT); fi
 
 test: lint toolchain
-	$(PYTEST) -m "not gpu and not vscode" -n 2
+	$(PYTEST) -m "not gpu and not vscode" $(SPREAD)
 
 test-fast: $(READY)
-	$(PYTEST) -m "not gpu and not vscode and not slow and not compiler" -n 2 -q
+	$(PYTEST) -m "not gpu and not vscode and not slow and not compiler" $(SPREAD) -q
 
 test-gpu: $(READY)
 	$(PYTEST) -m gpu
