@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The house in figures: modules, lines, functions, imports, circles, and free functions that are handed a view.
 
-    python tests/bench/house.py [--root FOLDER] [--json FILE] [--label NAME]
+    python tests/bench/house.py [--root FOLDER] [--json FILE] [--label NAME] [--against NAME]
+
+`--against` compares the code lines of the rooms that an entry of the file had with the same rooms now: features that
+came since stand in rooms of their own, or in an old room that says so by growing.
 
 Product code is what `server`, `tools` and `cutlass_index` hold. `--root` names another checkout to measure (`git
 worktree add`), `--label` the entry of the JSON file that is written or replaced.
@@ -19,12 +22,33 @@ import statistics
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 PACKAGES = ("server/warplens", "tools/warplens_tools", "cutlass_index/warplens_cutlass")
+#: What rooms of earlier entries are called now.
+_BECAME = {
+    "warplens_tools.source": "warplens_tools.cuda",
+    "warplens_tools.memory": "warplens_tools.machine",
+    "warplens_tools.cost": "warplens_tools.machine",
+    "warplens_cutlass.concepts": "warplens_cutlass.search",
+}
+#: Rooms that were cut out of one that an earlier entry counts as a whole, by that one.
+_OUT_OF = {
+    "warplens_tools.toolchain": "warplens_tools.collect",
+    "warplens_tools.process": "warplens_tools.run",
+}
+#: Rooms below an old one that came with a feature, and hold nothing that was in it.
+_SINCE = frozenset(
+    {
+        "warplens.agent.llm",
+        "warplens.measure.pool",
+        "warplens.measure.torch_task",
+        "warplens_tools.run.spec",
+    }
+)
 _VIEWS = frozenset({"KernelView", "KernelCode"})
 
 
@@ -221,6 +245,38 @@ def table(house: House) -> str:
     return "\n".join(rows)
 
 
+def against(before: House, now: House) -> str:
+    """Code lines of the rooms of `before`, then and now, and of the rooms that came since."""
+    then: Counter[str] = Counter()
+    for name, room in before.rooms.items():
+        then[_home(name, before.rooms)] += room.code_lines
+    here: Counter[str] = Counter()
+    for name, room in now.rooms.items():
+        here[_home(name, then)] += room.code_lines
+    rows = [f"{'':38} before    now"]
+    rows += [
+        f"{name:38} {then[name]:6} {here[name]:6}  {here[name] - then[name]:+6}" for name in sorted(then)
+    ]
+    old = sum(here[name] for name in then)
+    rows.append(f"{'rooms that were there':38} {then.total():6} {old:6}  {old - then.total():+6}")
+    rows += [f"{name:38} {'':6} {count:6}" for name, count in sorted(here.items()) if name not in then]
+    rows.append(f"{'rooms since':38} {'':6} {here.total() - old:6}")
+    return "\n".join(rows)
+
+
+def _home(name: str, known: Iterable[str]) -> str:
+    """The room that one is counted with: the nearest above it that is known, by its name of today."""
+    names = {_BECAME.get(room, room) for room in known}
+    at = _BECAME.get(name, name)
+    if at in _SINCE and at not in names:
+        return at
+    if at not in names:
+        at = _OUT_OF.get(at, at)
+    while at not in names and "." in at:
+        at = at.rpartition(".")[0]
+    return at if at in names else name
+
+
 def main() -> None:
     """Print the figures, and write them where asked."""
     parser = argparse.ArgumentParser(
@@ -229,12 +285,16 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[2])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--label", default="now")
+    parser.add_argument("--against", default="", help="an entry of the file to compare code lines with")
     options = parser.parse_args()
     house = measure(options.root)
     sys.stdout.write(table(house) + "\n")
     if options.json is not None:
         known = msgspec.json.decode(options.json.read_bytes()) if options.json.exists() else {}
         known[options.label] = msgspec.to_builtins(house)
+        if options.against:
+            before = msgspec.convert(known[options.against], House)
+            sys.stdout.write(against(before, house) + "\n")
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n")
 
 
