@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from warplens.agent.moves import Move, subject
 from warplens.agent.search_settings import SearchSettings
 from warplens.agent.versions import Node, state_of
@@ -22,19 +20,6 @@ from warplens.agent.versions import Node, state_of
 SWEEPS = 10
 #: Gains beyond these, in log2, tell no more of a change.
 LEAST, MOST = -1.0, 4.0
-
-
-class Conclusion(msgspec.Struct, frozen=True):
-    """What is known of one change, in a form that people and models can read."""
-
-    change: str
-    #: In how many judged versions it was, and how many of these ran and were right.
-    versions: int
-    worked: int
-    #: Its own effect as a speedup factor.
-    factor: float
-    #: The last reason for which a version with it failed; "" if none did.
-    failure: str = ""
 
 
 class Memory:
@@ -48,7 +33,6 @@ class Memory:
         self._changes: dict[str, list[str]] = {}
         self._subjects: dict[str, list[str]] = {}
         self._worked: dict[str, int] = {}
-        self._failures: dict[str, str] = {}
         self._fitted: dict[str, float] | None = {}
 
     def told(self, node: Node) -> None:
@@ -58,15 +42,12 @@ class Memory:
         for change in changes:
             self._having.setdefault(change, []).append(len(self._samples))
             _once(self._changes.setdefault(subject(change), []), change)
-        move, verdict = node.ask.move, node.verdict
+        move = node.ask.move
         for change in move.changes:
             if move.rule:
                 _once(self._subjects.setdefault(move.rule, []), subject(change))
         for change in changes:
             self._worked[change] = self._worked.get(change, 0) + node.works
-        if verdict is not None and not node.works:
-            reason = f"{verdict.state.replace('_', ' ')}: {verdict.reason}".removesuffix(": ")
-            self._failures |= dict.fromkeys(move.changes, reason)
         self._samples.append((changes, max(LEAST, min(MOST, gain))))
         self._fitted = None
 
@@ -107,20 +88,6 @@ class Memory:
             self.seen(change) >= self._settings.strikes and not self._worked.get(change, 0)
             for change in move.changes
         )
-
-    def conclusions(self) -> list[Conclusion]:
-        """One for each change that was tried, those that help most first."""
-        found = [
-            Conclusion(
-                change,
-                self.seen(change),
-                self._worked.get(change, 0),
-                2**effect,
-                self._failures.get(change, ""),
-            )
-            for change, effect in self._fit().items()
-        ]
-        return sorted(found, key=lambda c: (-c.factor, c.change))
 
     def _like(self, change: str, move: Move) -> Mapping[str, float]:
         """Changes that were tried, by how much they say of one that was not, 0 to 1."""

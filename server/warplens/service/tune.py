@@ -16,11 +16,9 @@ from warplens.service.optimize import (
     FileInputs,
     OpenJudge,
     OptimizeOptions,
-    inputs_of,
     open_judge,
     optimize_file,
 )
-from warplens.service.service import Service
 from warplens.store.database import data_folder, open_store
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import UNATTENDED, Task
@@ -29,23 +27,10 @@ from warplens_tools.process.task import UNATTENDED, Task
 BEYOND = ("rewrites", "model")
 
 
-def tune_path(
-    service: Service,
-    path: Path,
-    options: OptimizeOptions,
-    *,
-    task: Task = UNATTENDED,
-    judge: OpenJudge = open_judge,
-) -> OptimizeResult:
-    """Search the parameters of a kernel's text as it stands. Raises as `optimize_file`."""
-    inputs = inputs_of(service, path, options.arch, task=task)
-    return tune_file(inputs, options, task=task, judge=judge)
-
-
 def tune_file(
     inputs: FileInputs, options: OptimizeOptions, *, task: Task = UNATTENDED, judge: OpenJudge = open_judge
 ) -> OptimizeResult:
-    """`tune_path` with what is known of the file."""
+    """Search the parameters of a kernel's text as it stands. Raises as `optimize_file`."""
     return optimize_file(inputs, msgspec.structs.replace(options, without=BEYOND), task=task, judge=judge)
 
 

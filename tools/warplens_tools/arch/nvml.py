@@ -44,17 +44,12 @@ class GpuState(msgspec.Struct, frozen=True):
     power_w: float | None = None
     #: Since the driver was loaded; the sensor updates about every 100 ms.
     energy_j: float | None = None
-    utilization_percent: float | None = None
     throttling: tuple[str, ...] = ()
 
     @property
     def slowed(self) -> tuple[str, ...]:
         """The reasons that take speed away against the user's wish."""
         return tuple(reason for reason in self.throttling if reason in SLOWDOWNS)
-
-
-class _Utilization(ctypes.Structure):
-    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
 
 
 @functools.cache
@@ -94,15 +89,12 @@ def gpu_state(uuid: str) -> GpuState:
     power = _unsigned(library.nvmlDeviceGetPowerUsage, handle)
     energy = ctypes.c_ulonglong()
     has_energy = library.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy)) == 0
-    busy = _Utilization()
-    has_busy = library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(busy)) == 0
     return GpuState(
         sm_clock_mhz=_unsigned(library.nvmlDeviceGetClockInfo, handle, _SM_CLOCK),
         memory_clock_mhz=_unsigned(library.nvmlDeviceGetClockInfo, handle, _MEMORY_CLOCK),
         temperature_c=_unsigned(library.nvmlDeviceGetTemperature, handle, 0),
         power_w=None if power is None else power / 1000.0,
         energy_j=energy.value / 1000.0 if has_energy else None,
-        utilization_percent=float(busy.gpu) if has_busy else None,
         throttling=_throttling(library, handle),
     )
 

@@ -168,7 +168,6 @@ class AtomicConflicts:
             name=one.name if one is not None else f"{space} memory",
             space="shared" if space == "shared" else "global",
             element_type=one.element_type if one is not None else "",
-            index_text="",
             index=None,
             places=places,
             varies=True,

@@ -95,7 +95,7 @@ class HostGate:
     ) -> None:
         """`moved` gives the baseline one line further down, which tells line numbers from other numbers."""
         self.side = baseline
-        self._moved, self._system = moved, system
+        self._moved = moved
         # candidates are compared at once, and the line numbers are looked for when the first one needs them
         self._counting = threading.Lock()
         self._counted: frozenset[int] | None = None

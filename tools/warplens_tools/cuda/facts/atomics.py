@@ -38,8 +38,7 @@ class Atomic(msgspec.Struct, frozen=True):
     name: str
     space: Space
     element_type: str
-    #: The index as written; "" for a scalar.
-    index_text: str
+    #: None for a scalar.
     index: Form | None
     #: Places that the index can name at most, from types and array extents; None where nothing bounds it.
     places: int | None
@@ -88,13 +87,11 @@ class _AtomicReader:
         if place is None:
             return None
         name, tests = name.removeprefix("::"), self.guards.tests(call)
-        text = self.tree.text_of(index) if index is not None else ""
         return Atomic(
             function=name,
             name=place.name,
             space=place.space,
             element_type=place.element_type,
-            index_text=text,
             index=place.offset,
             places=self._places(place, index),
             varies=mentions_lanes(self.tree.code_of(target), self.varying),

@@ -13,7 +13,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.common.outputs import THREAD, Axis, Declared, Outputs, declared_in, stores
+from warplens_tools.rewrite.common.outputs import THREAD, Declared, Outputs, declared_in, stores
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,
@@ -390,8 +390,3 @@ def _is_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> bool:
         given = field(node, "arguments").named_children
         return len(given) == 1 and _is_zero(view, given[0], zeros, places)
     return False
-
-
-def axis_named(outputs: Outputs, name: str) -> Axis:
-    """The axis of that variable."""
-    return next(a for a in outputs.axes if a.name == name)

@@ -119,12 +119,6 @@ class KernelEdits:
         """Text at an offset of the file."""
         self._made.append(((offset, offset, _END, 0), new))
 
-    def wrap(self, node: Node, before: str, after: str) -> None:
-        """Text right before and right behind an expression."""
-        start, end = self.offsets(node)
-        self._made.append(((start, start, _CONDITION, 0), before))
-        self._made.append(((end, end, _END, -start), after))
-
     def before(self, statement: Node, *lines: str) -> None:
         """Lines in front of a statement, and of the pragmas that belong to it."""
         self._before.setdefault(statement.id, (statement, []))[1].extend(lines)
