@@ -14,7 +14,7 @@ export WARPLENS_CACHE := $(CURDIR)/.tools/cache
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.tools/pycache
 
-.PHONY: demo toolchain bench bench-gpu test test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup bench-index
+.PHONY: demo toolchain bench bench-gpu test tests test-fast test-gpu test-vscode vsix generate lint lint-extension format lock clean setup bench-index
 
 setup: $(READY)
 
@@ -44,7 +44,11 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	if [ -e $(PACKAGES) ]; then $(NODE24) prettier --config extension/.prettierrc.json --write $(TYPESCRIPT); fi
 
-test: lint toolchain
+# mypy takes one core for a minute where it has nothing kept: the tests begin beside it.
+test: $(READY)
+	$(MAKE) --no-print-directory -j2 lint tests
+
+tests: toolchain
 	$(PYTEST) -m "not gpu and not vscode" $(SPREAD)
 
 test-fast: $(READY)
