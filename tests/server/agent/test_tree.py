@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from tests.server.agent.bench import Landscape, compare, search, timed
 
@@ -150,6 +151,30 @@ def test_parallel_asks_spread_out_while_verdicts_are_pending() -> None:
         search_tree.tell(ask.candidate.id, timed(ask.candidate.id, 1.1))
     assert search_tree.versions.root.pending == 0
     assert search_tree.versions.root.visits == 5
+
+
+class Promising(Counters):
+    """Counters of which "a" promises a doubling for sure, and the others next to nothing."""
+
+    def propose(self, text: SourceText) -> list[Proposal]:
+        found = []
+        for proposal in super().propose(text):
+            gain = 2.0 if proposal.move.rule == "a" else 1.01
+            move = msgspec.structs.replace(proposal.move, gain=gain, probability=1.0)
+            found.append(Proposal(move, proposal.edits))
+        return found
+
+
+def test_a_batch_ends_with_the_first_step_that_promises_little_against_its_best() -> None:
+    search_tree = tree(Promising("abcd"), draw_noise=0.0)
+    asks = search_tree.ask(4)
+    assert len(asks) == 2 and asks[0].move.rule == "a"
+    assert len(tree(Counters("abcd")).ask(4)) == 4, "where all promise the same, it is full"
+    for ask in asks:
+        search_tree.tell(ask.candidate.id, timed(ask.candidate.id, 2.0 if ask.move.rule == "a" else 1.0))
+    best = asks[0].candidate.id
+    below = [ask.candidate.parent for ask in search_tree.ask(4)]
+    assert below[0] == best and below.count(best) >= len(below) - 1, "the next goes below the best version"
 
 
 @pytest.mark.parametrize("told", ["wrong", "not_built", "hung", "illegal", "crashed"])

@@ -32,6 +32,7 @@ CHANGES_LAUNCH = (
     "spread-over-grid",
     "loop-into-grid",
     "loop-into-threads",
+    "register-tile-again",
 )
 
 
