@@ -4,10 +4,12 @@
     python -m tests.suite.study begin FOLDER NAME ... [--feedback guidance] [--budget 20] [--batch 7]
     python -m tests.suite.study drive FOLDER      # writes prompts and candidates as answers come; --once: one pass
     python -m tests.suite.study evaluate FOLDER   # where the card is: measures what waits, all programs side by side
-    python -m tests.suite.study report FOLDER [--out FILE]
+    python -m tests.suite.study report FOLDER [--beside SUITE.json ...] [--out FILE]
 
 FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
 `.answer.md` for `.prompt.md`. No rewrite, parameter or template takes part, so whatever is gained is the model's.
+`--beside` names results of `tests.suite.search`: they give the experts' speedups, and what the search does without a
+model.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.suite.catalogue import programs
+from tests.suite.search import LEAST_GAIN
 
 from warplens.agent.llm.files import ANSWER, PROMPT
 from warplens.measure.exchange import Exchange
@@ -117,6 +121,13 @@ def verdicts_of(exchange: Exchange) -> list[Verdict]:
     return [a.verdict for a in answers if a is not None and a.verdict is not None]
 
 
+def confirmed(exchange: Exchange) -> float | None:
+    """The winner's speedup when it was measured again; None while nothing was confirmed."""
+    answers = [exchange.answer(path.stem) for path in exchange.folder.glob("answers/confirm-*.json")]
+    found = [speedup(a.confirmation.verdict) for a in answers if a is not None and a.confirmation is not None]
+    return round(max(found), 3) if found else None
+
+
 def speedup(verdict: Verdict) -> float:
     """As the program leaves the cache; 1 for what is not faster."""
     return verdict.timings[0].speedup.median if verdict.state == "faster" else 1.0
@@ -136,14 +147,35 @@ def row(folder: Path, name: str) -> dict[str, Any]:
         "right": len(ran),
         "faster": states["faster"],
         "best": round(best, 3),
+        "confirmed": confirmed(exchange),
+        "waiting": len(exchange.waiting()),
         "states": dict(states),
+        "reasons": [v.reason for v in verdicts if v.state != "faster"],
     }
 
 
-def report(folder: Path, out: Path | None) -> None:
-    """The study as JSON: of each program what was proposed, built, right and faster, and the best."""
+def beside(entry: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """One program's figures, with an expert's and those of the search without a model."""
+    other = known.get(entry["program"])
+    if other is None:
+        return entry
+    expert = other["expert"]
+    share = math.log(entry["best"]) / math.log(expert) if expert > LEAST_GAIN else None
+    without = {name: other.get(name) for name in ("judged", "speedup", "share")}
+    return {**entry, "expert": expert, "share": share and round(share, 3), "without_model": without}
+
+
+def report(folder: Path, others: Sequence[Path], out: Path | None) -> None:
+    """The study as JSON: of each program what was proposed, built, right and faster, the best, and what it was
+    confirmed with."""
     plan = json.loads((folder / "study.json").read_text())
-    rows = [row(folder, name) for name in plan["kernels"] if (folder / "asks" / name).is_dir()]
+    known = {
+        r["program"]: r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r
+    }
+    rows = [
+        row(folder, name) for name in plan["kernels"] if (folder / "asks" / name / "exchange.json").is_file()
+    ]
+    rows = [beside(entry, known) for entry in rows]
     prompts = list((folder / "prompts").glob(f"*{PROMPT}"))
     roles = Counter(path.name.split("-")[1] for path in prompts)
     logs = [math.log(entry["best"]) for entry in rows]
@@ -178,6 +210,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=20)
     parser.add_argument("--batch", type=int, default=7)
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--beside", type=Path, action="append", default=[])
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     folder = given.folder.absolute()
@@ -188,7 +221,7 @@ def main() -> None:
     elif given.what == "evaluate":
         evaluate(folder)
     else:
-        report(folder, given.out)
+        report(folder, given.beside, given.out)
 
 
 if __name__ == "__main__":
