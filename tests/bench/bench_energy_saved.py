@@ -47,7 +47,7 @@ PROGRAMS = sorted((ROOT / "tests/bench/energy").glob("*.cu"))
 #: Seconds of one run; a sample is several of them.
 RUN_SECONDS = 0.25
 #: Versions whose energy is looked at.
-RIVALS = 5
+RIVALS = 3
 
 
 class Running:
@@ -154,7 +154,7 @@ def measured(program: Path, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, gpu_lock(gpu.uuid, "energy bench"):
         running = built(rivals, Path(folder), gpu.arch)
         launches = max(1, round(20 * RUN_SECONDS / max(running[0].seconds(20), 1e-4)))
-        meter = EnergyMeter(gpu.uuid, EnergySettings(least_seconds=1.2, samples=4, idle_seconds=0.5))
+        meter = EnergyMeter(gpu.uuid, EnergySettings(least_seconds=1.0, samples=4, idle_seconds=0.4))
         versions = [partial(one.run, launches) for one in running]
         joules = meter.joules(versions)
         least = min(range(1, len(rivals)), key=joules.__getitem__)
