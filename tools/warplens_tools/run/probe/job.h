@@ -53,6 +53,9 @@ struct Variant {
     bool own() const { return kind == moved && scale == 1 && noise == 0; }
     bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated; }
     bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised; }
+    // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
+    // most is nothing, contention and sparseness are others.
+    bool ordinary() const { return kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros; }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
     bool empties() const { return kind == blanks || kind == halves || kind == naught || kind == vacant; }
 };

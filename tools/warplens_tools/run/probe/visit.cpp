@@ -150,8 +150,14 @@ class Visit {
 
     // A set of inputs to time on beside the program's own, another one for each candidate; nullptr if there is none.
     const Case* other_inputs() {
-        const auto& all = oracle_->cases();
-        return all.size() < 2 ? nullptr : &all[1 + random_() % (all.size() - 1)];
+        std::vector<const Case*> like, all;
+        for (const Case& c : oracle_->cases()) {
+            if (&c == &oracle_->cases()[0]) continue;
+            all.push_back(&c);
+            if (c.variant.ordinary()) like.push_back(&c);
+        }
+        const auto& from = like.empty() ? all : like;
+        return from.empty() ? nullptr : from[random_() % from.size()];
     }
 
     // Whether a gain may be claimed from these.
