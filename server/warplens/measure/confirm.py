@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
@@ -89,10 +90,14 @@ class _Confirming:
         self._unknown: list[Unknown] = []
 
     def run(self, replacements: Sequence[Replacement]) -> Confirmation:
+        with ThreadPoolExecutor(1) as pool:
+            # compilers need no card: the program is rebuilt meanwhile
+            rebuilding = pool.submit(self._rebuilt)
+            return self._run(replacements, rebuilding)
+
+    def _run(self, replacements: Sequence[Replacement], rebuilding: Future[Rebuilt]) -> Confirmation:
         opened = self._opened
         try:
-            self._task.say("rebuilding the program", None)
-            rebuilt = self._rebuilt()
             self._task.say("comparing other launches", None)
             elsewhere = _elsewhere(
                 self._built,
@@ -110,6 +115,8 @@ class _Confirming:
                 return Confirmation(verdict)
             rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
             rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
+            self._task.say("rebuilding the program", None)
+            rebuilt = rebuilding.result()
             self._task.say("running the program with the candidate in place", None)
             stood = self._stood_in(replacements, rounding)
             self._task.say("running the rebuilt program", None)
@@ -308,9 +315,9 @@ def _fresh(built: Built, opened: PreparedWorkload, task: Task) -> list[VisitResu
     """One visit per process; stops at the first that does not find it right."""
     session = opened.session
     heards: list[VisitResult] = []
-    # one for all: inputs that the kernel does not stand are tried once
-    visits = Visits(opened.place, session.settings, session.folder, thorough=True)
-    for _ in range(session.settings.confirmations):
+    # every set of inputs in the first process, some drawn anew in the others
+    for number in range(session.settings.confirmations):
+        visits = Visits(opened.place, session.settings, session.folder, thorough=not number)
         visits.judge([built.job], heards.append, task)
         if heards[-1].result.state != "right":
             break
@@ -335,9 +342,10 @@ def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, 
     if odd is not None:
         words = f"in fresh process {each.index(odd) + 1}: {odd.reason}"
         return msgspec.structs.replace(odd, reason=words)
-    last = heards[-1]
-    result = msgspec.structs.replace(last.result, timings=pooled(heards))
-    verdict = _one(msgspec.structs.replace(last, result=result), built, opened, watch)
+    # the one that was compared on every set of inputs
+    first = heards[0]
+    result = msgspec.structs.replace(first.result, timings=pooled(heards))
+    verdict = _one(msgspec.structs.replace(first, result=result), built, opened, watch)
     ratios = ", ".join(f"{v.timings[0].speedup.median:.3f}" for v in each)
     return msgspec.structs.replace(
         verdict, reason=f"{verdict.reason}; in each of {len(each)} fresh processes: {ratios}"

@@ -36,6 +36,7 @@ from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import Task
 from warplens_tools.run.build import Overlay, build_program, flags_of, start_command
+from warplens_tools.run.elements import optional_names
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.probe.records import SurveyedShape
@@ -182,6 +183,7 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
         launch=_launch(work, target, settings),
         from_events=unit.linked is not None and unit.linked.launches,
         records=layouts_of(parse_tree(builder.text)).records,
+        optional=optional_names(builder.text.text),
         control=control(unit, target.compiled, program.read_bytes()),
     )
     return PreparedWorkload(

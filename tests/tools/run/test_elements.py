@@ -12,6 +12,7 @@ from warplens_tools.run.elements import (
     element_of,
     fields_of,
     integer_width,
+    optional_names,
     pointer_parameters,
     probed_parameters,
     signature_types,
@@ -132,3 +133,9 @@ def test_floats_passed_by_value_are_varied() -> None:
         JobParameter(2, "f64", scalar=True),
         JobParameter(3, "integer", scalar=True, width=4),
     )
+
+
+def test_pointers_that_the_source_asks_for_may_be_null() -> None:
+    text = "if (!mask || mask[i]) x += gain ? gain[i] : 1; if (bias) y += bias[j]; if (left != nullptr && n) z();"
+    assert optional_names(text) >= {"mask", "gain", "bias", "left"}
+    assert not optional_names("y[i] = a[i] * b[i];") & {"a", "b", "y"}

@@ -186,6 +186,10 @@ KINDS = (
         "scalars",
         "nulls",
         "raised",
+        "shifted",
+        "more",
+        "wide",
+        "toggled",
         "moved",
     ),
 )
@@ -204,6 +208,7 @@ pointers = st.lists(
         constant=st.booleans(),
         table=st.booleans(),
         scalar=st.booleans(),
+        optional=st.booleans(),
         width=st.sampled_from([0, 1, 2, 4, 8]),
         size=st.integers(0, 4096),
         fields=st.lists(fields, max_size=3).map(tuple),

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
 
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values.layouts import Record
@@ -64,6 +66,29 @@ def probed_parameters(
     return (
         *pointer_parameters(demangled, source, records or {}),
         *(found for found in by_value if found is not None),
+    )
+
+
+#: Whether a name is asked for as a truth, or compared with null.
+_ASKED = re.compile(
+    r"!\s*(\w+)\b(?!\s*[\[(.])|\b(\w+)\s*\?|\b(\w+)\s*[!=]=\s*(?:nullptr|NULL)\b|\b(?:if|while)\s*\(\s*(\w+)\s*(?:\)|&&|\|\|)"
+    r"|(?:&&|\|\|)\s*(\w+)\s*(?:\)|&&|\|\|)"
+)
+
+
+def optional_names(text: str) -> frozenset[str]:
+    """Names that a text asks for whether they are null, as far as that is plain."""
+    return frozenset(name for found in _ASKED.findall(text) for name in found if name)
+
+
+def with_optional(
+    probed: Sequence[JobParameter], source: Sequence[Parameter], optional: Collection[str]
+) -> tuple[JobParameter, ...]:
+    """The parameters, with pointers marked that may be null as the source says."""
+    names = {index: p.name for index, p in enumerate(source)}
+    return tuple(
+        msgspec.structs.replace(p, optional=not p.scalar and names.get(p.index, "") in optional)
+        for p in probed
     )
 
 

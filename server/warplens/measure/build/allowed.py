@@ -18,12 +18,14 @@ from warplens_tools.text import SourceText
 
 #: Directives that read files or change what others read.
 _READING = {"include_next", "import", "embed", "line", "pragma", "ident", "sccs", "assert"}
+#: Directives by which another build could be given other code.
+_CONDITIONS = {"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef"}
 _ASKING = re.compile(r"\b__has_\w+|\b_Pragma\b")
 #: What is not the same where the candidate is judged and where it is shipped, or at another time.
 _ELSEWHERE = re.compile(
     r"\b(?:__FILE__|__BASE_FILE__|__FILE_NAME__|__builtin_FILE|__builtin_FILE_NAME|source_location|__TIME__|__DATE__"
     r"|__TIMESTAMP__|__COUNTER__|__INCLUDE_LEVEL__|__builtin_LINE|__GNUC\w*|__clang\w*|__NVCC__|__VERSION__"
-    r"|__(?:CUDACC|CUDA_API)_VER_\w+|CUDART_VERSION|CUDA_VERSION|__cplusplus|__EDG\w*|__CUDA_ARCH_LIST__)\b"
+    r"|__(?:CUDACC|CUDA_API)_VER_\w+|CUDART_VERSION|CUDA_VERSION|__cplusplus|__EDG\w*|__CUDA_ARCH\w*|NV_(?:IF|DISPATCH|PROVIDES|IS)_\w+|NDEBUG|__OPTIMIZE__|__CUDACC_DEBUG__)\b"
 )
 _ASSEMBLER = re.compile(r"\b(?:__)?asm(?:__)?\b|incbin")
 #: What a refusal for host code's sake says besides.
@@ -141,6 +143,8 @@ def _reads_changed(before: str, after: str) -> str:
         )
         if (word in _READING and not pragma) or word.isdigit():
             return f"the edit adds #{word} {rest}, which may open any file".rstrip()
+        if word in _CONDITIONS and (name := _unknown_name(rest, after)):
+            return f"the edit asks by what it is built: #{word} {rest} ({name} is not the text's own)"
     old, new = _joined(before), _joined(after)
     for pattern, what in (
         (_ASKING, "asks for files by"),
@@ -150,6 +154,13 @@ def _reads_changed(before: str, after: str) -> str:
         if more:
             return f"the edit {what} {next(iter(more))}"
     return ""
+
+
+def _unknown_name(condition: str, text: str) -> str:
+    """A name in a directive's condition that the text itself does not define: another build may."""
+    own = {rest.split("(")[0].split()[0] for word, rest in _directives(text) if word == "define" and rest}
+    names = re.findall(r"\b[A-Za-z_]\w*", condition)
+    return next((name for name in names if name not in own | {"defined", "true", "false"}), "")
 
 
 def _joined(text: str) -> str:

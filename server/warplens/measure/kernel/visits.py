@@ -18,7 +18,7 @@ from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
-from warplens_tools.run.elements import probed_parameters
+from warplens_tools.run.elements import probed_parameters, with_optional
 from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant, VariantKind
 from warplens_tools.run.probe.records import (
     BaselineRecord,
@@ -56,7 +56,9 @@ _LESS = (
     *_each("one integer by value one less", "less", _NUMBERS),
     Variant("with ones for zeros by value", kind="raised"),
     *_each("a one for a zero by value", "raised", _NUMBERS),
+    *_each("one small integer by value larger", "more", _NUMBERS),
 )
+_OPTIONAL = _each("one optional pointer null, or not", "toggled", 3)
 #: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
 #: constants and shortcuts that hold for the program's inputs alone, full mantissas a precision that averages out.
 VARIANTS = (
@@ -64,6 +66,8 @@ VARIANTS = (
     Variant("with full mantissas", 0.0),
     Variant("with other scalars", kind="scalars"),
     Variant("with numbers by value zero", kind="nulls"),
+    Variant("with numbers by value far off", kind="wide"),
+    *_OPTIONAL,
     Variant("with integers drawn anew", kind="redrawn"),
     Variant("with integers permuted", kind="permuted"),
     Variant("with zeros and ones among integers", kind="flags"),
@@ -79,6 +83,7 @@ VARIANTS = (
     Variant("with NaN and infinity", kind="specials"),
     Variant("negated", -1.0),
     Variant("with mixed signs", kind="signs"),
+    Variant("far from zero", kind="shifted"),
     Variant("scaled by 3", 3.0),
     Variant("scaled by 0.01", 0.01),
     Variant("scaled by 1000", 1000.0),
@@ -100,7 +105,8 @@ _ALTERNATIVES = (
     tuple(v.name for v in _LESS),
     ("with spikes", "with zeros filled", "with NaN and infinity"),
     ("with runs of zeros", "with halves of zeros", "with zeros alone"),
-    ("negated", "with mixed signs"),
+    ("negated", "with mixed signs", "far from zero"),
+    tuple(v.name for v in _OPTIONAL),
     ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
@@ -134,6 +140,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     control: JobCandidate | None = None
     #: The structures that the source defines, by name.
     records: dict[str, layouts.Record] = {}
+    #: Names that the source asks for whether they are null.
+    optional: frozenset[str] = frozenset()
 
 
 class VisitResult(msgspec.Struct, frozen=True):
@@ -261,7 +269,11 @@ class Visits:
             shape=Shape(shape.grid, shape.block, shape.shared),
             launch=min(shape.visitable - 1, self._launch),
             seed=random.SystemRandom().getrandbits(48),
-            parameters=probed_parameters(place.target.compiled.demangled, place.parameters, place.records),
+            parameters=with_optional(
+                probed_parameters(place.target.compiled.demangled, place.parameters, place.records),
+                place.parameters,
+                place.optional,
+            ),
             variables=place.variables,
             variants=self._drawn(),
             candidates=tuple(batch),
@@ -275,7 +287,7 @@ class Visits:
                 "warm_up_seconds": s.warm_up_seconds,
                 "timing_seconds": s.timing_seconds,
                 "timing_seconds_most": s.timing_seconds_most,
-                "learn_seconds": s.learn_seconds * (2 if self._thorough else 1),
+                "learn_seconds": s.learn_seconds * (3 if self._thorough else 1),
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
                 "precision": s.precision,

@@ -112,6 +112,7 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         case 15: return 0;
         case 16: return value(i - i % (2 + s.seed % 3));
         case 17: return own ? own : 1;
+        case 19: return own > 0 && own <= 64 ? own * 2 + 1 : own;
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
     }
 }
@@ -136,6 +137,7 @@ double number(const Source& s, std::uint64_t i, Element element) {
     }
     if (s.kind == 13) return (i * 2 < s.count) == static_cast<bool>(s.seed >> 63) ? 0 : value;
     if (s.kind == 14) return 0;
+    if (s.kind == 18) return value + 1000;
     if (bits % 256) return value;
     const double most = std::fmax(0x1p14, std::fabs(value));
     const double spike = value * (element == Element::f16 ? std::exp2(4 + 2 * unit(mix(bits))) : std::pow(10.0, 3 + unit(mix(bits))));

@@ -260,6 +260,58 @@ int rows_of_zeros(const Helpers& helpers) {
     return mistakes;
 }
 
+// A long sum in one place, in an order that differs from run to run, is off by more than the runs differ: who adds up in
+// parts is nearer to what it is, and right; who leaves a hundredth out is not.
+int long_sums(const Helpers& helpers) {
+    constexpr std::size_t count = 1u << 22;
+    static std::vector<float> in(count), out(1);
+    for (std::size_t i = 0; i < count; ++i) in[i] = 0.7f + static_cast<float>(i % 89) / 189;
+    static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(out.data())};
+    static void* arguments[] = {&at[0], &at[1]};
+    std::size_t turn = 0;
+    auto kernel = [&](bool parts, std::size_t left_out) {
+        return fake::Kernel{"total", [&turn, parts, left_out](void**) {
+            turn += 4099;
+            float all = 0, part = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                if (left_out && i % left_out == 0) continue;
+                (parts ? part : all) += in[(i + turn) % count];
+                if (parts && i % 2048 == 2047) all += part, part = 0;
+            }
+            out[0] += all + part;
+        }, {{0, 8}, {8, 8}}};
+    };
+    Job asked = job();
+    asked.parameters.clear();
+    for (int i = 0; i < 2; ++i) {
+        Parameter p;
+        p.index = i, p.element = Element::f32, p.constant = i == 0;
+        asked.parameters.push_back(p);
+    }
+    asked.variants.clear();
+    fake::Kernel baseline = kernel(false, 0), better = kernel(true, 0), wrong = kernel(true, 20);
+    Launch launch;
+    launch.function = baseline.handle();
+    launch.parameters = arguments;
+    std::vector<Block> blocks(2);
+    blocks[0].base = at[0], blocks[0].bytes = 4 * count, blocks[1].base = at[1], blocks[1].bytes = 4;
+    Memory memory(blocks, helpers, nullptr, 3);
+    Results results;
+    results.open("/dev/null");
+    Oracle oracle(asked, launch, memory, nullptr, results);
+    int mistakes = 0;
+    for (fake::Kernel* candidate : {&better, &wrong}) {
+        launch.function = candidate->handle();
+        oracle.prepare(oracle.cases()[0]);
+        launch.go(nullptr);
+        const std::string reason = oracle.verify(oracle.cases()[0]).reason;
+        if ((candidate == &better) == reason.empty()) continue;
+        ++mistakes;
+        std::printf("a long sum, %s: %s\n", candidate == &better ? "in parts" : "in part", reason.c_str());
+    }
+    return mistakes;
+}
+
 // Structures, what a view leads to, an array in constant memory, a mask, ranges that nothing else may replace, and
 // lengths passed by value.
 struct Particle {
@@ -478,7 +530,7 @@ int main() {
     Results results;
     results.open("/dev/null");
     Oracle oracle(asked, launch, memory, nullptr, results);
-    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers) + rows_of_zeros(helpers);
+    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers) + rows_of_zeros(helpers) + long_sums(helpers);
     std::string cases;
     for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
     auto found = [&](const Body& body) {

@@ -59,6 +59,10 @@ struct Expected {
     std::vector<float> common;         // C, by index modulo its length; empty until `settle`
     bool repeats = true;               // the baseline's repeats agree, floats within rounding
     bool precise = true;               // how coarsely all is rounded is judged, beside each result
+    bool odd = false;                  // only where it is NaN or infinite says something: so it has to be
+    // What the results come to where they are added up in parts, per element; empty where that says nothing. Who is
+    // about as near to it as the baseline is right.
+    std::vector<double> reference;
     bool unordered = false;            // they do not, but hold the same elements in another order
 };
 

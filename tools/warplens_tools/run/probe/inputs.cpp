@@ -16,6 +16,9 @@ constexpr std::size_t kSeen = 4u << 20, kParts = 4, kCommon = 720720 * 4;
 // A variable of so many numbers may hold what others pass by value.
 constexpr std::size_t kFewNumbers = 64;
 constexpr std::size_t kTable = 65536;
+constexpr std::size_t kMostSpare = 256u << 20;
+// An integer by value that counts as small: a radius, a mode, no length of what lies in memory.
+constexpr std::int64_t kSmall = 64;
 
 bool integral(Element element) { return element == Element::integer; }
 
@@ -36,9 +39,22 @@ void move_value(Element element, std::uint8_t* at, std::mt19937_64& random) {
     std::memcpy(at, element == Element::f64 ? static_cast<const void*>(&other) : &single, element_size(element));
 }
 
+// A float that is far from what it was: a temperature, a tolerance, a share.
+void widen(Element element, std::uint8_t* at, std::mt19937_64& random) {
+    constexpr double factors[] = {-1, 0x1p-6, 0x1p-3, 8, 64};
+    const double other = load(element, at) * factors[random() % 5];
+    const auto single = static_cast<float>(other);
+    std::memcpy(at, element == Element::f64 ? static_cast<const void*>(&other) : &single, element_size(element));
+}
+
 // A length, a width or a step that is one less, or half; what is zero stays, or is one: a flag.
-void change(std::uint8_t* at, unsigned width, Variant::Kind kind) {
+void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_64& random) {
     const std::int64_t value = integer_at(at, width);
+    if (kind == Variant::more && value > 0 && value <= kSmall) {
+        const std::int64_t grown = value + 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(3 * value));
+        std::memcpy(at, &grown, width);
+    }
+    if (kind == Variant::more) return;
     const std::int64_t raised = value ? value : 1, less = value > 0 ? value - 1 : value;
     const std::int64_t other = kind == Variant::raised ? raised : kind == Variant::halved ? value / 2 : less;
     std::memcpy(at, &other, width);
@@ -69,8 +85,57 @@ void Inputs::find_parameters() {
         const auto found = std::find_if(job_.parameters.begin(), job_.parameters.end(), of);
         const Parameter* p = found == job_.parameters.end() ? nullptr : &*found;
         if (!p || p->scalar) find_by_value(index, p);
-        else if (const CUdeviceptr address = pointer_argument(baseline_, places_, index)) find_pointer(*p, address);
+        else if (const CUdeviceptr address = pointer_argument(baseline_, places_, index)) {
+            find_pointer(*p, address);
+            leads_.push_back({index, 0, address});
+        }
+        if (p && p->optional && !p->scalar) optional_.push_back(p);
     }
+    find_spare();
+}
+
+// Memory for pointers that are null and shall not be: as large as any of the program's, ordinary numbers.
+void Inputs::find_spare() {
+    auto null = [&](const Parameter* p) { return !pointer_argument(baseline_, places_, static_cast<std::size_t>(p->index)); };
+    const auto first = std::find_if(optional_.begin(), optional_.end(), null);
+    if (first == optional_.end()) return;
+    std::size_t bytes = 4096;
+    for (const Block& block : memory_.blocks) bytes = std::max(bytes, block.bytes / 8 * 8);
+    if (bytes > kMostSpare || cuMemAlloc(&spare_, bytes) != CUDA_SUCCESS) return;
+    const Element element = (*first)->element;
+    const std::size_t size = is_floating(element) ? element_size(element) : std::max((*first)->width, 1u);
+    std::vector<std::uint8_t> values(bytes);
+    for (std::size_t at = 0; at + size <= bytes; at += size) {
+        const double value = 0.5 + static_cast<double>(at / size % 13) / 8;
+        const auto single = static_cast<float>(value);
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &single, sizeof bits);
+        const auto upper = static_cast<std::uint16_t>(bits >> 16);
+        const auto half = static_cast<std::uint16_t>((bits >> 13 & 0x3ff) | ((bits >> 23) - 112) << 10);
+        if (element == Element::f64) std::memcpy(&values[at], &value, 8);
+        else if (element == Element::f32) std::memcpy(&values[at], &single, 4);
+        else if (element == Element::bf16) std::memcpy(&values[at], &upper, 2);
+        else if (element == Element::f16) std::memcpy(&values[at], &half, 2);
+        else values[at] = at / size % 3 != 0;
+    }
+    if (cuMemcpyHtoD(spare_, values.data(), bytes) != CUDA_SUCCESS) spare_ = 0;
+}
+
+Given Inputs::moved_elsewhere(const Given& given, const std::function<CUdeviceptr(CUdeviceptr)>& to) const {
+    Given made;
+    if (!baseline_.parameters) return made;
+    made.values = given.values;
+    for (std::size_t i = made.values.size(); i < places_.size(); ++i) made.values.emplace_back(by_value(i), by_value(i) + places_[i].bytes);
+    for (const Lead& lead : leads_) {
+        CUdeviceptr address = 0;
+        std::uint8_t* at = made.values[lead.parameter].data() + lead.offset;
+        std::memcpy(&address, at, sizeof address);
+        if (address != lead.address) continue;  // it is null now
+        address = to(address);
+        std::memcpy(at, &address, sizeof address);
+    }
+    for (auto& value : made.values) made.pointers.push_back(value.data());
+    return made;
 }
 
 void Inputs::find_pointer(const Parameter& p, CUdeviceptr address) {
@@ -102,7 +167,9 @@ void Inputs::find_by_value(std::size_t index, const Parameter* p) {
         }
         CUdeviceptr address = 0;
         std::memcpy(&address, bytes + field.offset, sizeof address);
-        if (address) add_type(address, field.element, static_cast<int>(index), true, field.width, {});
+        if (!address) continue;
+        add_type(address, field.element, static_cast<int>(index), true, field.width, {});
+        leads_.push_back({index, field.offset, address});
     }
 }
 
@@ -270,7 +337,7 @@ void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) 
 
 void Inputs::put(const Variant& variant, std::uint64_t seed) {
     auto next = [&] { return seed++ * 0x9e3779b97f4a7c15ull; };
-    if (variant.own() || variant.kind == Variant::scalars || variant.kind == Variant::nulls) return;
+    if (variant.own() || variant.of_other_values()) return;
     if (variant.by_value()) {
         for (const Area& area : integers_)
             if (area.variable && variant.target < 0 && area.stretch.bytes <= kFewNumbers * area.width)
@@ -295,6 +362,13 @@ void Inputs::move(double move, std::uint64_t seed) {
     }
 }
 
+void Inputs::keep_part(std::uint64_t part, std::uint64_t parts) {
+    for (const Area& area : floats_) {
+        auto read_only = [&](const Typed& t) { return t.block == area.stretch.block && t.offset == area.stretch.offset && t.constant; };
+        if (!area.stretch.stride && !area.variable && std::any_of(typed_.begin(), typed_.end(), read_only)) memory_.keep_part(area.stretch, part, parts);
+    }
+}
+
 Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
     Given made;
     if (!variant.by_value() || !baseline_.parameters) return made;
@@ -306,12 +380,21 @@ Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
         std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
         if (integral(word.field.element)) {
             const bool meant = variant.target < 0 || variant.target == number++;
-            const bool of_floats = variant.kind == Variant::scalars || variant.kind == Variant::nulls;
-            if (!of_floats && meant) change(at, word.field.width, variant.kind);
+            const bool of_floats = variant.of_other_values();
+            if (!of_floats && meant) change(at, word.field.width, variant.kind, random);
         } else if (word.field.element == Element::f32 || word.field.element == Element::f64) {
             if (variant.kind == Variant::scalars) move_value(word.field.element, at, random);
             if (variant.kind == Variant::nulls) std::memset(at, 0, element_size(word.field.element));
+            if (variant.kind == Variant::wide) widen(word.field.element, at, random);
         }
+    }
+    for (std::size_t i = 0; variant.kind == Variant::toggled && i < optional_.size(); ++i) {
+        auto& value = made.values[static_cast<std::size_t>(optional_[i]->index)];
+        if (value.size() != sizeof spare_ || (variant.target >= 0 && variant.target != static_cast<int>(i))) continue;
+        CUdeviceptr address = 0;
+        std::memcpy(&address, value.data(), sizeof address);
+        address = address ? 0 : spare_;
+        std::memcpy(value.data(), &address, sizeof address);
     }
     if (made.values == before) return {};
     for (auto& value : made.values) made.pointers.push_back(value.data());

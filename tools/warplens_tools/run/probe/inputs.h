@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "guess.h"
@@ -49,10 +50,21 @@ class Inputs {
     // the first one's also before it.
     Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
 
+    // A pointer among the parameters: where it stands, and where it leads to.
+    struct Lead {
+        std::size_t parameter, offset;
+        CUdeviceptr address;
+    };
+    const std::vector<Lead>& leads() const { return leads_; }
+    // The parameters with the pointers leading elsewhere; none where they are packed.
+    Given moved_elsewhere(const Given& given, const std::function<CUdeviceptr(CUdeviceptr)>& to) const;
+
     // Gives memory, which is as the program left it, a variant's values; asynchronous.
     void put(const Variant& variant, std::uint64_t seed);
     // Moves every float by a relative `move` times r, r in [-1, 1].
     void move(double move, std::uint64_t seed);
+    // Leaves of the floats that are only read one of so many parts.
+    void keep_part(std::uint64_t part, std::uint64_t parts);
     Given arguments(const Variant& variant, std::uint64_t seed) const;
 
    private:
@@ -61,6 +73,7 @@ class Inputs {
         Field field;
     };
     void find_parameters();
+    void find_spare();
     void find_pointer(const Parameter& p, CUdeviceptr address);
     void find_by_value(std::size_t index, const Parameter* p);
     void find_variables();
@@ -82,6 +95,9 @@ class Inputs {
     std::vector<Typed> typed_;
     std::vector<Area> floats_, integers_;
     std::vector<Word> words_;
+    std::vector<Lead> leads_;
+    std::vector<const Parameter*> optional_;
+    CUdeviceptr spare_ = 0;        // what a null pointer leads to where it shall not be null
 };
 
 }  // namespace warplens

@@ -45,6 +45,7 @@ Parameter read_parameter(std::istringstream& line) {
     while (line >> more) {
         p.table = p.table || more == "table";
         p.scalar = p.scalar || more == "scalar";
+        p.optional = p.optional || more == "optional";
         if (more == "wide") line >> p.width;
         if (more == "structure") read_fields(line, p);
     }
@@ -61,7 +62,8 @@ Variant read_variant(std::istringstream& line) {
         {"specials", Variant::specials}, {"flags", Variant::flags}, {"skewed", Variant::skewed}, {"ranged", Variant::ranged},
         {"full", Variant::full}, {"less", Variant::less}, {"halved", Variant::halved}, {"halves", Variant::halves},
         {"naught", Variant::naught}, {"vacant", Variant::vacant}, {"repeated", Variant::repeated}, {"nulls", Variant::nulls},
-        {"raised", Variant::raised}};
+        {"raised", Variant::raised}, {"shifted", Variant::shifted}, {"more", Variant::more}, {"wide", Variant::wide},
+        {"toggled", Variant::toggled}};
     Variant v;
     std::string kind;
     line >> kind >> v.scale >> v.noise >> v.target;

@@ -27,6 +27,7 @@ struct Parameter {
     bool constant = false;             // declared pointer to const
     bool table = false;                // a pointer to pointers to such elements
     bool scalar = false;               // no pointer: such a number itself
+    bool optional = false;             // a pointer that may be null: the source asks
     unsigned width = 0;                // of an integer element in bytes; 0 where it is not known
     std::size_t stride = 0;            // bytes of a structure that the source defines; 0: of no such
     std::vector<Field> fields = {};
@@ -38,11 +39,12 @@ struct Parameter {
 // Other kinds take the buffers' own values: integers drawn anew from their buffer or permuted, a quarter of them 0 or 1,
 // nearly all of them one value, zeros, or several times in a row what was there once (which keeps offsets ascending and
 // makes rows empty); drawn from below the smallest buffer's length, or from all that their type holds; floats of mixed
-// signs, with their zeros filled, with runs of zeros, half or all of them zeros, with a few spikes, or NaN and
-// infinities. Or what is passed by value: floats moved or zero, integers one less or halved, or those that are 0 one.
+// signs, far from zero, with their zeros filled, with runs of zeros, half or all of them zeros, with a few spikes, or NaN and
+// infinities. Or what is passed by value: floats moved, zero, or far from what they were; integers one less or halved, those that are 0 one, small ones up to four
+// times as large; pointers that the source asks for whether they are null: null where they are not, and else not.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, scalars, nulls, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, scalars, nulls, wide, toggled, moved };
 
     std::string name;
     double scale = 1, noise = 0;
@@ -52,10 +54,14 @@ struct Variant {
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0; }
     bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == toggled; }
+    // Of what is passed by value, floats or pointers.
+    bool of_other_values() const { return kind == scalars || kind == nulls || kind == wide || kind == toggled; }
     // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
     // most is nothing, contention and sparseness are others.
     bool ordinary() const { return kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros; }
+    // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
+    bool odd() const { return kind == specials; }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
     bool empties() const { return kind == blanks || kind == halves || kind == naught || kind == vacant; }
 };

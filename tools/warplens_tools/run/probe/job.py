@@ -40,6 +40,8 @@ class JobParameter(msgspec.Struct, frozen=True):
     table: bool = False
     #: It is no pointer but such a number itself.
     scalar: bool = False
+    #: A pointer that the source asks for whether it is null.
+    optional: bool = False
     #: Bytes of an integer element; 0 where the type does not tell.
     width: int = 0
     #: Of a structure that the source defines: its bytes and members.
@@ -50,9 +52,10 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: Of integers: their buffers' values `redrawn` or `permuted`, some 0 or 1 (`flags`), nearly all one value (`skewed`),
 #: all zero (`vacant`), each several times where the next ones were (`repeated`), below the smallest buffer's length
 #: (`ranged`), all that the type holds (`full`). Of floats: mixed `signs`, `zeros` filled, runs of zeros (`blanks`), one
-#: half of a buffer (`halves`) or all of it zero (`naught`), `spikes`, NaN and infinities (`specials`). Passed by value:
-#: floats moved (`scalars`) or zero (`nulls`), integers one `less` or `halved`, or 1 where
-#: they are 0 (`raised`). `moved` is what `scale` and `noise` say.
+#: half of a buffer (`halves`) or all of it zero (`naught`), far from zero (`shifted`), `spikes`, NaN and infinities
+#: (`specials`). Passed by value: floats moved (`scalars`), zero (`nulls`) or far from what they were (`wide`); integers
+#: one `less` or `halved`, 1 where they are 0 (`raised`), small ones up to four times as large (`more`); optional
+#: pointers null where they are not, and else not (`toggled`). `moved` is what `scale` and `noise` say.
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -75,6 +78,10 @@ VariantKind = Literal[
     "repeated",
     "nulls",
     "raised",
+    "shifted",
+    "more",
+    "wide",
+    "toggled",
 ]
 
 
@@ -188,6 +195,7 @@ def _parameter(p: JobParameter) -> str:
     words = [str(p.index), p.element, "const" if p.constant else "mutable"]
     words += ["table"] if p.table else []
     words += ["scalar"] if p.scalar else []
+    words += ["optional"] if p.optional else []
     words += ["wide", str(p.width)] if p.width else []
     words += ["structure", str(p.size), str(len(p.fields))] if p.fields else []
     for field in p.fields:

@@ -145,7 +145,8 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // Other inputs of a buffer's own making; `source` holds its contents as they were, so that every value depends on
 // them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
 // 4 spikes, 5 runs of zeros, 6 NaN and infinities, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
-// type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero. Redrawn and permuted values are the buffer's own: an index stays in its
+// type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
+// 19 more. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
 
@@ -212,6 +213,7 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     if (kind == 6) return special(source, i, seed);
     if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
     if (kind == 14) return static_cast<T>(0.0);
+    if (kind == 18) return static_cast<T>(static_cast<double>(source[i]) + 1000);
     return kind == 2 ? signed_value(source[i], bits) : spiked(source[i], bits);
 }
 
@@ -235,6 +237,7 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
         case 15: return 0;
         case 16: return source[i - i % (2 + seed % 3)];
         case 17: return source[i] ? source[i] : 1;
+        case 19: return source[i] > 0 && source[i] <= 64 ? static_cast<T>(source[i] * 2 + 1) : source[i];
         default: return lessened(source[i], kind == 12);
     }
 }

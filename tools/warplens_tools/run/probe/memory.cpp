@@ -246,6 +246,14 @@ void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t
     });
 }
 
+void Memory::keep_part(const Stretch& s, std::uint64_t part, std::uint64_t parts) {
+    const Block& block = blocks[s.block];
+    const std::uint64_t size = element_size(s.element), count = s.bytes / size;
+    const std::uint64_t begin = count * part / parts * size, end = count * (part + 1) / parts * size;
+    if (begin) check(cuMemsetD8Async(block.at + s.offset, 0, begin, stream_), "leaving a part");
+    if (end < count * size) check(cuMemsetD8Async(block.at + s.offset + end, 0, count * size - end, stream_), "leaving a part");
+}
+
 void Memory::fill_tails(unsigned char value) {
     // by a kernel: the driver refuses to set memory that belongs to no allocation
     const CUfunction function = helpers_.named("warplens_set");

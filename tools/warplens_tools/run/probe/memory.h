@@ -74,6 +74,7 @@ class Memory {
     Sums checksums();                            // of every chunk, as it is now
     void restore(const Chunks& chunks);          // asynchronous, on the stream
     void read(const Stretch& stretch, std::uint8_t* to);
+    void read_at(CUdeviceptr from, std::size_t bytes, std::uint8_t* to) { copy_out(from, to, bytes); }
     void read_saved(const Stretch& stretch, std::uint8_t* to);
     void write_saved(const Stretch& stretch, const std::uint8_t* from);
     // Moves the floats of a stretch in place.
@@ -81,6 +82,8 @@ class Memory {
     // Gives a stretch values of its saved contents' making; elements are integers of `width` bytes where that is
     // not 0, those of kind `ranged` below `limit`. Changes nothing where the copy is not on the card.
     void vary(const Stretch& stretch, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit);
+    // Zeros all of a stretch but one of so many parts.
+    void keep_part(const Stretch& stretch, std::uint64_t part, std::uint64_t parts);
     // Fills what belongs to nobody behind the blocks' ends.
     void fill_tails(unsigned char value);
     // Gives a stretch other contents of its kind, in place.

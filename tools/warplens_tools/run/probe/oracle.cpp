@@ -15,12 +15,20 @@ namespace {
 constexpr int kNoisyRepeats = 12;
 constexpr std::size_t kManyResults = 4u << 20;
 constexpr unsigned char kTail = 0x5a;
+// Around copies of the program's memory, and how much of it.
+constexpr unsigned char kAround = 0x7b;
+constexpr std::size_t kPage = 2u << 20, kMostAround = 256u << 20, kLeftFree = 2u << 30;
+// Sums are looked at in so many parts, where there are no more than so many of them.
+constexpr std::uint64_t kParts = 16;
+constexpr std::size_t kFewSums = 1u << 20;
 // Where launches are slow or memory is large: sets of inputs beside the program's own, repeats and moved pairs are
 // fewer, but not below these.
 constexpr std::size_t kFewestCases = 3;
 constexpr int kFewestRepeats = 3, kFewestPairs = 2;
 // Above these, two input sets beside the program's own have to do, and one.
 constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
+
+std::size_t room_around(const Block& block) { return std::min((block.bytes + kPage) / kPage * kPage, kMostAround); }
 
 std::size_t floats_in(const std::vector<Stretch>& stretches) {
     std::size_t count = 0;
@@ -241,6 +249,7 @@ void Oracle::learn_own() {
     learn_rounding(own);
     for (Expected& e : own.expected)
         if (!e.spread.empty()) judge_spread(e, tolerance_);
+    learn_reference(own);
     find_records(own);
     blind_ = sight(own).blind();
 }
@@ -317,6 +326,98 @@ void Oracle::learn_rounding(Case& c) {
         }
     }
     for (Expected& e : c.expected) settle(e, tolerance_);
+}
+
+// The results where the inputs are added up in so many parts: the floats that the launch only reads are zero but for one
+// part after another, and what they come to is added up exactly. A sum, or a product's terms, is the same so; anything
+// else is not, and shows it.
+std::vector<std::vector<double>> Oracle::added_up(const Case& c, std::uint64_t parts) {
+    std::vector<std::vector<double>> sums(stretches_.size());
+    for (std::uint64_t part = 0; part < parts; ++part) {
+        prepare(c);
+        auto add = [&](double share) {
+            for (std::size_t k = 0; k < stretches_.size(); ++k) {
+                if (!is_floating(stretches_[k].element)) continue;
+                const std::uint8_t* now = read_now(k);
+                const std::size_t size = element_size(stretches_[k].element);
+                sums[k].resize(stretches_[k].bytes / size);
+                for (std::size_t i = 0; i < sums[k].size(); ++i) sums[k][i] += share * load(stretches_[k].element, now + i * size);
+            }
+        };
+        // what lies there before is in every part
+        if (!part) add(1 - static_cast<double>(parts));
+        inputs_.keep_part(part, parts);
+        dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+        run_once();
+        add(1);
+    }
+    return sums;
+}
+
+// Long sums of floats in one place are off by far more than their order tells: a sum that has grown large takes no more
+// of small terms. In parts they are off by less, the less the more parts there are.
+void Oracle::learn_reference(Case& c) {
+    const bool varies = std::any_of(c.expected.begin(), c.expected.end(), [](const Expected& e) { return !e.spread.empty(); });
+    const bool few = floats_in(stretches_) <= kFewSums && takes_ * 1.5 * kParts < 0.2 * budget_;
+    if (!varies || !few || !job_.option("perturb") || c.variant.odd()) return;
+    const auto some = added_up(c, kParts / 2), more = added_up(c, kParts);
+    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+        Expected& e = c.expected[k];
+        if (more[k].empty() || e.unordered) continue;
+        double apart = 0, off = 0;
+        const std::size_t size = element_size(e.element);
+        for (std::size_t i = 0; i < more[k].size(); ++i) {
+            apart += std::fabs(more[k][i] - some[k][i]);
+            off += std::fabs(load(e.element, e.bytes.data() + i * size) - more[k][i]);
+        }
+        // that it is a sum shows in that twice the parts change it by no more than a share of what the whole is off by
+        if (std::isfinite(off) && apart <= 0.25 * off) e.reference = more[k];
+    }
+}
+
+// A copy of a block as it is, with as much around it as it is long; 0 where there is no room for one.
+CUdeviceptr Oracle::copied_elsewhere(const Block& block) {
+    const std::size_t around = room_around(block), all = block.bytes + 2 * around;
+    CUdeviceptr& there = elsewhere_[static_cast<std::size_t>(&block - memory_.blocks.data())];
+    std::size_t free = 0, total = 0;
+    check(cuMemGetInfo(&free, &total), "cuMemGetInfo");
+    if (!there && (all + kLeftFree > free || cuMemAlloc(&there, all) != CUDA_SUCCESS)) return there = 0;
+    check(cuMemsetD8Async(there, kAround, all, stream_), "filling what is around a copy");
+    check(cuMemcpyDtoDAsync(there + around, block.at, block.bytes, stream_), "copying a block");
+    return there + around;
+}
+
+// Whether the results rest on memory that the launch was given alone: the same comes of copies that lie elsewhere, with
+// something else before and behind them. Numbers that are changed may lead a kernel into its neighbours.
+bool Oracle::stays_inside(const Case& c) {
+    const bool numbers = c.variant.of_integers() || (c.variant.by_value() && !c.variant.of_other_values());
+    if (!numbers || !baseline_.parameters) return true;
+    prepare(c);
+    std::map<const Block*, CUdeviceptr> copies;
+    for (const Inputs::Lead& lead : inputs_.leads()) {
+        const Block* block = memory_.find(lead.address);
+        if (!block || !block->variable.empty() || copies.count(block)) continue;
+        if (!(copies[block] = copied_elsewhere(*block))) return true;
+    }
+    const Given given = inputs_.moved_elsewhere(c.arguments, [&](CUdeviceptr address) {
+        const auto found = copies.find(memory_.find(address));
+        return found == copies.end() ? address : found->second + (address - found->first->base);
+    });
+    Launch launch = baseline_;
+    launch.parameters = const_cast<void**>(given.pointers.data());
+    launch.go(stream_);
+    wait(stream_, limit_);
+    bool same = true;
+    for (std::size_t k = 0; same && k < stretches_.size(); ++k) {
+        const Stretch& s = stretches_[k];
+        const auto found = copies.find(&memory_.blocks[s.block]);
+        if (found == copies.end()) continue;
+        scratch_.resize(std::max(scratch_.size(), s.bytes));
+        memory_.read_at(found->second + s.offset, s.bytes, scratch_.data());
+        same = compare(c.expected[k], scratch_.data(), tolerance_).right();
+    }
+    dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+    return same;
 }
 
 void Oracle::run_moved(const Case& c, double move, std::uint64_t seed) {
@@ -413,6 +514,7 @@ void Oracle::learn_variants() {
             for (float value : own.spread) c.expected[k].spread.push_back(static_cast<float>(std::min(value * grown, 1e38)));
         }
         learn_rounding(c);
+        learn_reference(c);
         prepare(c);
         // what lies behind allocations' ends is another: results that follow from it were read out of bounds
         memory_.fill_tails(static_cast<unsigned char>(~kTail));
@@ -420,7 +522,10 @@ void Oracle::learn_variants() {
         memory_.fill_tails(kTail);
         // inputs on which rounding alone may change the results wholly tell nothing, unless the program's own do too
         const bool seen = !sight(c).blind();
-        if (unclean(c, c.variant.empties()) <= unclean(cases_[0], c.variant.empties()) && (seen || blind_) && verify(c).state == std::string("right")) {
+        const bool clean = unclean(c, c.variant.empties()) <= unclean(cases_[0], c.variant.empties());
+        const bool odd = c.variant.odd() && !clean;
+        for (Expected& e : c.expected) e.odd = odd;
+        if ((clean || odd) && (seen || blind_ || odd) && verify(c).state == std::string("right") && stays_inside(c)) {
             blind_ = blind_ && !seen;
             ++i;
         } else {

@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,10 @@ class Oracle {
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
     void learn_rounding(Case& c);
+    void learn_reference(Case& c);
+    std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts);
+    bool stays_inside(const Case& c);
+    CUdeviceptr copied_elsewhere(const Block& block);
     void run_moved(const Case& c, double move, std::uint64_t seed);
     Sight sight(const Case& c) const;
     void find_pure();
@@ -109,6 +114,7 @@ class Oracle {
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     void** arguments_ = nullptr;    // of the case that was prepared last
     Bytes scratch_;
+    std::map<std::size_t, CUdeviceptr> elsewhere_;  // by block: a copy that lies elsewhere, with room around it
     std::vector<Bytes> before_, up_;
     std::vector<Bytes> shuffled_;   // one repeat's, of the stretches that it held in another order
     std::vector<std::vector<std::size_t>> records_;  // stretches whose elements change places together
