@@ -37,6 +37,17 @@ def test_an_edit_replaces_exactly_its_span(text: str, a: int, b: int, new: str) 
     assert source.apply([TextEdit(span, new)]).text == text[:s] + new + text[e:]
 
 
+@given(texts, st.integers(0, 60), st.integers(0, 60), st.text("xy\n\r", max_size=4))
+def test_replaced_text_has_the_lines_of_the_whole(text: str, a: int, b: int, new: str) -> None:
+    start, end = sorted((min(a, len(text)), min(b, len(text))))
+    made = SourceText(text).replaced(start, end, new)
+    whole = SourceText(text[:start] + new + text[end:])
+    assert (made.text, made.newline, made.lines()) == (whole.text, whole.newline, whole.lines())
+    assert [made.position(at) for at in range(len(made.text) + 1)] == [
+        whole.position(at) for at in range(len(whole.text) + 1)
+    ]
+
+
 def test_overlapping_edits_are_refused() -> None:
     source = SourceText("abcdef")
     with pytest.raises(InputError, match="overlap"):

@@ -9,6 +9,9 @@ before the next function at file scope are written over the white space in front
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+import msgspec
 
 _TOKEN = re.compile(
     r"[(){}\[\];]|\b__global__\b|^(?:__device__|__host__|template\s*<|namespace\b|int\s+main\b)", re.M
@@ -32,25 +35,76 @@ def balance(code: str, *, thorough: bool = False) -> tuple[bytes, tuple[int, ...
 
     Braces still open at the end are closed after it, so the result may be longer than `code`.
     """
-    if not thorough and all(code.count(a) == code.count(b) for a, b in ("()", "[]", "{}")):
+    if not thorough and _is_even(code):
         return code.encode("ascii"), ()
-    balanced = _Balanced(code)
-    return bytes(balanced.buffer), tuple(balanced.repairs)
+    balanced = Balanced(code)
+    return balanced.result()
 
 
-class _Balanced:
-    """Masked code with balanced brackets. `repairs` are the offsets at which it was changed."""
+def balance_again(code: str, before: Balanced | None) -> tuple[bytes, tuple[int, ...], Balanced | None]:
+    """As `balance`, and what the next version of the code is to be given: then only what changed is read."""
+    if _is_even(code):
+        return code.encode("ascii"), (), before
+    balanced = Balanced(code, before)
+    return *balanced.result(), balanced
 
-    def __init__(self, code: str) -> None:
-        self.buffer = bytearray(code, "ascii")
+
+def _is_even(code: str) -> bool:
+    return all(code.count(a) == code.count(b) for a, b in ("()", "[]", "{}"))
+
+
+class _State(msgspec.Struct, frozen=True):
+    """Where reading stands behind a definition, when nothing but scopes is open."""
+
+    at: int
+    statement: int
+    open: tuple[tuple[int, str, bool], ...]
+    edits: int
+    repairs: int
+
+
+#: A repair reaches this far back: over the words of a function's header, and the white space before them.
+_BACK = 320
+
+
+class Balanced:
+    """Masked code with balanced brackets. `repairs` are the offsets at which it was changed.
+
+    With `before`, of a similar code, reading begins behind the last definition that is the same, and ends where it
+    stands as it stood there.
+    """
+
+    def __init__(self, code: str, before: Balanced | None = None) -> None:
         self.code = code
         self.repairs: list[int] = []
         #: Open brackets: offset, character, whether it is the brace of a scope (namespace, class).
         self.open: list[tuple[int, str, bool]] = []
         self.statement = 0
-        for found in _TOKEN.finditer(code):
-            self._step(found.start(), found[0])
+        #: What was written over the code, where, in this order; and what behind its end.
+        self.edits: list[tuple[int, bytes]] = []
+        self.tail = b""
+        self.states: list[_State] = []
+        self.buffer = bytearray(code, "ascii")
+        change = _Change(before, self) if before is not None else None
+        start = change.begin() if change is not None else 0
+        for found in _TOKEN.finditer(code, start):
+            at, token = found.start(), found[0]
+            self._step(at, token)
+            if token == "}" and all(scope for _, _, scope in self.open):
+                here = (at + 1, self.statement, tuple(self.open), len(self.edits), len(self.repairs))
+                self.states.append(_State(*here))
+                if change is not None and change.ends(self.states[-1]):
+                    return
         self._close_at_end()
+
+    def result(self) -> tuple[bytes, tuple[int, ...]]:
+        """The code, and where it was changed."""
+        return bytes(self.buffer) + self.tail, tuple(self.repairs)
+
+    def write(self, at: int, text: bytes) -> None:
+        """Write over the code."""
+        self.buffer[at : at + len(text)] = text
+        self.edits.append((at, text))
 
     def _step(self, at: int, token: str) -> None:
         if token in "([{":
@@ -111,22 +165,84 @@ class _Balanced:
             else:
                 self._blank(offset)
         start = max(before - braces, 0)
-        self.buffer[start:before] = b"}" * (before - start)
+        self.write(start, b"}" * (before - start))
         if self.buffer[start - 1 : start].isspace():
-            self.buffer[start - 1 : start] = b";"
+            self.write(start - 1, b";")
         self.repairs.append(before)
 
     def _blank(self, at: int) -> None:
-        self.buffer[at : at + 1] = b" "
+        self.write(at, b" ")
         self.repairs.append(at)
 
     def _close_at_end(self) -> None:
         for offset, char, _ in reversed(self.open):
             if char == "{":
-                self.buffer += b"}"
+                self.tail += b"}"
                 self.repairs.append(offset)
             else:
                 self._blank(offset)
+
+
+class _Change:
+    """Between two codes: what of the reading of the `old` one holds for the `new` one."""
+
+    def __init__(self, old: Balanced, new: Balanced) -> None:
+        self.old, self.new = old, new
+        one, other = old.code, new.code
+        self.start = common(min(len(one), len(other)), lambda n: one[:n] == other[:n])
+        most = min(len(one), len(other)) - self.start
+        same = common(most, lambda n: one[len(one) - n :] == other[len(other) - n :])
+        self.end, self.by = len(other) - same, len(other) - len(one)
+        self._states = {state.at: state for state in old.states if state.at >= len(one) - same}
+
+    def begin(self) -> int:
+        """Take over all up to the last state before the change; returns where that is."""
+        old, new = self.old, self.new
+        states = [state for state in old.states if state.at <= self.start]
+        if not states:
+            return 0
+        last = states[-1]
+        new.states, new.open, new.statement = states, list(last.open), last.statement
+        new.repairs = old.repairs[: last.repairs]
+        for at, text in old.edits[: last.edits]:
+            new.write(at, text)
+        return last.at
+
+    def ends(self, now: _State) -> bool:
+        """Whether the rest is as it was; then it is taken over."""
+        was = self._states.get(now.at - self.by)
+        if (
+            was is None
+            or min(now.at - _BACK, now.statement) < self.end
+            or self._moved(was.statement) != now.statement
+        ):
+            return False
+        if tuple((self._moved(at), char, scope) for at, char, scope in was.open) != now.open:
+            return False
+        old, new = self.old, self.new
+        for at, text in old.edits[was.edits :]:
+            new.write(self._moved(at), text)
+        new.repairs += map(self._moved, old.repairs[was.repairs :])
+        new.tail = old.tail
+        edits, repairs = now.edits - was.edits, now.repairs - was.repairs
+        for state in old.states:
+            if state.at > was.at:
+                opened = tuple((self._moved(at), char, scope) for at, char, scope in state.open)
+                place = self._moved(state.at), self._moved(state.statement), opened
+                new.states.append(_State(*place, state.edits + edits, state.repairs + repairs))
+        return True
+
+    def _moved(self, at: int) -> int:
+        return at if at < self.start else at + self.by
+
+
+def common(most: int, agree: Callable[[int], bool]) -> int:
+    """The largest number up to `most` for which `agree` holds, when it holds for all below."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if agree(middle) else (low, middle - 1)
+    return low
 
 
 def _template_end(head: str) -> int:

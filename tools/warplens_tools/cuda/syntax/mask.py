@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from warplens_tools.cuda.syntax.brackets import balance
+from warplens_tools.cuda.syntax.brackets import Balanced, balance_again
 from warplens_tools.cuda.syntax.directives import Directives, read_directives
 from warplens_tools.cuda.syntax.lexical import blank, to_ascii, without_comments
 from warplens_tools.cuda.syntax.macros import MacroTable, MacroUse, find_uses
@@ -41,12 +41,16 @@ class Masked(msgspec.Struct, frozen=True):
     uses: tuple[MacroUse, ...]
     #: Offsets at which brackets were repaired: the text has syntax errors there.
     repairs: tuple[int, ...]
+    #: How they were found, for the next version of the text; None where none was needed.
+    brackets: Balanced | None = None
 
 
-def mask(text: str, defines: Mapping[str, str], macros: MacroTable | None = None) -> Masked:
+def mask(
+    text: str, defines: Mapping[str, str], macros: MacroTable | None = None, before: Masked | None = None
+) -> Masked:
     """Mask `text`; `defines` are the macros of the command line (name to body).
 
-    `macros` replaces the text's own macros where it is a part of another text.
+    `macros` replaces the text's own macros where it is a part of another text; `before` is an earlier version.
     """
     code = without_comments(to_ascii(text))
     directives = read_directives(code, defines)
@@ -58,8 +62,9 @@ def mask(text: str, defines: Mapping[str, str], macros: MacroTable | None = None
         buffer[start:end] = b" " * (end - start)
     for use in uses:
         buffer[use.start : use.end] = _stand_in(use)
-    balanced, repairs = balance(buffer.decode("ascii"))
-    return Masked(balanced, code, directives, macros, tuple(uses), repairs)
+    known = before.brackets if before is not None else None
+    balanced, repairs, known = balance_again(buffer.decode("ascii"), known)
+    return Masked(balanced, code, directives, macros, tuple(uses), repairs, known)
 
 
 def _gaps(code: str) -> Iterator[tuple[int, int]]:

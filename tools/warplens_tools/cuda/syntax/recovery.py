@@ -8,12 +8,11 @@ A `__global__` that then heads no function betrays it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import tree_sitter_cuda
 from tree_sitter import Language, Node, Parser, Tree
 
-from warplens_tools.cuda.syntax.brackets import balance
+from warplens_tools.cuda.syntax.brackets import balance, common
 
 LANGUAGE = Language(tree_sitter_cuda.language())
 
@@ -62,22 +61,13 @@ def parse_code(code: bytes, before: tuple[bytes, Tree] | None = None) -> tuple[b
 
 def _parse_change(parser: Parser, code: bytes, old: bytes, known: Tree) -> Tree:
     """The tree of `code`, read anew only where it differs from `old`."""
-    start = _common(len(code), len(old), lambda n: code[:n] == old[:n])
+    start = common(min(len(code), len(old)), lambda n: code[:n] == old[:n])
     most = min(len(code), len(old)) - start
-    same = _common(most, most, lambda n: code[len(code) - n :] == old[len(old) - n :])
+    same = common(most, lambda n: code[len(code) - n :] == old[len(old) - n :])
     ends = len(old) - same, len(code) - same
     edited = known.copy()
     edited.edit(start, *ends, _point(code, start), _point(old, ends[0]), _point(code, ends[1]))
     return parser.parse(code, edited)
-
-
-def _common(one: int, other: int, agree: Callable[[int], bool]) -> int:
-    """The greatest length up to which two texts agree."""
-    low, high = 0, min(one, other)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if agree(middle) else (low, middle - 1)
-    return low
 
 
 def _point(code: bytes, at: int) -> tuple[int, int]:

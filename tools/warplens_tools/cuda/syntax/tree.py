@@ -332,7 +332,7 @@ def parse_tree(text: SourceText, defines: Mapping[str, str] | None = None) -> So
             _KEPT.move_to_end(key)
             return _KEPT[key]
         before = next((t for t in reversed(_KEPT.values()) if _is_similar(t.text.text, text.text)), None)
-    masked = mask(text.text, defines)
+    masked = mask(text.text, defines, before=before.masked if before is not None else None)
     tree = _parsed(text, masked, None, before)
     with _LOCK:
         _KEPT[key] = tree
