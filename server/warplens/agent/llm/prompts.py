@@ -14,8 +14,9 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 DEVICE_ONLY = (
     "kernels and other device code, shared and constant memory, named constants, includes, the sizes in launch "
     "configurations (grid, block, dynamic shared memory). Other host code stays exactly as it is, and so do the "
-    "kernels' names and parameters. No file is read and no assembler is added to host code. No writable `__device__` "
-    "variable is added: nothing may be kept from one launch to the next, nor handed from block to block in one."
+    "kernels' names and parameters. No file is read, no `#if` asks for a name that the file does not define itself, "
+    "and no assembler is added to host code. No writable `__device__` variable is added: nothing may be kept from one "
+    "launch to the next, nor handed from block to block in one."
 )
 HOST_TOO = (
     "device code, launch configurations and the host code around them. What the program prints, writes and exits "
