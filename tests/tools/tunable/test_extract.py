@@ -199,6 +199,15 @@ def test_geometry_is_left_open_where_the_program_computes_it() -> None:
     assert launch_geometry(read(code), read(changed(code, "block.x", 128)), "scale") == Geometry(known=False)
 
 
+def test_geometry_is_left_open_where_a_function_is_passed_its_block() -> None:
+    code = GUARDED + (
+        "void run(float* x, int n, int block) {"
+        "    int grid = (n + block - 1) / block; scale<<<grid, block>>>(x, 2.0f, n); }"
+        "void go(float* x, int n) { run(x, n, 256); }"
+    )
+    assert launch_geometry(read(code), read(changed(code, "block.x", 128)), "scale") == Geometry(known=False)
+
+
 def test_a_block_apart_from_its_grid_is_told_alone() -> None:
     code = STRIDED + "void go(float* x, int n, int b) { scale<<<b, 256>>>(x, 2.0f, n); }"
     geometry = launch_geometry(read(code), read(changed(code, "block.x", 128)), "scale")

@@ -173,20 +173,29 @@ class File:
         return node.child_by_field_name("arguments") if is_dim3 else None
 
     def definitions(self, node: Node | None) -> dict[str, str]:
-        """Every name that an expression depends on, through initialisers and macros, with its definition or ""."""
+        """Every name that an expression depends on, through initialisers, macros and what is passed for a parameter,
+        with its definition or ""."""
         found: dict[str, str] = {}
         waiting = [(self.tree.code_of(node), node.start_byte)] if node is not None else []
         while waiting:
             text, at = waiting.pop()
             for name in (n.rsplit("::", 1)[-1] for n in NAME.findall(text)):
                 if name not in found:
-                    binding, macro = self.constants.binding(name, at), self.tree.macros.get(name)
-                    behind = (
-                        binding.value if binding is not None else macro.body if macro is not None else None
-                    )
-                    found[name] = behind or ""
-                    waiting += [(behind, binding.value_at if binding is not None else at)] if behind else []
+                    behind = list(self._behind(name, at))
+                    found[name] = ", ".join(text for text, _ in behind)
+                    waiting += behind
         return found
+
+    def _behind(self, name: str, at: int) -> Iterator[tuple[str, int]]:
+        """What a name stands for, each with where that is written."""
+        binding, macro = self.constants.binding(name, at), self.tree.macros.get(name)
+        if binding is not None and binding.value:
+            yield binding.value, binding.value_at
+        elif binding is not None:
+            for passed in self.constants.arguments(binding):
+                yield self.tree.code_of(passed), passed.start_byte
+        elif macro is not None:
+            yield macro.body, at
 
     def rounds_up(self, node: Node) -> bool:
         """Whether an expression divides so that the last block may be part full."""
