@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of the search's first steps on the suite may be judged in place: what the host comparison says of each.
 
-    python -m tests.suite.gate [NAME ...] [--most 12] [--json FILE]
+    python -m tests.suite.gate [NAME ...] [--most 12] [--built] [--json FILE]
 
 Every rewrite for the whole kernel, the nearest value of each parameter on either side, and the expert's version. Needs
-no GPU: the compiler splits each text into host and device code, and the host sides are compared as the judge does.
+no GPU: the compiler splits each text into host and device code, and the host sides are compared as the judge does;
+`--built` compares their objects, too, as the judge does with a winner.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def candidates(program: Program, most: int) -> Iterator[tuple[str, SourceText]]:
         yield "the expert's version", SourceText.read(program.expert)
 
 
-def asked(program: Program, most: int) -> Iterator[Asked]:
+def asked(program: Program, most: int, built: bool) -> Iterator[Asked]:
     """What is said of each step of one program."""
     path, toolchain = program.path, resolve_toolchain()
     source, flags = SourceText.read(path), flags_of(Workload(str(path), str(path)))
@@ -74,7 +75,8 @@ def asked(program: Program, most: int) -> Iterator[Asked]:
         def why(numbered: tuple[int, tuple[str, SourceText]]) -> Asked:
             number, (title, after) = numbered
             try:
-                said = why_not_allowed(source, after, program.kernel, str(path)) or gates.why_not(
+                compared = gates.why_not_built if built else gates.why_not
+                said = why_not_allowed(source, after, program.kernel, str(path)) or compared(
                     after.text, Path(folder) / str(number), UNATTENDED
                 )
             except WarplensError as error:
@@ -92,13 +94,14 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--most", type=int, default=12)
+    parser.add_argument("--built", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: list[Asked] = []
     for program in programs():
         if given.names and program.name not in given.names:
             continue
-        for one in asked(program, given.most):
+        for one in asked(program, given.most, given.built):
             found.append(one)
             if one.refused:
                 sys.stdout.write(f"{one.program}: {one.title}: {one.refused}\n")

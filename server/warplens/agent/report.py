@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -93,20 +93,33 @@ def proven_by(
     )
 
 
-def tried(nodes: Sequence[Node]) -> tuple[Tried, ...]:
-    """All candidates with a verdict, in the order they were handed out."""
-    return tuple(tried_candidate(n.ask.candidate, n.verdict) for n in nodes if n.verdict is not None)
+def tried(nodes: Sequence[Node], fell: Mapping[str, Verdict]) -> tuple[Tried, ...]:
+    """All candidates with a verdict, in the order they were handed out; `fell` are those that did not hold when they
+    were measured again, by candidate."""
+    return tuple(_tried(n.ask.candidate, n.verdict, fell) for n in nodes if n.verdict is not None)
 
 
-def nothing_found(nodes: Sequence[Node], stopped: str = "") -> str:
+def _tried(candidate: Candidate, verdict: Verdict, fell: Mapping[str, Verdict]) -> Tried:
+    again = fell.get(candidate.id)
+    if again is None:
+        return tried_candidate(candidate, verdict)
+    said = msgspec.structs.replace(verdict, state=again.state, reason=f"when measured again: {again.reason}")
+    return tried_candidate(candidate, said)
+
+
+def nothing_found(nodes: Sequence[Node], stopped: str, fell: Mapping[str, Verdict]) -> str:
     """One sentence for a search without a winner."""
     if not nodes and stopped == "time":
         return "the time was over before a candidate was judged"
     if not nodes:
         return "there is nothing to try: no rewrite applies and no number in the kernel is tunable"
-    states = Counter(node.verdict.state for node in nodes if node.verdict is not None)
+    verdicts = ((node.ask.candidate.id, node.verdict) for node in nodes if node.verdict is not None)
+    states = Counter(fell.get(id_, verdict).state for id_, verdict in verdicts)
     counts = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in states.most_common())
-    return f"nothing faster was found in {len(nodes)} candidates ({counts})"
+    found = f"nothing faster was found in {len(nodes)} candidates ({counts})"
+    if fell:
+        found += f"; the fastest did not hold when measured again: {next(iter(fell.values())).reason}"
+    return found
 
 
 def control_of(nodes: Sequence[Node]) -> Control:

@@ -74,12 +74,12 @@ def optimize(
         path=problem.path,
         kernel=baseline.kernel,
         outcome=outcome,
-        reason=nothing_found(found.nodes, found.spent.stopped),
+        reason=nothing_found(found.nodes, found.spent.stopped, loop.fell),
         baseline_hash=text_hash(problem.text),
         name=problem.name,
         baseline=baseline.timing,
         conditions=baseline.conditions,
-        tried=tried(found.nodes),
+        tried=tried(found.nodes, loop.fell),
         spent=found.spent,
         control=control_of(control.nodes) if control is not None else None,
         unknown=baseline.unknown,
@@ -171,6 +171,8 @@ class _Loop:
         self.problem, self.judge, self.store = problem, judge, store
         self.baseline, self.task = baseline, task
         self._learned = Learned()
+        #: What was said of versions that did not hold when they were measured again, by candidate.
+        self.fell: dict[str, Verdict] = {}
 
     def run(self, strategy: PolicyName, seconds: float) -> _Found:
         """One search to the end of its budget, or of `seconds`. However it ends, what was told stays in the journal."""
@@ -212,6 +214,8 @@ class _Loop:
                 held.append((node, again))
                 if self.problem.objective == "time":
                     break
+            else:
+                self.fell[node.ask.candidate.id] = again.verdict
         return max(held, key=lambda pair: saved(pair[1]), default=None)
 
     def _rivals(self, node: Node, fastest: Node) -> bool:

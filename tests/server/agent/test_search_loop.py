@@ -69,6 +69,10 @@ def test_a_candidate_that_fails_its_confirmation_is_not_called_faster(store: sql
     assert result.outcome == "nothing" and result.diff == "" and result.proof is None
     assert len(judge.confirmed) == 3
     assert "nothing faster" in result.reason
+    fell = [one for one in result.tried if one.id in judge.confirmed]
+    assert fell and all(one.reason == "when measured again: it prints other text" for one in fell)
+    assert {one.state for one in fell} == {"wrong"} and "wrong" in result.reason
+    assert result.reason.endswith("did not hold when measured again: it prints other text")
 
 
 def test_a_kernel_with_nothing_to_tune_is_said_so(store: sqlite3.Connection) -> None:

@@ -22,6 +22,8 @@ _LOCAL = 0
 _FUNCTION, _VARIABLE, _SECTION, _FILE = 2, 1, 3, 4
 #: Unwinding is derived from the code; its tables of handlers are compared.
 _DERIVED = (".eh_frame", ".note")
+#: What cudafe++ has the stubs of device functions call, which nothing on the host calls.
+_STUBS_CALL = {"exit", "free"}
 #: Bytes of a merged constant that is no string.
 _CONSTANT = 16
 
@@ -159,7 +161,7 @@ def _differences(before: HostObject, after: HostObject) -> Iterator[str]:
             yield from _added(name, defined, before)
         elif before.symbols[name] != defined:
             yield f"the edit makes {demangle(name)} another symbol in the host object"
-    if called := sorted(after.undefined - before.undefined - before.symbols.keys()):
+    if called := sorted(after.undefined - before.undefined - before.symbols.keys() - _STUBS_CALL):
         yield f"the edit makes host code refer to {demangle(called[0])}"
 
 

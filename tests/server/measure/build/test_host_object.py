@@ -153,6 +153,23 @@ def test_the_same_text_makes_the_same_object(site: Site) -> None:
     assert site.differ(TEXT.replace(BODY, BODY + BODY)) == ""
 
 
+def test_device_functions_may_be_added_to_a_program_that_never_exits(tmp_path: Path) -> None:
+    """The stubs that cudafe++ writes for them call `exit`, and nothing calls the stubs."""
+    quiet = "__global__ void k(float* x) { *x = 1; }\nint main() { k<<<1, 1>>>(nullptr); }\n"
+    unit = tmp_path / "unit.cu"
+    unit.write_text(quiet)
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None:
+        pytest.skip("no nvcc")
+    flags = flags_of(Workload(str(unit), str(unit)))
+    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
+    gates = HostGates(split, quiet, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
+    text = "__device__ float one() { return 1; }\n" + quiet.replace("= 1", "= one()")
+    assert gates.why_not_built(text, tmp_path / "build/candidate", UNATTENDED) == ""
+    calls = quiet.replace("int main", "static int never() { return system(0); }\nint main")
+    assert gates.why_not_built(calls, tmp_path / "build/other", UNATTENDED) != ""
+
+
 def test_what_is_no_object_is_refused() -> None:
     with pytest.raises(InputError, match="host object"):
         read_object(b"\x7fELF\x02\x01 and no more")
