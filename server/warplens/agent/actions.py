@@ -30,8 +30,9 @@ from warplens_tools.tunable.parameter import Geometry, Template, TunableParamete
 from warplens_tools.tunable.source import File
 from warplens_tools.tunable.tiles import canonical
 
-#: A value two octaves from the present one is this much less likely to be better than one octave away.
-_PER_OCTAVE = 0.8
+#: A value two octaves from the present one is this much less likely to be better than one octave away; blocks of a few
+#: threads are slow to judge as well.
+_PER_OCTAVE = 0.6
 #: Versions whose model is kept; a search comes back to the same few parents.
 _KEPT = 64
 #: Other numbers mend what did not fit the card, and nothing else that fails.

@@ -14,7 +14,7 @@ from warplens.agent.text_source import KEPT, made_idea, with_hashes
 from warplens.agent.versions import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.process.task import Task
-from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, Target
+from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, Target, always
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.source import File
 
@@ -43,7 +43,7 @@ class RewriteSource:
         applied = self._applied(version.text)
         found: list[Idea] = []
         for rewrite, rule in self._rules:
-            expected = self._expect(rule)
+            expected = self._expected(rewrite, rule, version.text)
             if expected is None:
                 continue
             if rewrite.slug in applied:
@@ -67,7 +67,8 @@ class RewriteSource:
         """The steps of all rewrites, or of one, on a text."""
         file, kernel = self._read(text)
         for rewrite, rule in self._rules:
-            expected = self._expect(rule) if kernel is not None and only in ("", rewrite.slug) else None
+            asked = kernel is not None and only in ("", rewrite.slug)
+            expected = self._expected(rewrite, rule, text) if asked else None
             if kernel is None or expected is None:
                 continue
             for target in (EVERYWHERE, *rewrite.sites(kernel)):
@@ -76,6 +77,15 @@ class RewriteSource:
                     change = "/".join((rewrite.slug, *_place(file.text, target)))
                     title = result.title or rewrite.title
                     yield Proposal(move_of(change, rule, title, expected, result.caveat), result.edits)
+
+    def _expected(self, rewrite: Rewrite, rule: Rule, text: SourceText) -> Expectation | None:
+        """What a rewrite may bring to the kernel of a text."""
+        expected = self._expect(rule)
+        if expected is None or rewrite.likely is always:
+            return expected
+        file, kernel = self._read(text)
+        share = rewrite.likely(file.text.slice(kernel.span)) if kernel is not None else 1.0
+        return msgspec.structs.replace(expected, probability=share * expected.probability)
 
     def apply(self, rewrite: Rewrite, text: SourceText) -> tuple[_Step, ...]:
         """The steps of one rewrite on a text, from now on among its ideas."""

@@ -83,6 +83,8 @@ class SearchSettings(msgspec.Struct, frozen=True):
     #: Standard deviation of the noise on the expected log2 gain of a step never tried, when the next step is
     #: drawn; keeps seeds apart without overruling a clear expectation.
     draw_noise: float = 0.15
+    #: That of a step that promises nothing; it grows with twice the promise.
+    least_noise: float = 0.03
     #: Least fitted effect, in log2, of a change that a leap takes along: 2 % faster, above usual noise.
     leap_gain: float = 0.03
     #: The search ends when the best version runs at this share of the roof: what is left is inside the uncertainty

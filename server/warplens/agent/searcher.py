@@ -121,7 +121,9 @@ class Policy:
             # Less is known of what was seldom tried, so it gets the wider draw.
             seen = sum(map(self.memory.seen, move.changes)) if self.memory is not None else 0
             name = f"{self.seed}/{node.ask.candidate.text_hash}/{move.changes}"
-            expected += random.Random(name).gauss(0.0, self.settings.draw_noise / math.sqrt(1 + seen))
+            # What promises little is not drawn far up: there is much of it, and a verdict costs seconds.
+            most = min(self.settings.draw_noise, self.settings.least_noise + 2.0 * abs(expected))
+            expected += random.Random(name).gauss(0.0, most / math.sqrt(1 + seen))
         return expected
 
     def grow(self, node: Node, idea: Idea, task: Task) -> Node | None:

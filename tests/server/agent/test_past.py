@@ -106,4 +106,4 @@ def test_configurations_are_written_as_other_tuners_do(store: sqlite3.Connection
         assert result["times"]["runtimes"] == [
             m["value"] for m in result["measurements"] if m["name"] == "time"
         ]
-    assert any(r["configuration"]["BLOCK"] == 128 for r in written["results"])
+    assert {r["configuration"]["BLOCK"] for r in written["results"]} >= {64, 192, 1024}

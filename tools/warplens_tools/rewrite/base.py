@@ -8,6 +8,7 @@ rewrite to the first and compares with the second.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -44,6 +45,19 @@ class RewriteResult(msgspec.Struct, frozen=True):
 Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 
 
+def always(code: str) -> float:
+    """The doubt of a rewrite that is as likely on any kernel that it fits."""
+    del code
+    return 1.0
+
+
+def along_one_axis(code: str) -> float:
+    """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, for there
+    are enough of them, and neighbouring threads read the same operands already.
+    """
+    return 0.1 if re.search(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b", code) else 1.0
+
+
 def nowhere_apart(kernel: Kernel) -> Sequence[Target]:
     """The sites of a rewrite that does all it can in a kernel at once."""
     del kernel
@@ -66,6 +80,8 @@ class Rewrite(msgspec.Struct, frozen=True):
     #: it then is. The defaults say: seldom right, and little to gain.
     chance: float = 0.1
     gain: float = 1.05
+    #: By how much the chance is less on a kernel of that code, whoever asks for it: 1 for not at all.
+    likely: Callable[[str], float] = always
     #: Values that each constant it brings may have, by its name in the edits ("kTileDepth"); () for one that must stay
     #: as it is. Values that do not fit the card are left out by the search.
     ranges: Mapping[str, Sequence[int]] = {}

@@ -64,7 +64,7 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
 from warplens_tools.rewrite.common.launches import Launch, times
@@ -147,6 +147,7 @@ REWRITE = Rewrite(
     title="Give each row to a block",
     apply=apply,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
+    likely=along_one_axis,
     chance=0.45,
     gain=4.0,
     ranges={"kThreadsPerRow": (64, 128, 256, 512, 1024)},

@@ -65,7 +65,7 @@ Blocks are taken to be whole warps where the text does not tell.
 from __future__ import annotations
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
 from warplens_tools.rewrite.common.launches import times
@@ -171,6 +171,7 @@ REWRITE = Rewrite(
     title="Give each row to a warp",
     apply=apply,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small", "warp-divergence"),
+    likely=along_one_axis,
     chance=0.6,
     gain=5.0,
     ranges={"kLanesPerRow": (4, 8, 16, 32), "kWarpSize": ()},
