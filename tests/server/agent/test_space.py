@@ -171,11 +171,15 @@ def test_a_tree_with_real_rewrites_asks_only_what_is_legal_and_new() -> None:
 
 
 def test_a_row_to_a_warp_is_unlikely_where_outputs_lie_in_a_plane() -> None:
-    def promised(name: str, kernel: str) -> float:
+    def promised(name: str, kernel: str, rule: str = "warp-per-row") -> float:
         text = SourceText.read(PROGRAMS / f"{name}.cu")
         space = KernelSpace(text, path="m.cu", kernel=kernel, limits=LIMITS, rewrites=REWRITES)
         search: Policy = SearchTree(text, path="m.cu", kernel=kernel, space=space)
         ideas = search.promising(search.versions.root)
-        return next(idea.move.expected for idea in ideas if idea.move.rule == "warp-per-row")
+        return next(idea.move.expected for idea in ideas if idea.move.rule == rule)
 
     assert promised("matmul", "matmul") == pytest.approx(0.1 * promised("matvec", "mat_vec_kernel"))
+    several = "several-outputs"
+    assert promised("matvec", "mat_vec_kernel", several) == pytest.approx(
+        0.2 * promised("matmul", "matmul", several)
+    )

@@ -45,6 +45,9 @@ class RewriteResult(msgspec.Struct, frozen=True):
 Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 
 
+_PLANE = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
+
+
 def always(code: str) -> float:
     """The doubt of a rewrite that is as likely on any kernel that it fits."""
     del code
@@ -55,7 +58,12 @@ def along_one_axis(code: str) -> float:
     """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, for there
     are enough of them, and neighbouring threads read the same operands already.
     """
-    return 0.1 if re.search(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b", code) else 1.0
+    return 0.1 if _PLANE.search(code) else 1.0
+
+
+def in_a_plane(code: str) -> float:
+    """What several outputs a thread are worth: little on a line, where there are seldom threads to spare."""
+    return 1.0 if _PLANE.search(code) else 0.2
 
 
 def nowhere_apart(kernel: Kernel) -> Sequence[Target]:

@@ -69,7 +69,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import (
     Axis,
@@ -377,6 +377,7 @@ REWRITE = Rewrite(
     apply=refusing(_apply),
     answers=("low-ilp", "missing-cache-reuse"),
     useless_at="dram",
+    likely=in_a_plane,
     chance=0.35,
     gain=1.6,
     ranges={"kOutputs": (2, 4, 8)},
