@@ -23,17 +23,18 @@ constexpr int kAhead = 2;
 constexpr int kShared = kStages * (kTileM + kTileN) * kTileK * 2;
 
 // Eight neighbours from global into shared memory, those behind the first `valid` zero.
-__device__ __forceinline__ void load8(cute::bfloat16_t* to, const bf16* from, const bf16* all, int valid, bool aligned) {
-  if (aligned) {
-    cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>::copy(
-        *(const cute::uint128_t*)(valid > 0 ? from : all), *(cute::uint128_t*)to, valid > 0);
-  } else {
-    uint4 packed;
-    unsigned short* part = (unsigned short*)&packed;
+__device__ __forceinline__ void load8(cute::bfloat16_t* to, const bf16* from, int valid) {
+  uint4 packed;
+  unsigned short* part = (unsigned short*)&packed;
 #pragma unroll
-    for (int i = 0; i < 8; i++) part[i] = i < valid ? __bfloat16_as_ushort(from[i]) : (unsigned short)0;
-    *(uint4*)to = packed;
-  }
+  for (int i = 0; i < 8; i++) part[i] = i < valid ? __bfloat16_as_ushort(from[i]) : (unsigned short)0;
+  *(uint4*)to = packed;
+}
+
+// The same, asynchronously, of rows that are whole eights.
+__device__ __forceinline__ void copy8(cute::bfloat16_t* to, const bf16* from, bool valid) {
+  cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>::copy(*(const cute::uint128_t*)from, *(cute::uint128_t*)to,
+                                                               valid);
 }
 
 // A tile of 128 by 256 a block: cp.async into 128-byte swizzled stages, wgmma by two warpgroups of 64 rows each.
@@ -60,21 +61,38 @@ __global__ void __launch_bounds__(kBlockX, 1) gemm(const bf16* A, const bf16* B,
   const auto to_a = as_position_independent_swizzle_tensor(sA);
   const auto to_b = as_position_independent_swizzle_tensor(sB);
   const int m0 = blockIdx.y * kTileM, n0 = blockIdx.x * kTileN, tiles = max((K + kTileK - 1) / kTileK, 1);
-  const bool whole_a = K % 8 == 0 && (size_t)A % 16 == 0, whole_b = N % 8 == 0 && (size_t)B % 16 == 0;
+  const bool whole = K % 8 == 0 && N % 8 == 0 && ((size_t)A | (size_t)B) % 16 == 0;
   const int a_row = threadIdx.x / 8, a_k = threadIdx.x % 8 * 8;
   const int b_k = threadIdx.x / 32, b_col = threadIdx.x % 32 * 8;
+  const bf16* const from_a = A + (size_t)(m0 + a_row) * K + a_k;
+  const bf16* const from_b = B + (size_t)b_k * N + n0 + b_col;
 
   auto load = [&](int tile) {
-    const int stage = tile % kStages, k0 = tile * kTileK;
+    const int stage = tile % kStages, k0 = tile * kTileK, here_k = K - k0, here_m = M - m0, here_n = N - n0;
+    const bf16* a = from_a + k0;
+    const bf16* b = from_b + (size_t)k0 * N;
+    if (whole) {
 #pragma unroll
-    for (int i = 0; i < kTileM; i += 32) {
-      const int row = m0 + a_row + i, k = k0 + a_k;
-      load8(&to_a(a_row + i, a_k, stage), A + (size_t)row * K + k, A, row < M ? K - k : 0, whole_a);
-    }
+      for (int i = 0; i < kTileM; i += 32, a += (size_t)32 * K) {
+        bfloat16_t* const to = &to_a(a_row + i, a_k, stage);
+        copy8(to, a, a_row + i < here_m && a_k < here_k);
+      }
 #pragma unroll
-    for (int i = 0; i < kTileK; i += 8) {
-      const int k = k0 + b_k + i, col = n0 + b_col;
-      load8(&to_b(b_col, b_k + i, stage), B + (size_t)k * N + col, B, k < K ? N - col : 0, whole_b);
+      for (int i = 0; i < kTileK; i += 8, b += (size_t)8 * N) {
+        bfloat16_t* const to = &to_b(b_col, b_k + i, stage);
+        copy8(to, b, b_k + i < here_k && b_col < here_n);
+      }
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < kTileM; i += 32, a += (size_t)32 * K) {
+        bfloat16_t* const to = &to_a(a_row + i, a_k, stage);
+        load8(to, a, a_row + i < here_m ? here_k - a_k : 0);
+      }
+#pragma unroll 1
+      for (int i = 0; i < kTileK; i += 8, b += (size_t)8 * N) {
+        bfloat16_t* const to = &to_b(b_col, b_k + i, stage);
+        load8(to, b, b_k + i < here_k ? here_n - b_col : 0);
+      }
     }
   };
 

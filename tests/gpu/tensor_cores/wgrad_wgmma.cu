@@ -24,17 +24,18 @@ constexpr int kAhead = 2;
 constexpr int kShared = kStages * (kTileM + kTileN) * kTileK * 2;
 
 // Eight neighbours from global into shared memory, those behind the first `valid` zero.
-__device__ __forceinline__ void load8(cute::bfloat16_t* to, const bf16* from, const bf16* all, int valid, bool aligned) {
-  if (aligned) {
-    cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>::copy(
-        *(const cute::uint128_t*)(valid > 0 ? from : all), *(cute::uint128_t*)to, valid > 0);
-  } else {
-    uint4 packed;
-    unsigned short* part = (unsigned short*)&packed;
+__device__ __forceinline__ void load8(cute::bfloat16_t* to, const bf16* from, int valid) {
+  uint4 packed;
+  unsigned short* part = (unsigned short*)&packed;
 #pragma unroll
-    for (int i = 0; i < 8; i++) part[i] = i < valid ? __bfloat16_as_ushort(from[i]) : (unsigned short)0;
-    *(uint4*)to = packed;
-  }
+  for (int i = 0; i < 8; i++) part[i] = i < valid ? __bfloat16_as_ushort(from[i]) : (unsigned short)0;
+  *(uint4*)to = packed;
+}
+
+// The same, asynchronously, of rows that are whole eights.
+__device__ __forceinline__ void copy8(cute::bfloat16_t* to, const bf16* from, bool valid) {
+  cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>::copy(*(const cute::uint128_t*)from, *(cute::uint128_t*)to,
+                                                               valid);
 }
 
 // A tile of 128 by 256 a block: cp.async into 128-byte swizzled stages, wgmma by two warpgroups of 64 rows each.
@@ -64,21 +65,39 @@ __global__ void __launch_bounds__(kBlockX, 1) wgrad(const bf16* X, const bf16* d
   const auto to_b = as_position_independent_swizzle_tensor(sB);
   const int expert = blockIdx.z, first = offsets[expert], last = offsets[expert + 1];
   const int d0 = blockIdx.y * kTileM, f0 = blockIdx.x * kTileN, tiles = max((last - first + kTileK - 1) / kTileK, 1);
-  const bool whole_x = D % 8 == 0 && (size_t)X % 16 == 0, whole_dy = F % 8 == 0 && (size_t)dY % 16 == 0;
+  const bool whole = D % 8 == 0 && F % 8 == 0 && ((size_t)X | (size_t)dY) % 16 == 0;
   const int a_k = threadIdx.x / 16, a_row = threadIdx.x % 16 * 8;
   const int b_k = threadIdx.x / 32, b_col = threadIdx.x % 32 * 8;
+  const bf16* const from_a = X + (size_t)(first + a_k) * D + d0 + a_row;
+  const bf16* const from_b = dY + (size_t)(first + b_k) * F + f0 + b_col;
 
   auto load = [&](int tile) {
-    const int stage = tile % kStages, t0 = first + tile * kTileK;
+    const int stage = tile % kStages, t0 = tile * kTileK, here_t = last - first - t0;
+    const int here_d = D - d0, here_f = F - f0;
+    const bf16* a = from_a + (size_t)t0 * D;
+    const bf16* b = from_b + (size_t)t0 * F;
+    if (whole) {
 #pragma unroll
-    for (int i = 0; i < kTileK; i += 16) {
-      const int t = t0 + a_k + i, d = d0 + a_row;
-      load8(&to_a(a_row, a_k + i, stage), X + (size_t)t * D + d, X, t < last ? D - d : 0, whole_x);
-    }
+      for (int i = 0; i < kTileK; i += 16, a += (size_t)16 * D) {
+        bfloat16_t* const to = &to_a(a_row, a_k + i, stage);
+        copy8(to, a, a_k + i < here_t && a_row < here_d);
+      }
 #pragma unroll
-    for (int i = 0; i < kTileK; i += 8) {
-      const int t = t0 + b_k + i, f = f0 + b_col;
-      load8(&to_b(b_col, b_k + i, stage), dY + (size_t)t * F + f, dY, t < last ? F - f : 0, whole_dy);
+      for (int i = 0; i < kTileK; i += 8, b += (size_t)8 * F) {
+        bfloat16_t* const to = &to_b(b_col, b_k + i, stage);
+        copy8(to, b, b_k + i < here_t && b_col < here_f);
+      }
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < kTileK; i += 16, a += (size_t)16 * D) {
+        bfloat16_t* const to = &to_a(a_row, a_k + i, stage);
+        load8(to, a, a_k + i < here_t ? here_d - a_row : 0);
+      }
+#pragma unroll 1
+      for (int i = 0; i < kTileK; i += 8, b += (size_t)8 * F) {
+        bfloat16_t* const to = &to_b(b_col, b_k + i, stage);
+        load8(to, b, b_k + i < here_t ? here_f - b_col : 0);
+      }
     }
   };
 
