@@ -138,7 +138,8 @@ def row(folder: Path, name: str) -> dict[str, Any]:
     exchange = Exchange(folder / "asks" / name)
     verdicts = verdicts_of(exchange)
     ran = [v for v in verdicts if v.state in ("faster", "same", "slower")]
-    best = max((speedup(v) for v in verdicts), default=1.0)
+    # a program without a verdict has no figure
+    best = max((speedup(v) for v in verdicts), default=None)
     states = Counter(verdict.state for verdict in verdicts)
     return {
         "program": name,
@@ -146,7 +147,7 @@ def row(folder: Path, name: str) -> dict[str, Any]:
         "built": len(verdicts) - states["refused"] - states["not_built"],
         "right": len(ran),
         "faster": states["faster"],
-        "best": round(best, 3),
+        "best": best and round(best, 3),
         "confirmed": confirmed(exchange),
         "waiting": len(exchange.waiting()),
         "states": dict(states),
@@ -160,9 +161,14 @@ def beside(entry: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     if other is None:
         return entry
     expert = other["expert"]
-    share = math.log(entry["best"]) / math.log(expert) if expert > LEAST_GAIN else None
+    share = math.log(entry["best"]) / math.log(expert) if entry["best"] and expert > LEAST_GAIN else None
     without = {name: other.get(name) for name in ("judged", "speedup", "share")}
-    return {**entry, "expert": expert, "share": share and round(share, 3), "without_model": without}
+    return {
+        **entry,
+        "expert": expert,
+        "share": None if share is None else round(share, 3),
+        "without_model": without,
+    }
 
 
 def report(folder: Path, others: Sequence[Path], out: Path | None) -> None:
@@ -178,7 +184,7 @@ def report(folder: Path, others: Sequence[Path], out: Path | None) -> None:
     rows = [beside(entry, known) for entry in rows]
     prompts = list((folder / "prompts").glob(f"*{PROMPT}"))
     roles = Counter(path.name.split("-")[1] for path in prompts)
-    logs = [math.log(entry["best"]) for entry in rows]
+    logs = [math.log(entry["best"]) for entry in rows if entry["best"]]
     result = {
         "command": "python -m tests.suite.study",
         "feedback": plan["feedback"],
