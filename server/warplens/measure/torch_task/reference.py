@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import importlib.util
 import secrets
 from typing import Any
@@ -35,12 +34,15 @@ class Task:
         self.model = module.Model(*self.init).to(device)
         self.model.train(training)
         self.double = self._doubled()
+        self._example: tuple[list[Any], list[torch.Tensor]] | None = None
 
-    @functools.cached_property
+    @property
     def example(self) -> tuple[list[Any], list[torch.Tensor]]:
         """Inputs, and the outputs for them: shapes for whoever needs room."""
-        inputs = self.inputs()
-        return inputs, self.outputs(inputs)
+        if self._example is None:
+            inputs = self.inputs()
+            self._example = inputs, self.outputs(inputs)
+        return self._example
 
     def inputs(self, scale: float = 1.0) -> list[Any]:
         """Inputs of a seed that nobody else knows."""

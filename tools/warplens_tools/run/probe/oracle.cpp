@@ -18,8 +18,11 @@ constexpr unsigned char kTail = 0x5a;
 // Around copies of the program's memory, and how much of it.
 constexpr unsigned char kAround = 0x7b;
 constexpr std::size_t kPage = 2u << 20, kMostAround = 256u << 20, kLeftFree = 2u << 30;
-// Sums are looked at in so many parts, where there are no more than so many of them.
-constexpr std::uint64_t kParts = 16;
+// Sums are looked at in so many parts, where there are no more than so many of them; in more where all roundings go one
+// way, which parts make less more slowly.
+constexpr std::uint64_t kParts = 16, kManyParts = 64;
+// The first of so many parts holds no element at all.
+constexpr std::uint64_t kNothing = 1ull << 62;
 constexpr std::size_t kFewSums = 1u << 20;
 // Where launches are slow or memory is large: sets of inputs beside the program's own, repeats and moved pairs are
 // fewer, but not below these.
@@ -329,38 +332,39 @@ void Oracle::learn_rounding(Case& c) {
 }
 
 // The results where the inputs are added up in so many parts: the floats that the launch only reads are zero but for one
-// part after another, and what they come to is added up exactly. A sum, or a product's terms, is the same so; anything
-// else is not, and shows it.
+// part after another, and what they come to is added up exactly. What comes of zeros alone is in every part: what lay
+// there before, where the launch adds to it. A sum, or a product's terms, is the same so; anything else is not, and shows
+// it.
 std::vector<std::vector<double>> Oracle::added_up(const Case& c, std::uint64_t parts) {
     std::vector<std::vector<double>> sums(stretches_.size());
-    for (std::uint64_t part = 0; part < parts; ++part) {
+    auto add = [&](std::uint64_t part, std::uint64_t of, double share) {
         prepare(c);
-        auto add = [&](double share) {
-            for (std::size_t k = 0; k < stretches_.size(); ++k) {
-                if (!is_floating(stretches_[k].element)) continue;
-                const std::uint8_t* now = read_now(k);
-                const std::size_t size = element_size(stretches_[k].element);
-                sums[k].resize(stretches_[k].bytes / size);
-                for (std::size_t i = 0; i < sums[k].size(); ++i) sums[k][i] += share * load(stretches_[k].element, now + i * size);
-            }
-        };
-        // what lies there before is in every part
-        if (!part) add(1 - static_cast<double>(parts));
-        inputs_.keep_part(part, parts);
+        inputs_.keep_part(part, of);
         dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
         run_once();
-        add(1);
-    }
+        for (std::size_t k = 0; k < stretches_.size(); ++k) {
+            if (!is_floating(stretches_[k].element)) continue;
+            const std::uint8_t* now = read_now(k);
+            const std::size_t size = element_size(stretches_[k].element);
+            sums[k].resize(stretches_[k].bytes / size);
+            for (std::size_t i = 0; i < sums[k].size(); ++i) sums[k][i] += share * load(stretches_[k].element, now + i * size);
+        }
+    };
+    add(0, kNothing, 1 - static_cast<double>(parts));
+    for (std::uint64_t part = 0; part < parts; ++part) add(part, parts, 1);
     return sums;
 }
 
 // Long sums of floats in one place are off by far more than their order tells: a sum that has grown large takes no more
-// of small terms. In parts they are off by less, the less the more parts there are.
+// of small terms. In parts they are off by less, the less the more parts there are. It shows where their order varies,
+// and, of sums in one order, on inputs far from zero, whose roundings all go one way.
 void Oracle::learn_reference(Case& c) {
     const bool varies = std::any_of(c.expected.begin(), c.expected.end(), [](const Expected& e) { return !e.spread.empty(); });
-    const bool few = floats_in(stretches_) <= kFewSums && takes_ * 1.5 * kParts < 0.2 * budget_;
-    if (!varies || !few || !job_.option("perturb") || c.variant.odd()) return;
-    const auto some = added_up(c, kParts / 2), more = added_up(c, kParts);
+    const bool grows = varies || c.variant.kind == Variant::shifted;
+    const std::uint64_t parts = varies ? kParts : kManyParts;
+    const bool few = floats_in(stretches_) <= kFewSums && takes_ * 1.5 * parts < 0.2 * budget_;
+    if (!grows || !few || !job_.option("perturb") || c.variant.odd()) return;
+    const auto some = added_up(c, parts / 2), more = added_up(c, parts);
     for (std::size_t k = 0; k < stretches_.size(); ++k) {
         Expected& e = c.expected[k];
         if (more[k].empty() || e.unordered) continue;
