@@ -32,13 +32,16 @@ def entries(answers: Iterable[Row]) -> list[Row]:
     warned: set[tuple[str, str, str]] = set()
     for row in answers:
         for entry in _of_answer(row):
-            key = tuple(entry.get(k) for k in ("repository", "path", "line", "kind", "code", "kernel"))
-            found.setdefault(key, entry)
+            found.setdefault(_place(entry), entry)
             if entry["kind"] == "warning":
                 warned.add(_kernel(entry))
     return [
         e for _, e in sorted(found.items(), key=str) if e["kind"] == "warning" or _kernel(e) not in warned
     ]
+
+
+def _place(entry: Row) -> tuple[Any, ...]:
+    return tuple(entry.get(k) for k in ("repository", "path", "line", "kind", "code", "kernel"))
 
 
 def _kernel(entry: Row) -> tuple[str, str, str]:
@@ -160,13 +163,16 @@ def main() -> None:
     parser.add_argument("--warnings", type=int, default=160)
     parser.add_argument("--silent", type=int, default=70)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--without", type=Path, nargs="*", default=[], help="earlier draws, of the same tool")
     parser.add_argument("--parts", type=int, default=3)
     given = parser.parse_args()
     rows = [json.loads(p.read_text()) for folder in given.answers for p in sorted(folder.glob("*.json"))]
-    found, draw = entries(rows), random.Random(given.seed)
+    before = {_place(json.loads(line)) for path in given.without for line in path.read_text().splitlines()}
+    found = [e for e in entries(rows) if _place(e) not in before]
+    draw = random.Random(given.seed)
     drawn = taken(found, "warning", given.warnings, draw) + taken(found, "silent", given.silent, draw)
     for number, entry in enumerate(drawn, 1):
-        entry["id"] = f"{entry['kind'][0]}{number:03}"
+        entry["id"] = f"{entry['kind'][0]}{len(before) + number:03}"
         entry["tool"] = given.tool
     given.out.mkdir(parents=True, exist_ok=True)
     _write(given.out / "draw.jsonl", drawn)
