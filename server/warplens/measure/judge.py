@@ -170,6 +170,8 @@ class Judge:
         if built:
             self._visit(opened, built, tell, task)
         if hosts:
+            # as they were handed in, whichever was built first
+            hosts.sort(key=list(inside.values()).index)
             with opened.session.card("judging host code from outside", task) as watch:
                 for candidate in hosts:
                     tell(self._from_outside(opened).judge(candidate, watch, task))

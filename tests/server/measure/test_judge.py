@@ -362,7 +362,7 @@ def test_host_code_is_judged_from_outside_where_the_settings_allow_it(
     with judge() as judging:
         (refused,) = judging.judge([host])
         assert refused.state == "refused"
-        assert refused.reason.startswith("the edit changes host code (")
+        assert refused.reason.startswith("the edit changes host code: `") and "return 1" in refused.reason
         assert "optimize.host-edits" in refused.reason
     assert len(outside) == 3
 
