@@ -80,8 +80,8 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import Declared
 from warplens_tools.rewrite.common.reading import (
     View,
     field,

@@ -84,16 +84,9 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type, type_bytes
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import (
-    Axis,
-    Declared,
-    Outputs,
-    declared_in,
-    head_of,
-    launched_outputs,
-    stores,
-)
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs, stores
 from warplens_tools.rewrite.common.reading import (
     View,
     calls,

@@ -57,8 +57,8 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values import forms
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.insertion import insert_before
-from warplens_tools.rewrite.common.outputs import Declared, declared_in
 from warplens_tools.rewrite.common.passes import Group, Pass, place_of, read_pairs
 from warplens_tools.rewrite.common.reading import (
     View,

@@ -56,8 +56,8 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import declared_in
 from warplens_tools.rewrite.common.reading import (
     View,
     calls,

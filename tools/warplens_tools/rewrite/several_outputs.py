@@ -70,12 +70,11 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import (
     Axis,
-    Declared,
     Outputs,
-    declared_in,
     head_of,
     launched_outputs,
     places_thread,

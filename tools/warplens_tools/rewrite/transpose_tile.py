@@ -57,11 +57,11 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import (
     THREAD,
     Axis,
-    Declared,
     Outputs,
     launched_outputs,
     places_thread,

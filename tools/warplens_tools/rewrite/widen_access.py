@@ -55,7 +55,8 @@ array that is only stored to under a condition.
 from __future__ import annotations
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.outputs import Axis, Declared, Outputs, head_of, launched_outputs
+from warplens_tools.rewrite.common.declared import Declared
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style

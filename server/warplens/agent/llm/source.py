@@ -27,7 +27,7 @@ from warplens.agent.llm.replies import (
 from warplens.agent.llm.situation import situation_of
 from warplens.agent.moves import Idea, Move, Proposal
 from warplens.agent.versions import Node
-from warplens.measure.build.allowed import why_never, why_not_allowed
+from warplens.measure.build.allowed import why_not_allowed, why_outside
 from warplens.measure.build.includes import uses_cutlass
 from warplens.measure.verdict import State
 from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
@@ -269,7 +269,7 @@ class ModelSource:
             raise ReplyError("duplicate", "that version was judged before; change something else")
         briefing = self.briefing
         if briefing.host_edits:
-            why = why_never(root.text, after, briefing.path)
+            why = why_outside(root.text, after, briefing.kernel, briefing.path)[0]
         else:
             why = why_not_allowed(root.text, after, briefing.kernel, briefing.path)
         if why:

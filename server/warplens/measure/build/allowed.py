@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.parse import model_of
 from warplens_tools.cuda.syntax.functions import find_functions
 from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
@@ -38,34 +39,33 @@ def why_not_allowed(before: SourceText, after: SourceText, kernel: str, path: st
 
     `kernel` is the qualified name of the kernel in question, `path` the file's.
     """
-    never = why_never(before, after, path)
-    host = (
-        "" if never else signature_changed(before, after, kernel, path) or _adds_host_functions(before, after)
-    )
+    never, host = why_outside(before, after, kernel, path)
+    if not never:
+        host = host or _adds_host_functions(parse_tree(before), parse_tree(after))
     return never or (f"{host} ({HOST_EDITS})" if host else "")
 
 
-def why_never(before: SourceText, after: SourceText, path: str) -> str:
-    """Why a text may not even be compiled; "" if it may."""
-    if parse(after, path).errors and not parse(before, path).errors:
-        return "the edited text does not parse"
-    return _reads_changed(before.text, after.text) or _embeds(before, after)
+def why_outside(before: SourceText, after: SourceText, kernel: str, path: str) -> tuple[str, str]:
+    """Why a text may not even be compiled, and why its launches are no longer the kernel's; "" for neither."""
+    trees = parse_tree(before), parse_tree(after)
+    old, new = (model_of(tree, path) for tree in trees)
+    if new.errors and not old.errors:
+        return "the edited text does not parse", ""
+    never = _reads_changed(before.text, after.text) or _embeds(_apart(trees[0]), _apart(trees[1]))
+    return never, _signature_changed(old.kernel(kernel), new.kernel(kernel), kernel)
 
 
-def _adds_host_functions(before: SourceText, after: SourceText) -> str:
+def _adds_host_functions(before: SourceTree, after: SourceTree) -> str:
     added = _host_functions(after) - _host_functions(before)
     return f"the edit adds host code: {next(iter(added))}" if added else ""
 
 
-def _host_functions(text: SourceText) -> Counter[str]:
-    tree = parse_tree(text)
+def _host_functions(tree: SourceTree) -> Counter[str]:
     on_host = (f for f in find_functions(tree) if not (f.is_kernel or f.is_device) or "__host__" in f.header)
     return Counter(tree.text_of(f.name_node) for f in on_host)
 
 
-def signature_changed(before: SourceText, after: SourceText, kernel: str, path: str) -> str:
-    """How the kernel's parameters are others than before, which its launches are written for; "" if they are not."""
-    old, new = parse(before, path).kernel(kernel), parse(after, path).kernel(kernel)
+def _signature_changed(old: Kernel | None, new: Kernel | None, kernel: str) -> str:
     if new is None:
         return f"the edited text has no kernel {kernel}"
     if old is None:
@@ -79,24 +79,23 @@ def signature_changed(before: SourceText, after: SourceText, kernel: str, path: 
 
 def host_text(text: SourceText) -> str:
     """What the host runs of a text, as it is written, and its constants: all that launch geometries come from."""
-    return _squeezed(_without_includes(_stripped(_apart(text)[0])))
+    return _squeezed(_without_includes(_stripped(_apart(parse_tree(text))[0])))
 
 
-def _embeds(before: SourceText, after: SourceText) -> str:
-    old, _ = _apart(before)
-    new, device = _apart(after)
-    if "incbin" in re.sub(r'"\s*"', "", _stripped(device)):
+def _embeds(before: tuple[str, str], after: tuple[str, str]) -> str:
+    """`before` and `after`: host and device code."""
+    if "incbin" in re.sub(r'"\s*"', "", _stripped(after[1])):
         return "the edit embeds a file"
-    if len(_ASSEMBLER.findall(_stripped(new))) > len(_ASSEMBLER.findall(_stripped(old))):
+    if len(_ASSEMBLER.findall(_stripped(after[0]))) > len(_ASSEMBLER.findall(_stripped(before[0]))):
         return "the edit adds assembler to host code, which may embed any file"
     return ""
 
 
-def _apart(text: SourceText) -> tuple[str, str]:
+def _apart(tree: SourceTree) -> tuple[str, str]:
     """The text without device code, and device code."""
     host, device, at = [], [], 0
-    data = text.text
-    for start, end in sorted(_device_spans(parse_tree(text))):
+    data = tree.text.text
+    for start, end in sorted(_device_spans(tree)):
         host.append(data[at : max(start, at)])
         device.append(data[max(start, at) : max(end, at)])
         at = max(end, at)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from warplens.measure.build.allowed import HOST_EDITS, signature_changed, why_never
+from warplens.measure.build.allowed import HOST_EDITS, why_outside
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
@@ -242,11 +242,13 @@ class Builder:
         started = time.monotonic()
         try:
             text = self.edited(candidate)
-            if why := why_never(self.text, text, self.workload.source):
-                return Verdict(candidate.id, "refused", why)
-            if why := signature_changed(self.text, text, target.qualified_name, self.workload.source):
+            name, path = target.qualified_name, self.workload.source
+            never, launches = why_outside(self.text, text, name, path)
+            if never:
+                return Verdict(candidate.id, "refused", never)
+            if launches:
                 self.changing_host.add(candidate.id)
-                return Verdict(candidate.id, "refused", f"{why} ({HOST_EDITS})")
+                return Verdict(candidate.id, "refused", f"{launches} ({HOST_EDITS})")
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
             heavy = self._heavy if uses_cutlass(text.text) else contextlib.nullcontext()

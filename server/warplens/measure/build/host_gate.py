@@ -99,17 +99,16 @@ class HostGate:
         # candidates are compared at once, and the line numbers are looked for when the first one needs them
         self._counting = threading.Lock()
         self._counted: frozenset[int] | None = None
-        self._user = baseline.of_user(system)
+        self._user: list[_Kind] = [(one, kind_of(one)) for one in baseline.of_user(system)]
 
     def why_not(self, candidate: HostSide) -> str:
         """Why the candidate's host side is another; "" if it is the baseline's but for sizes and what is inert."""
         known, given = self._unlike(candidate)
-        user = [(one, kind_of(one)) for one in self._user]
-        everything = [*user, *given]
+        everything = [*self._user, *given]
         tainted = _tainted(_changed(known, given), everything)
         meant = self._meant(known, given)
         before, after = _hosts(known, meant), _hosts(given, meant)
-        return self._hosts_differ(before, after) or self._meaning_differs(tainted, meant, user, after)
+        return self._hosts_differ(before, after) or self._meaning_differs(tainted, meant, after)
 
     def put_back(self, candidate: HostSide) -> tuple[Replacement, ...]:
         """What makes an allowed candidate's host side say the baseline's sizes, lines, constants and shadows."""
@@ -124,10 +123,9 @@ class HostGate:
 
     def _meant(self, known: Sequence[_Kind], given: Sequence[_Kind]) -> _Meant:
         """What stands for sizes on both sides."""
-        user = [(one, kind_of(one)) for one in self._user]
-        constants = _constants([*user, *given])
+        constants = _constants([*self._user, *given])
         gone = {one.start for one, _ in known}
-        sides = user, [*((one, kind) for one, kind in user if one.start not in gone), *given]
+        sides = self._user, [*((one, kind) for one, kind in self._user if one.start not in gone), *given]
         old, new = (passed_sizes((one for one, kind in side if kind == "host"), constants) for side in sides)
         passed = {name: places & new.get(name, frozenset()) for name, places in old.items()}
         return _Meant(constants, passed)
@@ -228,14 +226,15 @@ class HostGate:
         self,
         tainted: dict[str, str],
         meant: _Meant,
-        user: Iterable[tuple[Declaration, str]],
         after: Iterable[_Host],
     ) -> str:
         """A name in host code that the edit gives another meaning."""
         if not tainted:
             return ""
         hosts = [
-            _apart(one, meant) for one, kind in user if kind == "host" and tainted.keys() & set(one.tokens)
+            _apart(one, meant)
+            for one, kind in self._user
+            if kind == "host" and tainted.keys() & set(one.tokens)
         ]
         for host in (*hosts, *after):
             words = [token for token, _ in host.kept]

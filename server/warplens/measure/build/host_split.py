@@ -16,6 +16,7 @@ from pathlib import Path
 from warplens.measure.build.host_gate import HostGate, HostSide, take_apart
 from warplens.measure.build.host_object import HostObject, read_object
 from warplens.measure.build.host_tokens import HostTokens, Replacement, alike, read_host, replaced
+from warplens.measure.build.nvcc_steps import script_of, steps_said
 from warplens_tools.errors import CompileError, ToolFailedError
 from warplens_tools.process.run import run
 from warplens_tools.process.task import Task
@@ -25,7 +26,8 @@ from warplens_tools.toolchain.locate import Toolchain, tool_environment
 from warplens_tools.toolchain.messages import parse_messages
 
 Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
-_SETTING = re.compile(r"([A-Z_]+)=(.*)")
+#: Settings of nvcc that its steps need here.
+_KEPT = ("PATH", "LD_LIBRARY_PATH")
 _MARKER = re.compile(rb'^# \d+ "([^"<][^"]*)"', re.MULTILINE)
 _TEXT = re.compile(r'"[^"]*\.cudafe1\.cpp"')
 _OUTPUT = re.compile(r'\s-o\s+"[^"]*"')
@@ -85,7 +87,7 @@ class HostSplit:
         options = [f"-I{folder / 'source'}"] if self._source != self._unit else []
         command = self._command([*options, *placed.options], placed.unit, place_of)
         said = self._dryrun(command, place_of, task)
-        self._run(_script(said, [line for line in said if _splits(line)]), place_of, through, task)
+        self._run(script_of(said, [line for line in said if _splits(line)], _KEPT), place_of, through, task)
         return take_apart(read_host(_written(folder), like.host if like is not None else None), like)
 
     def compiled(
@@ -116,7 +118,7 @@ class HostSplit:
         steps = [_OUTPUT.sub("", _TEXT.sub(shlex.quote(str(text)), line)) for line in said if _compiles(line)]
         target = place_of / "unit.o"
         self._run(
-            _script(said, [f"{step} {_PLAIN} -o {shlex.quote(str(target))}" for step in steps]),
+            script_of(said, [f"{step} {_PLAIN} -o {shlex.quote(str(target))}" for step in steps], _KEPT),
             place_of,
             through,
             task,
@@ -160,7 +162,7 @@ class HostSplit:
     def _dryrun(self, command: Sequence[str], folder: Path, task: Task) -> list[str]:
         """What nvcc would do: settings and commands, a line each."""
         done = run(command, cwd=self._directory, env=tool_environment(folder), timeout=_SAYING, task=task)
-        lines = [line.removeprefix("#$ ") for line in done.stderr.splitlines() if line.startswith("#$ ")]
+        lines = steps_said(done.stderr)
         steps = [_splits(line) for line in lines].count(True), [_compiles(line) for line in lines].count(True)
         if done.status != 0 or steps != (2, 1):
             raise ToolFailedError(
@@ -177,15 +179,6 @@ class HostSplit:
                 found[path] = None
         ours = str(folder) + os.sep
         return tuple(path for path in found if not path.startswith(ours) and Path(path).is_file())
-
-
-def _script(said: Sequence[str], steps: Sequence[str]) -> str:
-    settings = [
-        f"export {match[1]}={shlex.quote(match[2])}"
-        for line in said
-        if (match := _SETTING.fullmatch(line)) is not None and match[1] in ("PATH", "LD_LIBRARY_PATH")
-    ]
-    return "\n".join(["set -e", *settings, *steps])
 
 
 def _written(folder: Path) -> str:

@@ -136,6 +136,7 @@ class _Parser:
         return True
 
     def primary(self) -> None:
+        start = self.at
         if _NUMBER.fullmatch(self.word):
             self.take()
         elif self.word == "(":
@@ -153,6 +154,8 @@ class _Parser:
             if self.take() == "[":
                 self.expression()
                 self.take("]")
+                # as `argv[2]`: what a subscript does is its type's own affair, so no other may come
+                self.calls["".join(self.tokens[start : self.at])] += 1
             else:
                 self._named(member=True)
 
@@ -210,7 +213,7 @@ def why_no_size(tokens: Sequence[str], before: Sequence[str]) -> str:
     if not more:
         return ""
     one = next(iter(more)).removeprefix(".")
-    return f"it says {one}" if one.startswith('"') else f"it calls {one}"
+    return f"it says {one}" if one.startswith('"') or one.endswith("]") else f"it calls {one}"
 
 
 def sizes_in(tokens: Sequence[str], constants: set[str], passed: Passed) -> list[Span]:

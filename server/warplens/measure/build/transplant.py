@@ -9,11 +9,11 @@ look at it.
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from warplens.measure.build.nvcc_steps import SETTING, script_of, steps_said
 from warplens_tools.errors import CompileError, InputError
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.run import run
@@ -24,7 +24,6 @@ from warplens_tools.toolchain.functions import changes
 from warplens_tools.toolchain.locate import Toolchain, tool_environment
 from warplens_tools.toolchain.symbols import variables
 
-_SETTING = re.compile(r"([A-Z_]+)=(.*)")
 _EMBEDS = re.compile(r'^(?:"[^"]*/|\S*/)?fatbinary"? .*--embedded-fatbin=')
 _MACHINE_CODE = re.compile(r"kind=elf,[^\"]*?file=([^\"]+)")
 #: Settings that name one path or list of paths; the others are put into the steps by nvcc itself.
@@ -76,26 +75,19 @@ def transplanted(
         return done.stderr
 
     options = ["--dryrun", "--keep", "--keep-dir", str(folder)]
-    lines = [
-        line.removeprefix("#$ ") for line in step([*command, *options]).splitlines() if line.startswith("#$ ")
-    ]
-    settings = [
-        f"export {match[1]}={shlex.quote(match[2])}"
-        for line in lines
-        if (match := _SETTING.fullmatch(line)) is not None and match[1] in _KEPT
-    ]
-    steps = [line for line in lines if not _SETTING.match(line) and not line.startswith("rm ")]
+    lines = steps_said(step([*command, *options]))
+    steps = [line for line in lines if not SETTING.match(line) and not line.startswith("rm ")]
     embeds = [number for number, line in enumerate(steps) if _EMBEDS.match(line) and " -link " not in line]
     if len(embeds) != 1:
         raise InputError("nvcc does not say how it embeds the program's device code")
     made = [Path(path) for path in _MACHINE_CODE.findall(steps[embeds[0]])]
     if len(made) != 1:
         raise InputError(f"the program carries its device code for {len(made)} architectures")
-    step(["/bin/sh", "-c", "\n".join(["set -e", *settings, *steps[: embeds[0]]])])
+    step(["/bin/sh", "-c", script_of(lines, steps[: embeds[0]], _KEPT)])
     if strange := _unlike(made[0].read_bytes(), cubin.read_bytes()):
         raise InputError(strange)
     shutil.copyfile(cubin, made[0])
-    step(["/bin/sh", "-c", "\n".join(["set -e", *settings, *steps[embeds[0] :]])])
+    step(["/bin/sh", "-c", script_of(lines, steps[embeds[0] :], _KEPT)])
     return output
 
 

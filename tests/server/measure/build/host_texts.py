@@ -167,6 +167,7 @@ REFUSED = {
     "a count of a type's own": ("int rounds = 1;", "int rounds = 2;"),
     "a local type's": ("int times = 1;", "int times = 2;"),
     "a count passed along beside a block": ("run(b, n, 2, 128)", "run(b, n, 20, 128)"),
+    "a grid that looks up": ("<<<blocks, threads,", "<<<blocks + 0 * int(host[3]), threads,"),
     "a block passed along that calls": ("run(b, n, 2, 128)", "run(b, n, 2, std::rand())"),
     "a block passed along that counts": ("passed_on(b, n, 160)", "passed_on(b, n, steps += 160)"),
     "a block passed along that a loop heeds": (

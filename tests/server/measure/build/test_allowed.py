@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warplens.measure.build.allowed import why_never, why_not_allowed
+from warplens.measure.build.allowed import why_not_allowed, why_outside
 from warplens_tools.text import SourceText
 
 BASE = """\
@@ -162,11 +162,11 @@ def test_examples_are_their_own_baseline() -> None:
 
 def test_what_changes_host_code_alone_may_be_compiled_and_judged_from_outside() -> None:
     after = BASE.replace("T* out, const T* in, int n", "T* out, const T* in, int n, int m")
-    assert why_never(SourceText(BASE), SourceText(after), "/k.cu") == ""
+    assert why_outside(SourceText(BASE), SourceText(after), "scale", "/k.cu")[0] == ""
     assert "optimize.host-edits" in judge(BASE, after)
     assert "optimize.host-edits" not in judge(BASE, BASE.replace("<cstdio>", "</etc/passwd>"))
 
 
 def test_assembler_in_host_code_is_never_compiled() -> None:
     after = BASE.replace("int n = 1024;", 'int n = 1024; asm(".inc" "bin");')
-    assert "assembler" in why_never(SourceText(BASE), SourceText(after), "/k.cu")
+    assert "assembler" in why_outside(SourceText(BASE), SourceText(after), "scale", "/k.cu")[0]

@@ -122,7 +122,7 @@ def test_candidates_are_built_inside_a_fence(tmp_path: Path, monkeypatch: pytest
     toolchain = resolve_toolchain()
     if toolchain.find("nvcc") is None or not abilities().files:
         pytest.skip("no nvcc or no Landlock")
-    monkeypatch.setattr("warplens.measure.build.candidates.why_not_allowed", lambda *_: "")
+    monkeypatch.setattr("warplens.measure.build.candidates.why_outside", lambda *_: ("", ""))
     project, secrets = tmp_path / "project", tmp_path / "home"
     for folder in (project, secrets):
         folder.mkdir()

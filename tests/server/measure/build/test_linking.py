@@ -157,7 +157,7 @@ def test_what_is_linked_is_all_that_a_build_may_read(
 ) -> None:
     if not abilities().files:
         pytest.skip("no Landlock")
-    monkeypatch.setattr("warplens.measure.build.candidates.why_not_allowed", lambda *_: "")
+    monkeypatch.setattr("warplens.measure.build.candidates.why_outside", lambda *_: ("", ""))
     secret = tmp_path / "key.h"
     secret.write_text('static const char key[] = "swordfish";\n')
     neighbour = Path(orbit.work.unit).with_name("softening.cu")

@@ -13,7 +13,8 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.common.outputs import THREAD, Declared, Outputs, declared_in, stores
+from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.outputs import THREAD, Outputs, stores
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,

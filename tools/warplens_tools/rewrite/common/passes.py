@@ -14,8 +14,9 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form, Monomial
+from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
-from warplens_tools.rewrite.common.outputs import declared_in, stores
+from warplens_tools.rewrite.common.outputs import stores
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from warplens_tools.rewrite.base import RewriteResult
+from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import THREAD, Axis, Declared, head_of, read_outputs
+from warplens_tools.rewrite.common.outputs import THREAD, Axis, head_of, read_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, substituted
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented

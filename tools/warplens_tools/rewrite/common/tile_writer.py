@@ -9,9 +9,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import RewriteResult
+from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product, State
-from warplens_tools.rewrite.common.outputs import Declared, declared_in
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,

@@ -15,8 +15,8 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.joined_loops import JoinedLoops
-from warplens_tools.rewrite.common.outputs import Declared, declared_in
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,

@@ -13,7 +13,8 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form
-from warplens_tools.rewrite.common.outputs import Declared, stores
+from warplens_tools.rewrite.common.declared import Declared
+from warplens_tools.rewrite.common.outputs import stores
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,
