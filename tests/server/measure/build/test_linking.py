@@ -105,8 +105,10 @@ def _variables(path: str) -> set[str]:
     return {v.name for v in variables(Path(path).read_bytes())}
 
 
-def test_candidates_are_linked_or_told_why_not(orbit: Opened) -> None:
+def test_candidates_are_linked_or_told_why_not(orbit: Opened, tmp_path: Path) -> None:
     unit = orbit.baseline()
+    foreign = tmp_path / "notes.h"
+    foreign.write_text("// nothing of the toolkit's\n")
     soft, start = "        const float soft = softening(here.w);\n", "    const float4 here = position[i];\n"
     other = "__device__ float elsewhere(float x);\n\n__global__ void advance"
     edits = [
@@ -134,7 +136,7 @@ def test_candidates_are_linked_or_told_why_not(orbit: Opened) -> None:
         orbit.edit(
             "launch", "    if (i >= n) return;", "    if (i < 0) advance<<<1, 1>>>(position, velocity, n);"
         ),
-        orbit.edit("foreign", '#include "bodies.h"', '#include "bodies.h"\n#include <stdio_ext.h>'),
+        orbit.edit("foreign", '#include "bodies.h"', f'#include "bodies.h"\n#include "{foreign}"'),
     ]
     done = orbit.build(unit, "advance", edits)
     verdicts = {name: (one.state, one.reason) for name, one in done.items() if isinstance(one, Verdict)}
