@@ -79,4 +79,9 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
     assert (row["judged"], row["right"], row["faster"], row["waiting"]) == (2, 1, 1, 0)
     assert row["states"] == {"wrong": 1, "faster": 1} and row["reasons"] == ["planted"]
     assert row["best"] == row["confirmed"] > 1 and 0 < row["share"] <= 2
+    # what is measured meanwhile is told from the first verdict on, so that nobody is asked the same twice
+    early, *later = [
+        p.read_text() for p in sorted((folder / "prompts").glob(f"*{PROMPT}")) if "-coder-" not in p.name
+    ]
+    assert "The original is launched" not in early and len(later) == 1
     assert row["without_model"]["speedup"] == 1.1 and said["prompts"]["debugger"] == 1

@@ -52,6 +52,8 @@ class Problem(msgspec.Struct, frozen=True):
     objective: Objective = "time"
     #: The baseline's time over the roof's, where the roofline says so.
     headroom: Callable[[Baseline], float | None] = lambda _: None
+    #: Is told the baseline as soon as it is measured.
+    measured: Callable[[Baseline], None] = lambda _: None
     #: Reads the kernel's counters, which takes runs of the program: done once the first verdicts are there.
     learn: Callable[[str, Task], Learned] | None = None
     #: When the user asked, on `time.monotonic`'s clock: the budget's seconds count from there; None for now.

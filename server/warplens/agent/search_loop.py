@@ -63,6 +63,7 @@ def optimize(
             f"the {problem.budget.seconds:g} s were over before the baseline was measured",
             remedy="give it more time by --seconds, or the program less work by its arguments",
         )
+    problem.measured(baseline)
     loop = _Loop(problem, judge, store, baseline, task)
     found = loop.run(problem.search, _left(problem, started))
     winner = loop.confirm(found) if found.best else None

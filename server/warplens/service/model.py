@@ -22,6 +22,7 @@ from warplens.agent.llm.source import ModelSource
 from warplens.agent.llm.spending import Allowance, Ledger, Prices
 from warplens.agent.result import ModelUse
 from warplens.measure.judge_settings import Allowed
+from warplens.measure.session import Baseline
 from warplens.read_settings import take_variable
 from warplens.service.library_build import finds_library, library_options
 from warplens.service.report import FileReport
@@ -200,6 +201,7 @@ class ModelPart:
         self._asker, self._model, self._case = asker, model, case
         self._report, self._library_flags = case.report, tuple(library_flags)
         self._sources: list[ModelSource] = []
+        self._launches = ""
 
     @property
     def workload(self) -> Workload:
@@ -218,6 +220,10 @@ class ModelPart:
         """The file's report has counters now."""
         self._report = report
 
+    def measured(self, baseline: Baseline) -> None:
+        """The user's version was run."""
+        self._launches = launch_words(baseline, self._case.gpu)
+
     def source(self, kernel: str) -> ModelSource:
         """The model as a source of steps for one kernel."""
         case = self._case
@@ -228,6 +234,8 @@ class ModelPart:
             lower_precision=case.allowed.lower_precision,
             arch=self.arch or case.gpu.arch,
             card=card_words(case.gpu),
+            measured=lambda: self._launches,
+            elsewhere=bool(case.round_of),
             library_flags=" ".join(self._library_flags),
             feedback=self._model.feedback,
             findings=self._findings,
@@ -277,4 +285,24 @@ def card_words(gpu: Gpu) -> str:
         f"{gpu.name} ({gpu.arch}): {gpu.multiprocessors} SMs; per SM {limits.shared_bytes} bytes of shared memory "
         f"(at most {limits.default_shared_bytes_per_block} per block, opt-in {limits.max_shared_bytes_per_block}), "
         f"{limits.registers} registers, {limits.max_threads} threads; L2 {gpu.l2_bytes >> 20} MiB. Roofs: {roofs}."
+    )
+
+
+def launch_words(baseline: Baseline, gpu: Gpu) -> str:
+    """How the judged kernel is launched in the user's program, its time, and what the card can do in that time."""
+    timing, shown = baseline.timing, "x".join
+    seconds = timing.median_ns / 1e9
+    roofs = [
+        f"{gpu.ceilings[name].value * seconds:.3g} {unit} {of}"
+        for name, unit, of in (("dram", "bytes", "to or from dram"), ("fp32", "FLOP", "in fp32"))
+        if name in gpu.ceilings
+    ]
+    share = (
+        f", {100 * timing.share:.0f} % of the program's time on the card" if timing.share is not None else ""
+    )
+    can = f" In that time the card does at most {' and '.join(roofs)}." if roofs else ""
+    return (
+        f"The original is launched {timing.launches} times with grid {shown(map(str, timing.grid))}, block "
+        f"{shown(map(str, timing.block))} and {timing.dynamic_shared_bytes} bytes of dynamic shared memory; one launch "
+        f"takes {timing.median_ns / 1e3:.4g} us{share}.{can}"
     )

@@ -187,6 +187,7 @@ def optimize_file(
             control=options.control,
             objective=objective_of(options, inputs.loaded),
             headroom=lambda baseline: headroom_of(report, baseline.kernel),
+            measured=part.measured if part is not None else lambda _: None,
             learn=learn,
             started=started,
         )

@@ -17,7 +17,17 @@ import pytest
 pytest.importorskip("openai")
 
 from tests.server.agent.llm.endpoint import Endpoint, serving
-from tests.server.agent.llm.scripted import CODE, LINE, TextJudge, by_role, code, ideas, plan
+from tests.server.agent.llm.scripted import (
+    CODE,
+    LINE,
+    TextJudge,
+    by_role,
+    case_of,
+    code,
+    ideas,
+    plan,
+    role_of,
+)
 from tests.server.service.test_optimize import opened
 
 from warplens.agent.llm.consent import agreed
@@ -111,6 +121,9 @@ def test_nothing_is_sent_before_the_user_agreed(
     assert (result.model.provider, result.model.model, result.model.proposals) == ("openai", "m", 4)
     assert result.model.tokens == sum(s.input_tokens + s.output_tokens for s in result.model.by_role) > 0
     assert {t.origin for t in result.tried} == {"model:planner"}
+    planners = [case_of(r) for r in endpoint.requests if role_of(r) == "planner"]
+    # what was measured of the original, and what the card could do meanwhile
+    assert all("The original is launched" in case and "to or from dram" in case for case in planners)
     # the key went into the header, and is in nothing that is kept or shown, nor in what programs inherit
     assert all(KEY in str(h) for h in endpoint.headers) and KEY not in str(endpoint.requests)
     assert KEY not in msgspec.json.encode(result).decode()

@@ -40,6 +40,10 @@ class Briefing(msgspec.Struct, frozen=True):
     arch: str = ""
     #: The card in a few lines: limits that a plan must respect.
     card: str = ""
+    #: How the user's version is launched, and what time that takes; "" until it is measured.
+    measured: Callable[[], str] = lambda: ""
+    #: The first questions are asked before anything is measured, and must read the same when it is.
+    elsewhere: bool = False
     #: Options that CUTLASS's headers need where the user's own build has none of them; "" where it has.
     library_flags: str = ""
     feedback: Feedback = "guidance"
@@ -138,7 +142,7 @@ class Case:
     def _facts(self) -> str:
         situation, briefing = self._situation, self._briefing
         facts = [f"Kernel {briefing.kernel}" + (f", built for {briefing.arch}" if briefing.arch else "")]
-        facts += [briefing.card] if briefing.card else []
+        facts += [words for words in (briefing.card, self._measured()) if words]
         verdict = situation.node.verdict
         if verdict is not None and verdict.resources is not None:
             taken = verdict.resources
@@ -152,6 +156,10 @@ class Case:
                 f"This version is {speed} the original's speed, by these steps: {'; '.join(situation.steps)}"
             )
         return "\n".join(facts)
+
+    def _measured(self) -> str:
+        early = self._situation.node.parent is None and not self._situation.judged
+        return "" if self._briefing.elsewhere and early else self._briefing.measured()
 
     def _feedback(self) -> str:
         briefing = self._briefing

@@ -12,11 +12,16 @@ from warplens.agent.llm.provider import Role
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 #: What may be edited, in the prompts' words.
 DEVICE_ONLY = (
-    "kernels and other device code, shared and constant memory, named constants, includes, the sizes in launch "
-    "configurations (grid, block, dynamic shared memory). Other host code stays exactly as it is, and so do the "
-    "kernels' names and parameters. No file is read, no `#if` asks for a name that the file does not define itself, "
-    "and no assembler is added to host code. No writable `__device__` variable is added: nothing may be kept from one "
-    "launch to the next, nor handed from block to block in one."
+    "kernels and other device code, shared and constant memory, named constants, includes, and sizes: what a launch "
+    "says in `<<<grid, block, bytes>>>`, numbers among a launched kernel's template arguments, bytes of a cudaMalloc, "
+    "and host variables that are used for nothing else (not one that is also printed, looped over or passed to a "
+    "kernel). A size is arithmetic on numbers, named constants and variables in scope there, with `dim3`, `min`, `max` "
+    "and `?:`; it calls no other function. No host statement or variable is added: write the expression into the "
+    "launch itself. Other host code stays exactly as it is, and so do the kernels' names and parameters. A block gets "
+    "at most 48 KiB of shared memory, static and dynamic together: more takes a host call, which cannot be added "
+    "(where the source has it, its bytes are a size). No file is read, no `#if` asks for a name that the file does not "
+    "define itself, and no assembler is added to host code. No writable `__device__` variable is added: nothing may be "
+    "kept from one launch to the next, nor handed from block to block in one."
 )
 HOST_TOO = (
     "device code, launch configurations and the host code around them. What the program prints, writes and exits "

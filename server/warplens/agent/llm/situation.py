@@ -56,6 +56,11 @@ class Situation(msgspec.Struct, frozen=True):
         return outcome_of(self.node)
 
     @property
+    def judged(self) -> bool:
+        """Whether a step from it has a verdict."""
+        return any(child.told for child in self.node.children)
+
+    @property
     def steps(self) -> tuple[str, ...]:
         """The titles of the steps that lead from the user's text to it."""
         return tuple(move.title for move in moves_of(self.node))

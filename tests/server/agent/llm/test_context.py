@@ -129,6 +129,9 @@ def test_every_prompt_file_is_used() -> None:
 def test_the_prompts_follow_what_is_allowed(role: Role) -> None:
     strict = prompts.system_prompt(role, host_edits=False, lower_precision=False, most_anchors=8)
     assert prompts.DEVICE_ONLY in strict and prompts.HOST_TOO not in strict
+    assert "48 KiB of shared memory" in strict and "No host statement or variable is added" in strict
+    # how inputs differ from those of the user's run
+    assert "far from zero" in strict and "one less, halved, one" in strict
 
 
 def test_what_not_to_do_is_said_for_every_check() -> None:
