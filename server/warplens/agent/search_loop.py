@@ -35,6 +35,12 @@ from warplens_tools.process.task import UNATTENDED, Task
 #: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
 #: program disagrees with the visit, the next are then seldom of the same family.
 CONFIRMATIONS = 3
+#: What collecting counters takes: Nsight Compute's own start and report (6 s on an H200's host for a program of 0.5 s),
+#: and the program's runs, slowed down by replay.
+COUNTING_SECONDS, COUNTING_RUNS = 6.0, 3.0
+#: Counters are collected where the time that is left is this many times theirs. They order the later steps, and cost
+#: as much as judging a dozen.
+COUNTING_SHARE = 8.0
 Stopped = Literal["budget", "time", "roof", "exhausted"]
 
 
@@ -261,6 +267,7 @@ class _Loop:
         self, strategy: PolicyName, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task
     ) -> Stopped:
         budget, learned = self.problem.budget, strategy == "random"
+        batch = budget.batch_for(self.baseline.program.seconds)
         most = for_time(budget) if self._for_energy(strategy) else budget.candidates
         asks = [node.ask for node in searcher.versions.waiting()]
         while True:
@@ -271,14 +278,14 @@ class _Loop:
             if self._at_the_roof(searcher):
                 return "roof"
             if not asks:
-                asks = searcher.ask(min(budget.batch, most - told), limit)
+                asks = searcher.ask(min(batch, most - told), limit)
                 journal.asked(asks)
             if not asks:
                 return "exhausted"
             more = self._more(searcher, journal, most, limit) if learned else None
             self._judge(searcher, journal, [ask.candidate for ask in asks], limit, more)
             asks = []
-            if not learned and len(searcher.versions.told()) < most:
+            if not learned and len(searcher.versions.told()) < most and self._worth_counting(limit):
                 self._learn(searcher, space, limit)
             learned = True
 
@@ -295,6 +302,11 @@ class _Loop:
         journal.asked(fresh)
         if asks or fresh:
             self._judge(searcher, journal, [ask.candidate for ask in (*asks, *fresh)], limit)
+
+    def _worth_counting(self, limit: Task) -> bool:
+        """Whether collecting counters takes a small part of the time that is left."""
+        cost = COUNTING_SECONDS + COUNTING_RUNS * self.baseline.program.seconds
+        return limit.left() > COUNTING_SHARE * cost
 
     def _learn(self, searcher: Searcher, space: KernelSpace, limit: Task) -> None:
         """Let what the counters say guide what is asked from here on."""

@@ -7,6 +7,9 @@ from typing import Literal
 
 import msgspec
 
+#: Seconds from which on a visit spends most of its time on the program's way to the launch: eight candidates take
+#: about 2 s there.
+LONG_PROGRAM = 2.0
 #: What is to be less: time; energy among what is faster; or energy among what is as fast as the fastest.
 Objective = Literal["time", "energy", "lexicographic"]
 #: Versions are as fast as the fastest within this share of its time.
@@ -100,3 +103,7 @@ class Budget(msgspec.Struct, frozen=True):
     #: A visit costs about half a second and the program's start; eight share that cost and still let the
     #: tree learn between visits.
     batch: int = 8
+
+    def batch_for(self, program_seconds: float) -> int:
+        """Candidates a visit for a program that runs so long: twice as many where its start costs more than theirs."""
+        return self.batch if program_seconds < LONG_PROGRAM else 2 * self.batch

@@ -16,6 +16,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
@@ -24,7 +25,7 @@ import psutil
 
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
-from warplens.measure.build.own_geometry import as_written
+from warplens.measure.build.own_geometry import as_written, asking
 from warplens.measure.conditions import Watch
 from warplens.measure.confirm import Confirmation, ProgramGain, confirm
 from warplens.measure.judge_settings import MeasureSettings
@@ -286,14 +287,18 @@ class Judge:
             else:
                 built.append(done)
 
-        opened.builder.build_all(
-            candidates,
-            opened.unit,
-            opened.target.compiled,
-            opened.program.read_bytes(),
-            task=task,
-            on_done=take,
-        )
+        with ThreadPoolExecutor(1) as aside:
+            # beside the candidates' own units: nobody has the card while the compiler works
+            rebuilding = aside.submit(opened.geometries.rebuild, asking(opened.builder, candidates), task)
+            opened.builder.build_all(
+                candidates,
+                opened.unit,
+                opened.target.compiled,
+                opened.program.read_bytes(),
+                task=task,
+                on_done=take,
+            )
+            rebuilding.result()
         built = self._placed(opened, built, tell, task)
         order = {c.id: index for index, c in enumerate(candidates)}
         return sorted(built, key=lambda b: order[b.candidate.id])
@@ -305,9 +310,8 @@ class Judge:
         if not any(b.candidate.asks_program for b in built):
             return built
         placed: list[Built] = []
-        asking = [opened.builder.edited(b.candidate) for b in built if b.candidate.asks_program]
-        opened.geometries.rebuild(asking, task)
         with opened.session.card("reading launch geometry", task.part()):
+            opened.geometries.ask(asking(opened.builder, [b.candidate for b in built]), task)
             for one in built:
                 done: Built | Verdict = one
                 if one.candidate.asks_program:

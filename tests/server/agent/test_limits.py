@@ -132,5 +132,14 @@ def test_counters_are_read_once_the_first_verdicts_are_there(tmp_path: Path) -> 
         asked.append(len(judge.judged))
         return Learned((Cause("WL1", "occupancy-block-size", "scale", "high"),), {"dram": 0.1}, 1.5)
 
-    assert run(tmp_path, judge, 10.0, learn=learn).outcome == "faster"
+    assert run(tmp_path, judge, 120.0, learn=learn).outcome == "faster"
     assert len(asked) == 1 and 1 <= asked[0] <= 8
+
+
+def test_counters_are_not_read_where_they_would_take_the_time_of_the_candidates(tmp_path: Path) -> None:
+    judge = SlowJudge(SourceText(CODE))
+
+    def learn(_kernel: str, _limit: Task) -> Learned:
+        raise AssertionError("counters were read")
+
+    assert run(tmp_path, judge, 10.0, learn=learn).outcome == "faster"

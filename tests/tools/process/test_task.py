@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -90,3 +91,11 @@ def test_a_branch_stops_with_the_whole_and_alone() -> None:
     with UNATTENDED.branch() as part:
         part.token.cancel()
     UNATTENDED.check()
+
+
+def test_what_is_left_is_the_shorter_of_both_bounds() -> None:
+    assert Task().left() == math.inf
+    with Task().within(60) as whole, whole.within(600) as part, whole.within(5) as short:
+        assert 55 < part.left() <= 60 and 0 < short.left() <= 5
+    with Task().within(0) as over:
+        assert over.left() == 0

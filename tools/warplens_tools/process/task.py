@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
+import time
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -31,6 +33,10 @@ class Task:
             CancelledError: the token was cancelled.
         """
         self.token.check()
+
+    def left(self) -> float:
+        """Seconds until it ends by itself; infinite where nobody has set a bound."""
+        return math.inf
 
     def part(self, progress: Progress = no_progress) -> Task:
         """A part that stops with the whole; what it says goes to `progress`, by default to nobody."""
@@ -69,9 +75,14 @@ class Bounded(Task):
         #: The time is over, which is no wish of the user's.
         self.expired = False
         self._whole = whole
+        self._ends = time.monotonic() + max(seconds, 0.0)
         self._timer = threading.Timer(max(seconds, 0.0), self._expire)
         self._timer.daemon = True
         self._remove = whole.token.on_cancel(self.token.cancel)
+
+    def left(self) -> float:
+        """Seconds until its own time or the whole's is over; never below 0."""
+        return min(max(0.0, self._ends - time.monotonic()), self._whole.left())
 
     def __enter__(self) -> Bounded:
         self._timer.start()

@@ -33,6 +33,8 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.symbols import unit_free_name
 
+#: Rebuilt programs that run at once: each may take as much of the card's memory as the user's own.
+_AT_ONCE = 4
 #: What the sandbox knows the build by.
 _REBUILT = "rebuilt"
 
@@ -82,6 +84,28 @@ class Geometries:
             made = pool.map(lambda text: self._rebuild(text, task), asked.values())
             self._rebuilt |= dict(zip(asked, made, strict=True))
 
+    def ask(self, texts: Sequence[SourceText], task: Task) -> None:
+        """Run the rebuilt programs of these texts side by side: what they launch is asked, not how long it takes. One
+        that fails in company, as where memory is short, is asked again alone. The GPU lock is held by the caller.
+
+        Raises:
+            CancelledError, MissingToolError: as named.
+        """
+        self.rebuild(texts, task)
+        asked = [key for key in dict.fromkeys(map(host_text, texts)) if key not in self._known]
+        rebuilt = [self._rebuilt[key] for key in asked]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            said = list(pool.map(lambda program: self._ask(program, task), rebuilt))
+        if len(asked) > 1:
+            failed = [isinstance(one, NoGeometry) and one.state == "unproven" for one in said]
+            said = [
+                self._ask(program, task) if again else one
+                for program, one, again in zip(rebuilt, said, failed, strict=True)
+            ]
+        self._known |= dict(zip(asked, said, strict=True))
+        for key in asked:
+            del self._rebuilt[key]
+
     def place(
         self, built: Built, text: SourceText, judged: Sequence[SurveyedShape], task: Task
     ) -> Built | Verdict:
@@ -103,8 +127,7 @@ class Geometries:
         """All that the rebuilt program launches, or why that is not known. Asked once for each host code."""
         key = host_text(text)
         if key not in self._known:
-            self.rebuild([text], task)
-            self._known[key] = self._ask(self._rebuilt.pop(key), task)
+            self.ask([text], task)
         return self._known[key]
 
     def _rebuild(self, text: SourceText, task: Task) -> ProgramSandbox | NoGeometry:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+
 import msgspec
 
 from warplens.measure.build.allowed import host_text
@@ -25,6 +28,16 @@ def as_written(candidate: Candidate, builder: Builder, kernel: str) -> Candidate
     if builder.workload.generated:
         return _launched_elsewhere(known, builder.text, text)
     return with_own_geometry(known, builder.text, text, kernel)
+
+
+def asking(builder: Builder, candidates: Sequence[Candidate]) -> list[SourceText]:
+    """The texts of the candidates whose geometry their rebuilt programs are asked for; none whose edits overlap."""
+    texts: list[SourceText] = []
+    for candidate in candidates:
+        if candidate.asks_program:
+            with contextlib.suppress(InputError):
+                texts.append(builder.edited(candidate))
+    return texts
 
 
 def _launched_elsewhere(candidate: Candidate, before: SourceText, after: SourceText) -> Candidate:

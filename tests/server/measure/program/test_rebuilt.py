@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from warplens.measure.build import geometry
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.geometry import Geometries, NoGeometry
 from warplens.measure.judge_settings import MeasureSettings
@@ -20,6 +22,7 @@ from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.process.task import UNATTENDED
 from warplens_tools.run.build import flags_of, start_command
 from warplens_tools.run.confine import abilities
+from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
@@ -141,6 +144,40 @@ def test_a_rebuilt_program_touches_nothing(tmp_path: Path, monkeypatch: pytest.M
         # the test would notice: free, the same program does all of it
         run_program(start_command(site.workload, program), 20)
         assert not canaries.untouched()
+
+
+def test_rebuilt_programs_are_asked_side_by_side_and_again_alone_where_company_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, folder = tmp_path / "project", tmp_path / "judge"
+    project.mkdir()
+    folder.mkdir()
+    site = Site(project, located())
+    both, alone = threading.Barrier(2), list[bool]()
+    shape = SurveyedShape("_Z1kPf", (1, 1, 1), (32, 1, 1), 0, 1, 0, 1, 0, 1e3, (1e3,))
+
+    def survey(*_: object) -> tuple[SurveyedShape, ...]:
+        if not alone:
+            both.wait(60)
+            alone.append(True)
+            raise InputError("out of memory")
+        return (shape,)
+
+    monkeypatch.setattr(geometry, "survey", survey)
+    geometries = Geometries(
+        site.workload,
+        toolchain=site.toolchain,
+        arch=site.arch,
+        library=tmp_path / "probe" / "probe.so",
+        folder=folder,
+        settings=site.settings,
+    )
+    texts = [
+        SourceText(PLAIN),
+        SourceText(PLAIN.replace("int main() {", "int main() { int more = 1; (void)more;")),
+    ]
+    geometries.ask([*texts, texts[0]], UNATTENDED)
+    assert [geometries.launched(text, UNATTENDED) for text in texts] == [(shape,), (shape,)]
 
 
 def test_the_original_settles_behind_the_fence_or_says_why_not(tmp_path: Path) -> None:
