@@ -22,6 +22,7 @@ from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kept import Kept, kept_of
 from warplens.measure.kernel.survey import survey_run
 from warplens.measure.kernel.target import KernelShare, Target, choose, shares
+from warplens.measure.kernel.types import source_types
 from warplens.measure.kernel.visits import Visits, VisitSpec
 from warplens.measure.program.whole import ProgramRun, require_success, run_program
 from warplens.measure.timing import bootstrap
@@ -29,14 +30,11 @@ from warplens.measure.verdict import Conditions
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.cuda.syntax.tree import parse_tree
-from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Unknown
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import Task
 from warplens_tools.run.build import Overlay, build_program, flags_of, start_command
-from warplens_tools.run.elements import optional_names
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.run.probe.library import helper_kernels, probe_library
 from warplens_tools.run.probe.records import SurveyedShape
@@ -171,19 +169,21 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
     kernels = shares(surveyed, {k.qualified_name for k in model.kernels})
     target = choose(surveyed, kernels, unit.evidence.kernels, kernel)
     defined = model.kernel(target.compiled.qualified_name)
-    names = unit.live(program.read_bytes())
+    variables = tuple(name for name in unit.live(program.read_bytes()).values() if name)
+    types = source_types(builder.text, Path(work.source), unit.evidence.dependencies, variables)
     place = VisitSpec(
         command=command,
         target=target,
         parameters=defined.parameters if defined is not None else (),
-        variables=tuple(name for name in names.values() if name),
+        variables=variables,
         library=library,
         helpers=helper_kernels(session.toolchain, session.gpu.arch, task=task),
         time_limit=work.time_limit,
         launch=_launch(work, target, settings),
         from_events=unit.linked is not None and unit.linked.launches,
-        records=layouts_of(parse_tree(builder.text)).records,
-        optional=optional_names(builder.text.text),
+        records=types.records,
+        held=types.held,
+        optional=types.optional,
         control=control(unit, target.compiled, program.read_bytes()),
     )
     return PreparedWorkload(

@@ -16,8 +16,10 @@ from warplens_tools.run.elements import (
     pointer_parameters,
     probed_parameters,
     signature_types,
+    whole_bytes,
 )
 from warplens_tools.run.probe.job import JobField, JobParameter
+from warplens_tools.run.variables import variable_parameters
 from warplens_tools.text import SourceText
 
 
@@ -36,6 +38,11 @@ from warplens_tools.text import SourceText
         ("std::uint8_t", "integer"),
         ("int4", "integer"),
         ("bool", "integer"),
+        ("cuda::std::complex<float> const", "f32"),
+        ("thrust::complex<double>", "f64"),
+        ("cuComplex", "f32"),
+        ("cutlass::half_t", "f16"),
+        ("c10::BFloat16", "bf16"),
         ("Particle", "other"),
         ("floaty", "other"),
         ("void", "other"),
@@ -60,7 +67,7 @@ def test_without_a_signature_the_source_counts() -> None:
     (kernel,) = parse(SourceText(text), "k.cu").kernels
     assert pointer_parameters("k", kernel.parameters) == (
         JobParameter(0, "f64", constant=True),
-        JobParameter(2, "f32"),
+        JobParameter(2, "f32", whole=16),
     )
 
 
@@ -112,6 +119,50 @@ def test_the_fields_of_structures_are_those_that_the_source_defines() -> None:
         (20, "integer", 4, False),
     )
     assert structure("Wide") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [*(("float4", 16), ("double2", 16), ("__half2", 4), ("thrust::complex<float>", 8), ("int3", 12)),
+     *(("float", 0), ("half", 0), ("unsigned long long", 0), ("double4_16a", 32), ("float1", 0))],
+)  # fmt: skip
+def test_the_numbers_of_a_vector_belong_together(text: str, whole: int) -> None:
+    assert whole_bytes(text) == whole
+
+
+BODIES = """
+typedef struct { float x, y, z, vx, vy, vz; } Body;
+struct __align__(16) Point { float x, y, z; };
+struct Tagged { union { float f; int i; }; int kind; };
+struct Packed { int a : 3; int b : 29; float c; };
+struct Shape { virtual void draw(); float size; };
+struct Half { __half2 a, b; };
+struct Cell { float value; int count; };
+__device__ float total; __constant__ Body sun[3]; static __device__ unsigned long long seen, *where;
+namespace inner { __managed__ Cell cells[4]; __device__ float4 mean = {1, 2, 3, 4}; }
+"""
+
+
+def test_a_structure_of_floats_is_floats() -> None:
+    records = layouts_of(parse_tree(SourceText(BODIES))).records
+    assert set(records) == {"Body", "Point", "Half", "Cell"}
+    bodies, points, halves, cells = pointer_parameters("k(Body*, Point*, Half*, Cell*)", (), records)
+    assert bodies == JobParameter(0, "f32", whole=24)
+    assert (points.element, points.size, len(points.fields), points.whole) == ("other", 16, 3, 16)
+    assert halves == JobParameter(2, "f16", whole=8)
+    assert cells.fields == (JobField(0, "f32"), JobField(4, "integer", 4))
+
+
+def test_variables_hold_what_they_are_declared_as() -> None:
+    tree = parse_tree(SourceText(BODIES))
+    names = ["total", "sun", "_ZL4seen", "_ZL5where", "_ZN5inner5cellsE", "_ZN5inner4meanE", "unknown"]
+    held = variable_parameters([tree], names, layouts_of(tree).records)
+    assert held["total"] == JobParameter(-1, "f32")
+    assert held["sun"] == JobParameter(-1, "f32", whole=24)
+    assert held["_ZL4seen"] == JobParameter(-1, "integer", width=8)
+    assert len(held["_ZN5inner5cellsE"].fields) == 2
+    assert held["_ZN5inner4meanE"].whole == 16
+    assert set(names) - set(held) == {"_ZL5where", "unknown"}
 
 
 def test_structures_and_integers_passed_by_value_are_varied() -> None:

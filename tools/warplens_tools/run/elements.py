@@ -15,14 +15,22 @@ from warplens_tools.run.probe.job import Element, JobField, JobParameter
 #: Of structures with more fields than that none is named: what they hold is then told by its contents.
 _MOST_FIELDS = 64
 
-_NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict|struct|std)\b|::|\s+")
+_NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict|struct)\b|(?:\b\w+)?::|\s+")
 #: CUDA's own type names without their vector width (float4 is four floats in a row).
 _ELEMENTS: dict[str, Element] = {
-    **dict.fromkeys(("double", "cuDoubleComplex"), "f64"),
-    **dict.fromkeys(("float", "cuFloatComplex", "cuComplex"), "f32"),
-    **dict.fromkeys(("half", "__half", "half2", "__half2", "__half_raw"), "f16"),
-    **dict.fromkeys(("nv_bfloat16", "__nv_bfloat16", "nv_bfloat162", "__nv_bfloat162"), "bf16"),
+    **dict.fromkeys(("double", "cuDoubleComplex", "complex<double>"), "f64"),
+    **dict.fromkeys(("float", "cuFloatComplex", "cuComplex", "complex<float>", "tfloat32_t"), "f32"),
+    **dict.fromkeys(("half", "__half", "half2", "__half2", "__half_raw", "half_t", "Half"), "f16"),
+    **dict.fromkeys(
+        ("nv_bfloat16", "__nv_bfloat16", "nv_bfloat162", "__nv_bfloat162", "bfloat16_t", "BFloat16"), "bf16"
+    ),
 }
+#: Those that are two numbers, though no digit at their end says so.
+_PAIRS = frozenset({
+    "cuDoubleComplex", "cuFloatComplex", "cuComplex", "complex<double>", "complex<float>", "half2", "__half2",
+    "nv_bfloat162", "__nv_bfloat162",
+})  # fmt: skip
+_VECTOR = re.compile(r"(?<=[a-z])([1-4])(?:_16a|_32a)?$")
 _SIZES: dict[Element, int] = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 _INTEGER = re.compile(
     r"(?:u?int(?:8|16|32|64)?_t|size_t|bool|(?:un)?signed|(?:un)?signed(?:char|short|int|long|longlong)"
@@ -35,7 +43,7 @@ def element_of(type_text: str) -> Element:
     name = _NOISE.sub("", type_text)
     if name in _ELEMENTS:
         return _ELEMENTS[name]
-    base = re.sub(r"(?<=[a-z])[1-4](?:_16a|_32a)?$", "", name)
+    base = _VECTOR.sub("", name)
     if base in ("double", "float"):
         return _ELEMENTS[base]
     return "integer" if _INTEGER.fullmatch(base) else "other"
@@ -43,7 +51,7 @@ def element_of(type_text: str) -> Element:
 
 def integer_width(type_text: str) -> int:
     """Bytes of one integer of a type ("int4" is four of 4 bytes); 0 for other types."""
-    name = re.sub(r"(?<=[a-z])[1-4](?:_16a|_32a)?$", "", _NOISE.sub("", type_text))
+    name = _VECTOR.sub("", _NOISE.sub("", type_text))
     if not _INTEGER.fullmatch(name):
         return 0
     fixed = re.search(r"int(8|16|32|64)_t", name)
@@ -53,6 +61,31 @@ def integer_width(type_text: str) -> int:
         if word in name:
             return width
     return 4
+
+
+def whole_bytes(type_text: str) -> int:
+    """Bytes of a vector type, whose numbers belong together; 0 for all others."""
+    name, element = _NOISE.sub("", type_text), element_of(type_text)
+    vector = _VECTOR.search(name)
+    count = 2 if name in _PAIRS else int(vector[1]) if vector and name not in _ELEMENTS else 1
+    return count * (_SIZES.get(element, 0) or integer_width(type_text)) if count > 1 else 0
+
+
+def pointed_to(index: int, text: str, records: Mapping[str, Record]) -> JobParameter:
+    """What lies where elements of a type do; a structure of floats of one kind and nothing else is such floats."""
+    # a structure of the source's may have any name
+    record, element = _record(text, records), element_of(text)
+    if record is None and element != "other":
+        width = integer_width(text) if element == "integer" else 0
+        return JobParameter(index, element, width=width, whole=whole_bytes(text))
+    fields = fields_of(record, records) if record is not None else ()
+    if record is None or not fields:
+        return JobParameter(index, "other")
+    kinds = {field.element for field in fields} if not any(field.pointer for field in fields) else set()
+    kind: Element = next(iter(kinds)) if len(kinds) == 1 else "other"
+    if kind in _SIZES and len(fields) * _SIZES[kind] == record.size:
+        return JobParameter(index, kind, whole=record.size)
+    return JobParameter(index, "other", size=record.size, fields=fields, whole=record.size)
 
 
 def probed_parameters(
@@ -153,23 +186,14 @@ def pointer_parameters(
             continue
         pointed = bare[:-1]
         stars = pointed.count("*")
-        # one level of pointers is followed, as in a table of rows
-        element: Element = "other" if stars > 1 else element_of(pointed.replace("*", ""))
         constant = re.search(r"\bconst\b", pointed) is not None
-        width = integer_width(pointed) if element == "integer" and not stars else 0
-        record = _record(pointed, records or {}) if element == "other" and not stars else None
-        fields = fields_of(record, records or {}) if record is not None else ()
-        found.append(
-            JobParameter(
-                index,
-                element,
-                constant=constant,
-                table=stars == 1,
-                width=width,
-                size=record.size if record is not None and fields else 0,
-                fields=fields,
-            )
-        )
+        # one level of pointers is followed, as in a table of rows
+        if stars:
+            element: Element = "other" if stars > 1 else element_of(pointed.replace("*", ""))
+            found.append(JobParameter(index, element, constant=constant, table=stars == 1))
+        else:
+            held = pointed_to(index, pointed, records or {})
+            found.append(msgspec.structs.replace(held, constant=constant))
     return tuple(found)
 
 

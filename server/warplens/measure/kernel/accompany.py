@@ -112,6 +112,7 @@ def _run(
             helpers=str(place.helpers),
             seed=random.SystemRandom().getrandbits(48),
             variables=place.variables,
+            held=place.held,
             candidates=tuple(_candidate(r) for r in replacements),
             options={
                 "repeats": settings.accompany_repeats,

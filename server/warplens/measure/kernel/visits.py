@@ -19,7 +19,7 @@ from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.elements import probed_parameters, with_optional
-from warplens_tools.run.probe.job import Job, JobCandidate, Shape, Variant, VariantKind
+from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape, Variant, VariantKind
 from warplens_tools.run.probe.records import (
     BaselineRecord,
     Begin,
@@ -140,6 +140,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     control: JobCandidate | None = None
     #: The structures that the source defines, by name.
     records: dict[str, layouts.Record] = {}
+    #: What the variables hold, of those where the source tells.
+    held: dict[str, JobParameter] = {}
     #: Names that the source asks for whether they are null.
     optional: frozenset[str] = frozenset()
 
@@ -275,6 +277,7 @@ class Visits:
                 place.optional,
             ),
             variables=place.variables,
+            held=place.held,
             variants=self._drawn(),
             candidates=tuple(batch),
             options={

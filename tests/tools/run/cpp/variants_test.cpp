@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <tuple>
 
 #include "fake_driver.h"
 #include "oracle.h"
@@ -183,6 +184,85 @@ int pairs_stay_pairs(const Helpers& helpers) {
         if (candidate == &other ? right : said) continue;
         ++mistakes;
         std::printf("pairs, %s: %s\n", candidate == &other ? "in another order" : "apart", reason.c_str());
+    }
+    return mistakes;
+}
+
+// Structures of floats, integers and a pointer: their floats are compared as floats are, all else bit for bit, and so is
+// what is left of a structure behind the last whole one.
+struct Cell {
+    float value;
+    int count;
+    double weight;
+    const float* from;
+    float error;
+};
+
+int results_in_structures(const Helpers& helpers) {
+    constexpr std::size_t count = 5000, left = 12;
+    static std::vector<float> in(count);
+    static std::vector<std::uint8_t> out(count * sizeof(Cell) + left);
+    for (std::size_t i = 0; i < count; ++i) in[i] = 0.5f + static_cast<float>(i % 89) / 89;
+    static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(out.data())};
+    static void* arguments[] = {&at[0], &at[1]};
+    using Change = std::function<void(Cell&, std::size_t)>;
+    auto kernel = [&](const Change& change) {
+        return fake::Kernel{"cells", [change](void**) {
+            auto* cells = reinterpret_cast<Cell*>(out.data());
+            for (std::size_t i = 0; i < count; ++i) {
+                const float x = in[i];
+                Cell& c = cells[i];
+                c.value = x * x + 0.25f, c.count = static_cast<int>(i) * 3, c.weight = 1.0 / (1.0 + x), c.from = &in[i];
+                c.error = x / 3;
+                change(c, i);
+            }
+            out[count * sizeof(Cell) + left - 1] = 7;
+        }, {{0, 8}, {8, 8}}};
+    };
+    Job asked = job();
+    asked.parameters.clear();
+    Parameter p;
+    p.index = 0, p.element = Element::f32, p.constant = true;
+    asked.parameters.push_back(p);
+    p = {};
+    p.index = 1, p.stride = p.whole = sizeof(Cell);
+    p.fields = {{0, Element::f32, 0, false}, {4, Element::integer, 4, false}, {8, Element::f64, 0, false},
+                {16, Element::f32, 0, true}, {24, Element::f32, 0, false}};
+    asked.parameters.push_back(p);
+    fake::Kernel baseline = kernel([](Cell&, std::size_t) {});
+    Launch launch;
+    launch.function = baseline.handle();
+    launch.parameters = arguments;
+    std::vector<Block> blocks(2);
+    blocks[0].base = at[0], blocks[0].bytes = 4 * count, blocks[1].base = at[1], blocks[1].bytes = out.size();
+    Memory memory(blocks, helpers, nullptr, 3);
+    Results results;
+    results.open("/dev/null");
+    Oracle oracle(asked, launch, memory, nullptr, results);
+    const std::tuple<const char*, bool, Change> candidates[] = {
+        {"the same", true, [](Cell&, std::size_t) {}},
+        {"rounded otherwise", true, [](Cell& c, std::size_t) { c.error = std::nextafterf(c.error, 9), c.value = std::nextafterf(c.value, 0); }},
+        {"a double as a float", false, [](Cell& c, std::size_t) { c.weight = static_cast<float>(c.weight); }},
+        {"one float off", false, [](Cell& c, std::size_t i) { c.error += i == 4999 ? 0.01f : 0; }},
+        {"one integer off", false, [](Cell& c, std::size_t i) { c.count += i == 4321; }},
+        {"one pointer off", false, [](Cell& c, std::size_t i) { c.from += i == 4997; }},
+        {"what is behind", false, [](Cell&, std::size_t) {}},
+    };
+    int mistakes = 0;
+    for (const auto& [name, right, change] : candidates) {
+        fake::Kernel candidate = kernel(change);
+        if (name == std::string("what is behind"))
+            candidate.run = [run = candidate.run](void** a) { run(a), out[count * sizeof(Cell) + left - 1] = 9; };
+        launch.function = candidate.handle();
+        std::string reason;
+        for (const Case& c : oracle.cases()) {
+            oracle.prepare(c);
+            launch.go(nullptr);
+            if (reason.empty()) reason = oracle.verify(c).reason;
+        }
+        if (right == reason.empty()) continue;
+        ++mistakes;
+        std::printf("structures, %s: %s\n", name, reason.c_str());
     }
     return mistakes;
 }
@@ -534,7 +614,7 @@ int main() {
     Results results;
     results.open("/dev/null");
     Oracle oracle(asked, launch, memory, nullptr, results);
-    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers) + rows_of_zeros(helpers) + long_sums(helpers, false) + long_sums(helpers, true);
+    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers) + results_in_structures(helpers) + rows_of_zeros(helpers) + long_sums(helpers, false) + long_sums(helpers, true);
     std::string cases;
     for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
     auto found = [&](const Body& body) {

@@ -113,7 +113,12 @@ class Layouts:
 
     def _read(self, name: str, node: Node, depth: int) -> Record | None:
         body = node.child_by_field_name("body")
-        if body is None or depth > _MAX_DEPTH or any(c.type == "base_class_clause" for c in node.children):
+        if (
+            body is None
+            or depth > _MAX_DEPTH
+            or "virtual" in self.tree.code_of(body).split()
+            or any(c.type == "base_class_clause" for c in node.children)
+        ):
             return None
         asked = _ALIGNED.search(self.tree.words(node.start_byte, body.start_byte))
         offset, alignment = 0, int(asked[1]) if asked else 1
@@ -132,6 +137,8 @@ class Layouts:
     def _fields(self, node: Node, depth: int) -> list[tuple[Member, int]]:
         """The members that one line declares, with their alignment; a size of 0 is unknown."""
         declarators = node.children_by_field_name("declarator")
+        if node.type == "field_declaration" and _takes_room_unseen(node):
+            return [(Member("", "", 0, 0), 1)]
         if node.type != "field_declaration" or not declarators:
             return []
         written = self.tree.code_of(node)[: declarators[0].start_byte - node.start_byte]
@@ -177,6 +184,14 @@ def _aliases(tree: SourceTree) -> dict[str, str]:
         for name, kinds in found.items()
         if name.isidentifier() and len(kinds) == 1 and not any(c in next(iter(kinds)) for c in "*&({<[")
     }
+
+
+def _takes_room_unseen(node: Node) -> bool:
+    """Whether a line of a structure has members that are not read: of an unnamed union or structure, or bit fields."""
+    kind = node.child_by_field_name("type")
+    unnamed = kind is not None and kind.type in ("union_specifier", "struct_specifier", "class_specifier")
+    unnamed = unnamed and kind is not None and kind.child_by_field_name("name") is None
+    return unnamed or any(child.type == "bitfield_clause" for child in node.children)
 
 
 def _vector_member(name: str, part: str) -> Member | None:

@@ -277,41 +277,59 @@ void Difference::merge(const Difference& other) {
 }
 
 // Results of unknown width are words more often than single bytes.
-static std::size_t unit_of(Element element, std::size_t size) {
-    return is_floating(element) ? element_size(element) : size % 4 ? 1 : 4;
+std::size_t unit_of(const Expected& e) {
+    if (e.whole && e.bytes.size() % e.whole == 0) return e.whole;
+    return is_floating(e.element) ? element_size(e.element) : e.bytes.size() % 4 ? 1 : 4;
 }
 
-bool same_elements(Element element, const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
-    const std::size_t unit = unit_of(element, size);
+static std::uint64_t hash_of(const std::uint8_t* at, std::size_t bytes) {
+    std::uint64_t hash = bytes > 8 ? bytes : 0;
+    for (std::size_t from = 0; from < bytes; from += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, at + from, std::min<std::size_t>(8, bytes - from));
+        hash = mix(hash ^ word);
+    }
+    return hash;
+}
+
+bool same_elements(std::size_t unit, const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
     std::atomic<std::uint64_t> difference{0};
     in_parallel(size / unit, kBlock, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
         std::uint64_t here = 0;
-        for (std::size_t i = begin; i < end; ++i) {
-            std::uint64_t one = 0, other = 0;
-            std::memcpy(&one, a + i * unit, unit);
-            std::memcpy(&other, b + i * unit, unit);
-            if (one != other) here += mix(one) - mix(other);
-        }
+        for (std::size_t i = begin; i < end; ++i)
+            if (std::memcmp(a + i * unit, b + i * unit, unit)) here += hash_of(a + i * unit, unit) - hash_of(b + i * unit, unit);
         difference += here;
     });
-    return !difference;
+    return !difference && !std::memcmp(a + size / unit * unit, b + size / unit * unit, size % unit);
 }
 
-// The elements in ascending order of their bits.
-static std::vector<std::uint64_t> sorted(Element element, const std::uint8_t* bytes, std::size_t size) {
-    const std::size_t unit = unit_of(element, size);
-    std::vector<std::uint64_t> values(size / unit, 0);
-    for (std::size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], bytes + i * unit, unit);
-    std::sort(values.begin(), values.end());
-    return values;
+// The elements of both in one order, whatever it is.
+static bool same_sorted(std::size_t unit, const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
+    if (unit <= 8) {
+        auto values = [&](const std::uint8_t* bytes) {
+            std::vector<std::uint64_t> found(size / unit, 0);
+            for (std::size_t i = 0; i < found.size(); ++i) std::memcpy(&found[i], bytes + i * unit, unit);
+            std::sort(found.begin(), found.end());
+            return found;
+        };
+        return values(a) == values(b);
+    }
+    auto sorted = [&](const std::uint8_t* bytes) {
+        std::vector<const std::uint8_t*> at(size / unit);
+        for (std::size_t i = 0; i < at.size(); ++i) at[i] = bytes + i * unit;
+        std::sort(at.begin(), at.end(), [&](const std::uint8_t* x, const std::uint8_t* y) { return std::memcmp(x, y, unit) < 0; });
+        return at;
+    };
+    const auto first = sorted(a), second = sorted(b);
+    return std::equal(first.begin(), first.end(), second.begin(),
+                      [&](const std::uint8_t* x, const std::uint8_t* y) { return !std::memcmp(x, y, unit); });
 }
 
 Difference compare(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance) {
     if (expected.odd && !is_floating(expected.element)) return {};
     if (expected.unordered) {
         Difference d;
-        d.wrong = sorted(expected.element, expected.bytes.data(), expected.bytes.size()) !=
-                  sorted(expected.element, got, expected.bytes.size());
+        d.wrong = !same_sorted(unit_of(expected), expected.bytes.data(), got, expected.bytes.size());
         return d;
     }
     Difference d = finish(compare_parallel(expected, got, tolerance), expected);
@@ -325,9 +343,7 @@ static std::vector<std::uint64_t> rows_of(const std::vector<Column>& columns) {
     std::vector<std::uint64_t> rows(columns.empty() ? 0 : count, 0);
     for (const Column& c : columns)
         for (std::size_t i = 0; i < count; ++i) {
-            std::uint64_t value = 0;
-            std::memcpy(&value, c.bytes + i * c.width, c.width);
-            rows[i] = mix(rows[i] ^ value);
+            rows[i] = mix(rows[i] ^ hash_of(c.bytes + i * c.width, c.width));
         }
     std::sort(rows.begin(), rows.end());
     return rows;

@@ -35,7 +35,7 @@ bool is_floating(Element element);
 double load(Element element, const std::uint8_t* at);
 // Whether the contents hold the same elements, in whatever order, but for a chance of 2^-64. No proof against whoever
 // chooses the contents: `compare` sorts.
-bool same_elements(Element element, const std::uint8_t* a, const std::uint8_t* b, std::size_t size);
+bool same_elements(std::size_t unit, const std::uint8_t* a, const std::uint8_t* b, std::size_t size);
 
 // What results of about the same size have in common.
 struct Pool {
@@ -49,6 +49,7 @@ struct Pool {
 // The right contents of a stretch under one set of inputs.
 struct Expected {
     Element element = Element::other;
+    std::size_t whole = 0;             // bytes of one element as it is declared, of all of a float4; 0: not known
     Bytes bytes;
     // Per element: 1 where the baseline writes it under some inputs. One mask for all inputs.
     std::shared_ptr<std::vector<std::uint8_t>> written;
@@ -90,6 +91,8 @@ struct Difference {
     void merge(const Difference& other);
 };
 
+// Bytes of an element that keeps together wherever it lies.
+std::size_t unit_of(const Expected& expected);
 Difference compare(const Expected& expected, const std::uint8_t* got, const Tolerance& tolerance);
 
 // An array whose elements are the rows' fields of one kind.

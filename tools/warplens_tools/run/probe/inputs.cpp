@@ -142,7 +142,7 @@ void Inputs::find_pointer(const Parameter& p, CUdeviceptr address) {
     const Block* block = memory_.find(address);
     if (!block) return;
     if (p.table) add_table(*block, address, p);
-    else add_type(address, p.element, p.index, p.constant, p.width, {p.stride, p.fields});
+    else add_type(address, p.element, p.index, p.constant, p.width, {p.stride, p.fields}, p.whole);
 }
 
 const std::uint8_t* Inputs::by_value(std::size_t index) const {
@@ -174,15 +174,19 @@ void Inputs::find_by_value(std::size_t index, const Parameter* p) {
 }
 
 void Inputs::find_variables() {
-    for (const Block& block : memory_.blocks)
-        if (!block.variable.empty()) add_type(block.base, Element::other, -1, true, 0, {});
+    for (const Block& block : memory_.blocks) {
+        if (block.variable.empty()) continue;
+        const auto known = job_.held.find(block.variable);
+        const Parameter p = known == job_.held.end() ? Parameter{} : known->second;
+        add_type(block.base, p.element, -1, true, p.width, {p.stride, p.fields}, p.whole);
+    }
 }
 
-void Inputs::add_type(CUdeviceptr address, Element element, int parameter, bool constant, unsigned width, Records records) {
+void Inputs::add_type(CUdeviceptr address, Element element, int parameter, bool constant, unsigned width, Records records, std::size_t whole) {
     const Block* block = memory_.find(address);
     if (!block) return;
     typed_.push_back({static_cast<std::size_t>(block - memory_.blocks.data()), static_cast<std::size_t>(address - block->base),
-                      element, parameter, constant, width, std::move(records)});
+                      element, parameter, constant, width, std::move(records), whole ? whole : width > 1 ? width : 0});
 }
 
 // Every pointer in a table leads to elements of the table's type.
@@ -192,7 +196,7 @@ void Inputs::add_table(const Block& block, CUdeviceptr address, const Parameter&
     table.bytes = entries.size() * sizeof(CUdeviceptr);
     memory_.read_saved(table, reinterpret_cast<std::uint8_t*>(entries.data()));
     for (CUdeviceptr entry : entries)
-        if (entry) add_type(entry, p.element, p.index, p.constant, p.width, {p.stride, p.fields});
+        if (entry) add_type(entry, p.element, p.index, p.constant, p.width, {p.stride, p.fields}, p.whole);
 }
 
 Records Inputs::guessed(const Stretch& stretch) const {
@@ -233,7 +237,7 @@ void Inputs::follow(const Typed& typed, std::size_t bytes) {
     }
 }
 
-Element Inputs::type_at(std::size_t block, std::size_t offset, std::size_t& end) const {
+const Typed* Inputs::said_of(std::size_t block, std::size_t offset, std::size_t& end) const {
     end = memory_.blocks[block].bytes;
     const Typed* here = nullptr;
     bool clash = false;
@@ -246,7 +250,12 @@ Element Inputs::type_at(std::size_t block, std::size_t offset, std::size_t& end)
         clash = here && here->offset == t.offset && here->element != t.element;
         here = &t;
     }
-    if (!here || clash || !is_floating(here->element)) return here && !clash ? here->element : Element::other;
+    return clash ? nullptr : here;
+}
+
+Element Inputs::type_at(std::size_t block, std::size_t offset, std::size_t& end) const {
+    const Typed* here = said_of(block, offset, end);
+    if (!here || !is_floating(here->element)) return here ? here->element : Element::other;
     const std::size_t size = element_size(here->element);
     if (here->offset % size) return Element::other;
     if (offset % size == 0 && end - offset >= size) {

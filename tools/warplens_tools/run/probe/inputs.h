@@ -22,6 +22,7 @@ struct Typed {
     bool constant;
     unsigned width;
     Records records;               // of structures
+    std::size_t whole;             // bytes of one element as it is declared; 0: not known
 };
 
 // Elements of one kind: a buffer, or one field of all its structures. `width` is an integer's.
@@ -49,6 +50,9 @@ class Inputs {
     // The type at an offset, and where it ends: a pointer's type holds up to the next pointer into the block, and
     // the first one's also before it.
     Element type_at(std::size_t block, std::size_t offset, std::size_t& end) const;
+    // What is said of an offset, by the pointer that leads there or last before; nullptr where nothing or not one thing
+    // is. Its type holds up to `end`.
+    const Typed* said_of(std::size_t block, std::size_t offset, std::size_t& end) const;
 
     // A pointer among the parameters: where it stands, and where it leads to.
     struct Lead {
@@ -77,7 +81,7 @@ class Inputs {
     void find_pointer(const Parameter& p, CUdeviceptr address);
     void find_by_value(std::size_t index, const Parameter* p);
     void find_variables();
-    void add_type(CUdeviceptr address, Element element, int parameter, bool constant, unsigned width, Records records);
+    void add_type(CUdeviceptr address, Element element, int parameter, bool constant, unsigned width, Records records, std::size_t whole = 0);
     void add_table(const Block& block, CUdeviceptr address, const Parameter& p);
     void follow(const Typed& typed, std::size_t bytes);
     void find_areas();

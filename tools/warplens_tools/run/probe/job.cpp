@@ -47,6 +47,7 @@ Parameter read_parameter(std::istringstream& line) {
         p.scalar = p.scalar || more == "scalar";
         p.optional = p.optional || more == "optional";
         if (more == "wide") line >> p.width;
+        if (more == "whole") line >> p.whole;
         if (more == "structure") read_fields(line, p);
     }
     line.clear(line.rdstate() & ~std::ios::failbit);
@@ -96,6 +97,7 @@ const std::map<std::string, Reader>& readers() {
         {"parent", [](Job& j, auto& s) { s >> j.parent; }},
         {"parameter", [](Job& j, auto& s) { j.parameters.push_back(read_parameter(s)); }},
         {"global", [](Job& j, auto& s) { j.globals.push_back(rest_of(s)); }},
+        {"holds", [](Job& j, auto& s) { std::string name; s >> name; j.held[name] = read_parameter(s); }},
         {"option", [](Job& j, auto& s) { std::string name; s >> name; s >> j.options[name]; }},
         {"variant", [](Job& j, auto& s) { j.variants.push_back(read_variant(s)); }},
         {"candidate", [](Job& j, auto& s) { j.candidates.emplace_back(); j.candidates.back().id = rest_of(s); }},

@@ -30,6 +30,7 @@ struct Parameter {
     bool optional = false;             // a pointer that may be null: the source asks
     unsigned width = 0;                // of an integer element in bytes; 0 where it is not known
     std::size_t stride = 0;            // bytes of a structure that the source defines; 0: of no such
+    std::size_t whole = 0;             // bytes of one element as it is declared, of all of a float4; 0: not known
     std::vector<Field> fields = {};
 };
 
@@ -96,6 +97,7 @@ struct Job {
     long parent = 0;
     std::vector<Parameter> parameters;
     std::vector<std::string> globals;  // of the running program's module
+    std::map<std::string, Parameter> held;  // what those hold whose types are known
     std::vector<Variant> variants;
     std::vector<Candidate> candidates;
     std::map<std::string, double> options;

@@ -47,6 +47,8 @@ class JobParameter(msgspec.Struct, frozen=True):
     #: Of a structure that the source defines: its bytes and members.
     size: int = 0
     fields: tuple[JobField, ...] = ()
+    #: Bytes of an element of several numbers, which belong together; 0 for single numbers.
+    whole: int = 0
 
 
 #: Of integers: their buffers' values `redrawn` or `permuted`, some 0 or 1 (`flags`), nearly all one value (`skewed`),
@@ -146,6 +148,8 @@ class Job(msgspec.Struct, frozen=True):
     parameters: tuple[JobParameter, ...] = ()
     #: Variables of the running program's module.
     variables: tuple[str, ...] = ()
+    #: What they hold, of those where that is known.
+    held: dict[str, JobParameter] = {}
     variants: tuple[Variant, ...] = ()
     candidates: tuple[JobCandidate, ...] = ()
     options: dict[str, float] = {}
@@ -167,6 +171,7 @@ def encode_job(job: Job) -> str:
     lines.append(f"launch {job.launch}")
     lines += [f"parameter {_parameter(p)}" for p in job.parameters]
     lines += [f"global {name}" for name in job.variables]
+    lines += [f"holds {name} {_parameter(p)}" for name, p in job.held.items()]
     lines += [f"variant {v.kind} {v.scale!r} {v.noise!r} {v.target} {v.name}" for v in job.variants]
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
     for candidate in job.candidates:
@@ -197,6 +202,7 @@ def _parameter(p: JobParameter) -> str:
     words += ["scalar"] if p.scalar else []
     words += ["optional"] if p.optional else []
     words += ["wide", str(p.width)] if p.width else []
+    words += ["whole", str(p.whole)] if p.whole else []
     words += ["structure", str(p.size), str(len(p.fields))] if p.fields else []
     for field in p.fields:
         words += [str(field.offset), field.element, str(field.width), str(int(field.pointer))]

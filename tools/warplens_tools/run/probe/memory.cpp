@@ -191,16 +191,39 @@ void Memory::restore(const Chunks& chunks) {
     }
 }
 
-void Memory::read(const Stretch& s, std::uint8_t* to) { copy_out(blocks[s.block].at + s.offset, to, s.bytes); }
+void Memory::read_members(const Stretch& s, std::uint8_t* to, const std::function<void(std::uint8_t*)>& all) {
+    if (!s.width) return all(to);
+    structures_.resize(s.bytes);
+    all(structures_.data());
+    in_parallel(s.held() / s.width, 4096, 16, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t i = begin; i < end; ++i) std::memcpy(to + i * s.width, structures_.data() + i * s.stride, s.width);
+    });
+}
+
+void Memory::read(const Stretch& s, std::uint8_t* to) { read_at(blocks[s.block].at, s, to); }
+
+void Memory::read_at(CUdeviceptr block, const Stretch& s, std::uint8_t* to) {
+    read_members(s, to, [&](std::uint8_t* all) { copy_out(block + s.offset, all, s.bytes); });
+}
 
 void Memory::read_saved(const Stretch& s, std::uint8_t* to) {
     const std::size_t at = blocks[s.block].saved + s.offset;
-    if (copy_) copy_out(copy_ + at, to, s.bytes);
-    else std::memcpy(to, host_copy_.data() + at, s.bytes);
+    read_members(s, to, [&](std::uint8_t* all) {
+        if (copy_) copy_out(copy_ + at, all, s.bytes);
+        else std::memcpy(all, host_copy_.data() + at, s.bytes);
+    });
 }
 
 void Memory::write_saved(const Stretch& s, const std::uint8_t* from) {
     const std::size_t at = blocks[s.block].saved + s.offset;
+    if (s.width) {
+        Stretch all = s;
+        all.width = all.stride = 0;
+        std::vector<std::uint8_t> changed(s.bytes);
+        read_saved(all, changed.data());
+        for (std::size_t i = 0; i < s.held() / s.width; ++i) std::memcpy(changed.data() + i * s.stride, from + i * s.width, s.width);
+        return write_saved(all, changed.data());
+    }
     if (copy_) check(cuMemcpyHtoD(copy_ + at, from, s.bytes), "changing the snapshot");
     else std::memcpy(host_copy_.data() + at, from, s.bytes);
 }

@@ -53,6 +53,14 @@ struct Stretch {
     std::size_t block = 0, offset = 0, bytes = 0;
     Element element = Element::other;
     std::size_t stride = 0;       // from one to the next; 0: they lie side by side
+    // Of every `stride` bytes these are read and written, one after the other: some members of all structures. 0: of a
+    // stretch without stride all.
+    std::size_t width = 0;
+    std::size_t whole = 0;        // bytes of one element as it is declared; 0: not known
+
+    // How many bytes are read and written, and where in the block the one at a place among them lies.
+    std::size_t held() const { return width ? (bytes - width) / stride * width + width : bytes; }
+    std::size_t place(std::size_t at) const { return offset + (width ? at / width * stride + at % width : at); }
 };
 
 using Sums = std::vector<std::uint64_t>;
@@ -74,7 +82,8 @@ class Memory {
     Sums checksums();                            // of every chunk, as it is now
     void restore(const Chunks& chunks);          // asynchronous, on the stream
     void read(const Stretch& stretch, std::uint8_t* to);
-    void read_at(CUdeviceptr from, std::size_t bytes, std::uint8_t* to) { copy_out(from, to, bytes); }
+    // Of a block that lies elsewhere.
+    void read_at(CUdeviceptr block, const Stretch& stretch, std::uint8_t* to);
     void read_saved(const Stretch& stretch, std::uint8_t* to);
     void write_saved(const Stretch& stretch, const std::uint8_t* from);
     // Moves the floats of a stretch in place.
@@ -98,6 +107,7 @@ class Memory {
     // Has a kernel change a stretch: of a variable, which may be constant, a copy that is put back.
     void change(const Stretch& stretch, const std::function<void(CUdeviceptr)>& by);
     void copy_out(CUdeviceptr from, std::uint8_t* to, std::size_t bytes);
+    void read_members(const Stretch& stretch, std::uint8_t* to, const std::function<void(std::uint8_t*)>& all);
     void lay_out();
     void release();
     void save();
@@ -110,6 +120,7 @@ class Memory {
     CUdeviceptr copy_ = 0, sums_ = 0;
     std::vector<std::uint8_t> host_copy_;        // used instead of copy_ where the card has no room
     std::uint8_t* staging_ = nullptr;
+    std::vector<std::uint8_t> structures_;       // whole, of which members are wanted
 };
 
 Chunks changed(const Sums& before, const Sums& after);

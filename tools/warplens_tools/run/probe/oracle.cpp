@@ -36,7 +36,7 @@ std::size_t room_around(const Block& block) { return std::min((block.bytes + kPa
 std::size_t floats_in(const std::vector<Stretch>& stretches) {
     std::size_t count = 0;
     for (const Stretch& s : stretches)
-        if (is_floating(s.element)) count += s.bytes / element_size(s.element);
+        if (is_floating(s.element)) count += s.held() / element_size(s.element);
     return count;
 }
 
@@ -164,14 +164,58 @@ void Oracle::add_stretches(const Chunks& chunks) {
         while (j < chunks.size() && chunks[j] == chunks[j - 1] + 1 && chunks[j] < block.first_chunk + block.chunks()) ++j;
         const auto index = static_cast<std::size_t>(&block - memory_.blocks.data());
         const std::size_t stop = std::min((chunks[j - 1] - block.first_chunk + 1) * kChunk, block.bytes);
-        for (std::size_t at = (chunks[i] - block.first_chunk) * kChunk, end = 0; at < stop; at = end) {
-            const Element element = inputs_.type_at(index, at, end);
-            end = std::min(end, stop);
-            stretches_.push_back({index, at, end - at, element});
-            written_.push_back(std::make_shared<std::vector<std::uint8_t>>((end - at) / element_size(element), 0));
+        std::size_t at = (chunks[i] - block.first_chunk) * kChunk;
+        // whole structures, of which the last ones may have gone beyond what an earlier part of the block had
+        if (!stretches_.empty() && stretches_.back().block == index) at = std::max(at, looked_at_);
+        while (at < stop) {
+            std::size_t end = 0;
+            const Typed* said = inputs_.said_of(index, at, end);
+            const std::size_t stride = said && !said->records.fields.empty() ? said->records.stride : 0;
+            if (stride && at >= said->offset) at = add_members(*said, at, std::min(end, stop + stride));
+            else at = add_stretch(index, at, stop);
         }
+        looked_at_ = at;
         i = j;
     }
+}
+
+// Elements of one type, or as bytes; up to there.
+std::size_t Oracle::add_stretch(std::size_t block, std::size_t at, std::size_t stop) {
+    std::size_t end = 0, until = 0;
+    const Element element = inputs_.type_at(block, at, end);
+    const Typed* said = inputs_.said_of(block, at, until);
+    end = std::min(end, stop);
+    add({block, at, end - at, element, 0, 0, said && (at - said->offset) % std::max<std::size_t>(said->whole, 1) == 0 ? said->whole : 0});
+    return end;
+}
+
+// Structures: their floats of one kind that lie side by side are a stretch of their own, and so is all between them. As
+// bytes what is left of a structure at the end.
+std::size_t Oracle::add_members(const Typed& said, std::size_t at, std::size_t stop) {
+    const std::size_t stride = said.records.stride;
+    at -= (at - said.offset) % stride;
+    if (!stretches_.empty() && stretches_.back().block == said.block) at = std::max(at, looked_at_);
+    const std::size_t count = (stop - at) / stride;
+    if (!count) {
+        add({said.block, at, stop - at, Element::other});
+        return stop;
+    }
+    std::vector<Element> bytes(stride, Element::other);
+    for (const Field& field : said.records.fields)
+        for (std::size_t i = 0; i < element_size(field.element) && !field.pointer && is_floating(field.element); ++i)
+            if (field.offset + i < stride) bytes[field.offset + i] = field.element;
+    for (std::size_t from = 0; from < stride;) {
+        std::size_t to = from + 1;
+        while (to < stride && bytes[to] == bytes[from]) ++to;
+        add({said.block, at + from, (count - 1) * stride + to - from, bytes[from], stride, to - from, to - from});
+        from = to;
+    }
+    return at + count * stride;
+}
+
+void Oracle::add(const Stretch& stretch) {
+    stretches_.push_back(stretch);
+    written_.push_back(std::make_shared<std::vector<std::uint8_t>>(stretch.held() / element_size(stretch.element), 0));
 }
 
 void Oracle::set_length(double seconds) {
@@ -199,7 +243,7 @@ void Oracle::capture(Case& c) {
     auto whole = [&](std::size_t i) { return !std::memchr(written_[i]->data(), 0, written_[i]->size()); };
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         if (whole(i)) continue;
-        before_[i].resize(stretches_[i].bytes);
+        before_[i].resize(stretches_[i].held());
         memory_.read(stretches_[i], before_[i].data());
     }
     run_once();
@@ -208,7 +252,8 @@ void Oracle::capture(Case& c) {
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         Expected e;
         e.element = stretches_[i].element;
-        e.bytes.resize(stretches_[i].bytes);
+        e.bytes.resize(stretches_[i].held());
+        e.whole = stretches_[i].whole;
         e.written = written_[i];
         memory_.read(stretches_[i], e.bytes.data());
         if (!whole(i)) mark_written(*e.written, e.element, before_[i].data(), e.bytes.data());
@@ -220,7 +265,7 @@ void Oracle::mark_filled() {
     memory_.restore(dirty_);
     for (const Stretch& s : outputs_) memory_.fill(s);
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        before_[i].resize(stretches_[i].bytes);
+        before_[i].resize(stretches_[i].held());
         memory_.read(stretches_[i], before_[i].data());
     }
     run_once();
@@ -229,7 +274,7 @@ void Oracle::mark_filled() {
 }
 
 const std::uint8_t* Oracle::read_now(std::size_t stretch) {
-    scratch_.resize(std::max(scratch_.size(), stretches_[stretch].bytes));
+    scratch_.resize(std::max(scratch_.size(), stretches_[stretch].held()));
     memory_.read(stretches_[stretch], scratch_.data());
     return scratch_.data();
 }
@@ -246,9 +291,10 @@ void Oracle::learn_own() {
             const std::uint8_t* again = read_now(k);
             add_repeat(own.expected[k], again);
             shuffled_.resize(stretches_.size());
-            if (own.expected[k].unordered && shuffled_[k].empty()) shuffled_[k].assign(again, again + stretches_[k].bytes);
+            if (own.expected[k].unordered && shuffled_[k].empty()) shuffled_[k].assign(again, again + stretches_[k].held());
         }
     }
+    for (std::size_t k = 0; k < stretches_.size(); ++k) stretches_[k].whole = own.expected[k].whole;
     learn_rounding(own);
     for (Expected& e : own.expected)
         if (!e.spread.empty()) judge_spread(e, tolerance_);
@@ -259,12 +305,12 @@ void Oracle::learn_own() {
 
 Column Oracle::column(std::size_t stretch, const std::uint8_t* bytes) const {
     const Stretch& s = stretches_[stretch];
-    std::size_t width = is_floating(s.element) ? element_size(s.element) : 4;
+    std::size_t width = s.whole ? s.whole : is_floating(s.element) ? element_size(s.element) : 4;
     for (const auto& [integers, bytes_each, variable] : inputs_.integers()) {
         const bool inside = s.offset >= integers.offset && s.offset < integers.offset + integers.bytes;
-        if (integers.block == s.block && inside && !integers.stride) width = bytes_each;
+        if (!s.whole && integers.block == s.block && inside && !integers.stride) width = bytes_each;
     }
-    return {bytes, width, s.bytes / width};
+    return {bytes, width, s.held() / width};
 }
 
 // Arrays that are appended to through one counter: their elements change places together from run to run.
@@ -320,7 +366,7 @@ void Oracle::learn_rounding(Case& c) {
             run_moved(c, move, seed);
             for (std::size_t k = 0; k < stretches_.size(); ++k) {
                 if (!is_floating(stretches_[k].element)) continue;
-                up_[k].resize(stretches_[k].bytes);
+                up_[k].resize(stretches_[k].held());
                 memory_.read(stretches_[k], up_[k].data());
             }
             run_moved(c, -move, seed);
@@ -346,7 +392,7 @@ std::vector<std::vector<double>> Oracle::added_up(const Case& c, std::uint64_t p
             if (!is_floating(stretches_[k].element)) continue;
             const std::uint8_t* now = read_now(k);
             const std::size_t size = element_size(stretches_[k].element);
-            sums[k].resize(stretches_[k].bytes / size);
+            sums[k].resize(stretches_[k].held() / size);
             for (std::size_t i = 0; i < sums[k].size(); ++i) sums[k][i] += share * load(stretches_[k].element, now + i * size);
         }
     };
@@ -416,8 +462,8 @@ bool Oracle::stays_inside(const Case& c) {
         const Stretch& s = stretches_[k];
         const auto found = copies.find(&memory_.blocks[s.block]);
         if (found == copies.end()) continue;
-        scratch_.resize(std::max(scratch_.size(), s.bytes));
-        memory_.read_at(found->second + s.offset, s.bytes, scratch_.data());
+        scratch_.resize(std::max(scratch_.size(), s.held()));
+        memory_.read_at(found->second, s, scratch_.data());
         same = compare(c.expected[k], scratch_.data(), tolerance_).right();
     }
     dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
@@ -449,7 +495,7 @@ void Oracle::find_pure() {
     std::vector<bool> poisoned(stretches_.size(), true);
     memory_.restore(dirty_);
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        original.emplace_back(stretches_[i].bytes);
+        original.emplace_back(stretches_[i].held());
         memory_.read_saved(stretches_[i], original[i].data());
         Bytes filled = original[i];
         const std::uint64_t seed = job_.seed * 0x2545f4914f6cdd1dull + i * 0x9e3779b97f4a7c15ull;
@@ -465,7 +511,7 @@ void Oracle::find_pure() {
     memory_.restore(dirty_);
     initial_ = memory_.checksums();
     for (std::size_t i = 0; i < stretches_.size(); ++i)
-        if (poisoned[i]) pure_bytes_ += stretches_[i].bytes;
+        if (poisoned[i]) pure_bytes_ += stretches_[i].held();
     prepare(cases_[0]);
     run_once();
     cases_[0].after = memory_.checksums();
@@ -486,7 +532,7 @@ bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector
 
 void Oracle::learn_variants() {
     std::size_t bytes = 0;
-    for (const Stretch& s : stretches_) bytes += s.bytes;
+    for (const Stretch& s : stretches_) bytes += s.held();
     const std::size_t most = bytes > kHugeResult ? 2 : bytes > kLargeResult ? 3 : cases_.size();
     if (cases_.size() > most) cases_.resize(most);
     // of NaN and infinity in results those count that the inputs' zeros do not explain: a row of zeros that is divided

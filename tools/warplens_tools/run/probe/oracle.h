@@ -76,6 +76,9 @@ class Oracle {
     Chunks written_by(Case& c);
     void find_written();
     void add_stretches(const Chunks& chunks);
+    std::size_t add_stretch(std::size_t block, std::size_t at, std::size_t stop);
+    std::size_t add_members(const Typed& said, std::size_t at, std::size_t stop);
+    void add(const Stretch& stretch);
     void capture(Case& c);
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
@@ -101,6 +104,7 @@ class Oracle {
     Inputs inputs_;
     std::vector<Stretch> outputs_;  // what the source does not declare constant
     std::vector<Stretch> stretches_;
+    std::size_t looked_at_ = 0;     // up to there in the last one's block
     std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
     std::vector<Case> cases_;
     Chunks dirty_, timed_, writable_;

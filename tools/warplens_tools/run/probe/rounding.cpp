@@ -194,8 +194,14 @@ std::uint64_t jumps_allowed(const Expected& e, std::size_t pool) {
 
 void add_repeat(Expected& e, const std::uint8_t* run) {
     if (!std::memcmp(e.bytes.data(), run, e.bytes.size())) return;
-    const bool permuted = same_elements(e.element, e.bytes.data(), run, e.bytes.size());
-    e.unordered = permuted && (e.unordered || (e.repeats && e.spread.empty()));
+    const bool before = e.unordered || (e.repeats && e.spread.empty());
+    bool permuted = before && same_elements(unit_of(e), e.bytes.data(), run, e.bytes.size());
+    if (before && !permuted && e.whole) {
+        // the kernel itself does not keep them together
+        e.whole = 0;
+        permuted = same_elements(unit_of(e), e.bytes.data(), run, e.bytes.size());
+    }
+    e.unordered = permuted;
     if (!is_floating(e.element)) {
         e.repeats = false;
         return;

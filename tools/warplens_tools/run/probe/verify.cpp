@@ -24,7 +24,7 @@ Outcome Oracle::judge(const Difference& d, const Expected& e, const Stretch& s, 
         outcome.lowered = true;
         return outcome;
     }
-    const std::string where = place(s.block, s.offset + (d.first == SIZE_MAX ? 0 : d.first));
+    const std::string where = place(s.block, s.place(d.first == SIZE_MAX ? 0 : d.first));
     outcome.state = "wrong";
     if (!e.repeats && !e.unordered && !d.stray) {
         outcome.state = "unproven";
@@ -55,7 +55,7 @@ bool Oracle::keeps_records(const Case& c, const std::vector<std::size_t>& record
     std::vector<Column> right, got;
     for (std::size_t k : record) {
         const std::uint8_t* bytes = read_now(k);
-        now.emplace_back(bytes, bytes + stretches_[k].bytes);
+        now.emplace_back(bytes, bytes + stretches_[k].held());
         right.push_back(column(k, c.expected[k].bytes.data()));
         got.push_back(column(k, now.back().data()));
     }
@@ -89,7 +89,7 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
         worst.difference.merge(here.difference);
         worst.lowered = worst.lowered || here.lowered;
         differs_only_outside = differs_only_outside && !c.expected[i].unordered &&
-                               !std::memcmp(scratch_.data(), c.expected[i].bytes.data(), s.bytes);
+                               !std::memcmp(scratch_.data(), c.expected[i].bytes.data(), s.held());
         const bool worse = here.state == std::string("wrong") ? worst.state != std::string("wrong")
                                                               : worst.state == std::string("right");
         if (here.reason.empty() || !worse) continue;
@@ -121,7 +121,7 @@ Record Oracle::summary() const {
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
         repeats = repeats && cases_[0].expected[i].repeats;
         spread = spread || !cases_[0].expected[i].spread.empty();
-        if (stretches_[i].element == Element::other) untyped += stretches_[i].bytes;
+        if (stretches_[i].element == Element::other) untyped += stretches_[i].held();
     }
     Record record("baseline");
     record.raw("cases", "[" + names + "]").raw("dropped", "[" + dropped + "]");
