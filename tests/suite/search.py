@@ -2,10 +2,11 @@
 """The search on the suite, on the GPU of this machine, beside what an expert made of each program.
 
     python -m tests.suite.search [NAME ...] [--budget 200] [--seconds 60] [--search mcts] [--out FILE]
-        [--answers DIR]
+        [--answers DIR] [--experts FILE]
 
 An expert's version is measured as the user's is: its kernel in place, in its own program. `share` is the search's
 part of the expert's gain on a logarithmic scale; a program on which the expert gained less than 5 % has none.
+`--experts` takes the programs' and the experts' times from an earlier result of the same card instead.
 Each search has a store of its own, so that none helps another. The result is written after every program.
 """
 
@@ -86,15 +87,36 @@ def searched(program: Program, given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def beside_the_expert(program: Program) -> dict[str, float]:
+    """The kernel's own time in us, and how much faster the expert's version is."""
+    before = kernel_ns(program.path, program.kernel)
+    after = kernel_ns(program.expert, program.kernel) if program.expert.exists() else None
+    if before is None:
+        return {}
+    return {"kernel_us": round(before / 1e3, 2)} | ({"expert": round(before / after, 3)} if after else {})
+
+
+def known_of(path: Path | None, gpu: str) -> dict[str, dict[str, float]]:
+    """What an earlier result says of the programs and their experts, by program.
+
+    Raises:
+        SystemExit: it was made on another card.
+    """
+    if path is None:
+        return {}
+    result = json.loads(path.read_text("utf-8"))
+    if result["gpu"] != gpu:
+        raise SystemExit(
+            f"{path} was made on {result['gpu']}, this is {gpu}: times of unlike cards do not compare"
+        )
+    names = ("kernel_us", "expert")
+    return {r["program"]: {n: r[n] for n in names if n in r} for r in result["rows"] if "expert" in r}
+
+
 def measured(program: Program, given: argparse.Namespace) -> dict[str, Any]:
     """One program's row."""
     row: dict[str, Any] = {"program": program.name, "area": program.area}
-    before = kernel_ns(program.path, program.kernel)
-    after = kernel_ns(program.expert, program.kernel) if program.expert.exists() else None
-    if before is not None:
-        row["kernel_us"] = round(before / 1e3, 2)
-    if before is not None and after:
-        row["expert"] = round(before / after, 3)
+    row |= given.known.get(program.name) or beside_the_expert(program)
     row |= searched(program, given)
     speedup = gain(row)
     if row.get("expert", 0.0) >= LEAST_GAIN:
@@ -131,8 +153,10 @@ def main() -> None:
     parser.add_argument("--search", default="mcts")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--answers", type=Path, help="a folder for the whole answer of each search")
+    parser.add_argument("--experts", type=Path, help="an earlier result with the experts' times")
     given = parser.parse_args()
     gpu = present_gpus()[0]
+    given.known = known_of(given.experts, gpu.name)
     rows: list[dict[str, Any]] = []
     for program in programs():
         if given.names and program.name not in given.names:
@@ -144,6 +168,7 @@ def main() -> None:
         result = {
             "command": f"python -m tests.suite.search --budget {given.budget} --seconds {given.seconds:g} "
             f"--search {given.search}",
+            "experts": f"times of {given.experts.name}" if given.experts else "measured beside the search",
             "date": datetime.now(UTC).date().isoformat(),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores",
             "gpu": gpu.name,
