@@ -346,7 +346,7 @@ def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, 
     first = heards[0]
     result = msgspec.structs.replace(first.result, timings=pooled(heards))
     verdict = _one(msgspec.structs.replace(first, result=result), built, opened, watch)
-    ratios = ", ".join(f"{v.timings[0].speedup.median:.3f}" for v in each)
+    ratios = ", ".join(f"{t.speedup.median:.3f}" for v in each for t in v.timings[:1])
     return msgspec.structs.replace(
         verdict, reason=f"{verdict.reason}; in each of {len(each)} fresh processes: {ratios}"
     )

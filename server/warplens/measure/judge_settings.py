@@ -114,5 +114,8 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     measure_identical: bool = False
     #: Whether inputs that the source types as floating are perturbed as well.
     perturb_inputs: bool = True
+    #: For trials of the judge alone: nothing is timed, and whatever compares right is called faster, so that many may
+    #: share a card. Nothing that a user sees sets it.
+    assume_faster: bool = False
     #: Whether timing is also taken with the L2 cache flushed.
     flush_cache: bool = True

@@ -66,7 +66,7 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
         return result.state, _with_precision(heard, settings), ()
     timed = [t for t in map(measurable, result.timings) if len(t.candidate) >= _ROUNDS]
     timings = tuple(_timing(t, heard, settings) for t in timed if t.cache not in _VARIED)
-    if not timings:
+    if not timings and not settings.assume_faster:
         return "unproven", "no launch of it could be timed", ()
     if heard.opened.opaque:
         return "unproven", f"the program writes {heard.opened.opaque[0]}, which is not compared", timings
@@ -75,6 +75,8 @@ def _judged(heard: VisitResult, gpu: Gpu, settings: MeasureSettings) -> tuple[St
         return "unproven", "the kernel changes no memory that could be compared", timings
     if heard.baseline.blind:
         return "unproven", "rounding alone may change the kernel's results by their own size", timings
+    if settings.assume_faster:
+        return "faster", "taken for faster, not timed", timings
     bound = least_ns(heard.baseline.changed_bytes, gpu)
     fastest = min(t.candidate_ns.median for t in timings)
     if fastest < bound:

@@ -299,7 +299,7 @@ class Visits:
                 "poison": self._poison,
                 "fill": self._fill,
                 "perturb": self._moves,
-                "time": place.timed,
+                "time": place.timed and not s.assume_faster,
                 # whoever is to be called faster is looked at longer; a control's timings say how all others vary
                 "sift": 0.0 if self._thorough or place.control is not None else s.smallest_gain / 2,
                 "events": place.from_events,
