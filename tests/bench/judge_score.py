@@ -136,7 +136,7 @@ class Scoring:
             kept = json.loads(out.read_text())["candidates"]
             self.rows = {row["name"]: row for row in kept if row["name"] in self.entries}
         self._lock = threading.Lock()
-        self._ends = time.monotonic() + options.seconds
+        self._ends = time.monotonic() + float(options.seconds)
         self._started = time.monotonic()
 
     def left(self) -> float:
