@@ -3,7 +3,7 @@
 
     python -m tests.suite.study begin FOLDER NAME ... [--feedback guidance] [--budget 20] [--batch 7]
     python -m tests.suite.study drive FOLDER      # writes prompts and candidates as answers come; --once: one pass
-    python -m tests.suite.study evaluate FOLDER   # where the card is: measures what waits, all programs side by side
+    python -m tests.suite.study evaluate FOLDER [--also FOLDER ...] [--at-once 4]     # where the card is
     python -m tests.suite.study report FOLDER [--beside SUITE.json ...] [--out FILE]
 
 FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
@@ -24,6 +24,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -101,16 +102,28 @@ def drive(folder: Path, *, once: bool) -> None:
         time.sleep(PAUSE)
 
 
-def evaluate(folder: Path) -> None:
-    """Measure what waits, a process for each program; builds run ahead while the card is another's."""
-    command = [sys.executable, "-m", "warplens", "evaluate"]
-    started = [
-        subprocess.Popen([*command, str(asks)], env={**os.environ, "WARPLENS_HOME": f"{asks}.home"})
-        for asks in sorted((folder / "asks").iterdir())
+def waiting_in(folders: Sequence[Path]) -> list[Path]:
+    """Exchanges with something to measure, those with the fewest verdicts first, the folders in turn."""
+    found = [
+        (len(list(asks.glob("answers/*.json"))), place, number, asks)
+        for number, folder in enumerate(folders)
+        for place, asks in enumerate(sorted((folder / "asks").iterdir()))
         if (asks / "exchange.json").is_file() and Exchange(asks).waiting()
     ]
-    for process in started:
-        process.wait()
+    return [asks for *_, asks in sorted(found)]
+
+
+def evaluate(folders: Sequence[Path], at_once: int) -> None:
+    """Measure what waits, a process for each program, so many at once: builds run while the card is another's."""
+
+    def measured(asks: Path) -> None:
+        began = time.monotonic()
+        command = [sys.executable, "-m", "warplens", "evaluate", str(asks)]
+        subprocess.run(command, env={**os.environ, "WARPLENS_HOME": f"{asks}.home"}, check=False)
+        sys.stderr.write(f"{time.monotonic() - began:.1f} s: {asks}\n")
+
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(measured, waiting_in(folders)))
 
 
 def verdicts_of(exchange: Exchange) -> list[Verdict]:
@@ -215,6 +228,8 @@ def main() -> None:
     parser.add_argument("--feedback", default="guidance", choices=["guidance", "metrics", "nothing"])
     parser.add_argument("--budget", type=int, default=20)
     parser.add_argument("--batch", type=int, default=7)
+    parser.add_argument("--also", type=Path, action="append", default=[])
+    parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--beside", type=Path, action="append", default=[])
     parser.add_argument("--out", type=Path)
@@ -225,7 +240,7 @@ def main() -> None:
     elif given.what == "drive":
         drive(folder, once=given.once)
     elif given.what == "evaluate":
-        evaluate(folder)
+        evaluate([folder, *(also.absolute() for also in given.also)], given.at_once)
     else:
         report(folder, given.beside, given.out)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from warplens.measure.build.host_tokens import Declaration, HostTokens, Replacement, declarations
-from warplens.measure.build.kinds import kind_of, names_of
+from warplens.measure.build.kinds import declarators, kind_of, names_of
 from warplens.measure.build.passed_sizes import passed_sizes
 from warplens.measure.build.sizes import Passed, Span, sizes_in, why_no_size
 
@@ -271,18 +271,44 @@ def _hosts(all_of: Iterable[_Kind], meant: _Meant) -> list[_Host]:
 
 
 def _constants_back(known: Sequence[_Kind], given: Sequence[_Kind]) -> Iterator[Replacement]:
-    """Constants and shadows of device variables as they were; those that are gone before what follows them."""
-    new = {(one.scope, *sorted(names_of(one, kind))): one for one, kind in given if kind in _VALUES}
-    for old, kind in known:
+    """Constants and shadows of device variables as they were; those that are gone before what follows them.
+
+    One declaration may hold several, and a candidate may join, part or drop them: what is the candidate's own stays
+    behind what it is declared with.
+    """
+    before, after = _values_changed(known, given), _values_changed(given, known)
+    named = {(one.scope, name): one for one, kind in before for name in names_of(one, kind)}
+    placed: set[int] = set()
+    for one, kind in after:
+        shared = {o.start: o for name in names_of(one, kind) if (o := named.get((one.scope, name)))}
+        if not shared:
+            continue
+        words = [word for start in sorted(shared.keys() - placed) for word in shared[start].tokens]
+        for single in declarators(one.tokens):
+            if not any(
+                (one.scope, name) in named for name in names_of(Declaration(one.scope, tuple(single)), kind)
+            ):
+                words += single
+        placed |= shared.keys()
+        yield Replacement(one.start, one.start + len(one.tokens), tuple(words))
+    for one, _ in before:
+        follows = next((other for other, _ in given if other.scope == one.scope), None)
+        if one.start not in placed and follows is not None:
+            yield Replacement(follows.start, follows.start, one.tokens)
+
+
+def _values_changed(side: Sequence[_Kind], other: Sequence[_Kind]) -> list[_Kind]:
+    """Constants and shadows of one side that the other does not declare in the same words."""
+    same = Counter((one.scope, one.tokens) for one, kind in other if kind in _VALUES)
+    found = []
+    for one, kind in side:
         if kind not in _VALUES:
             continue
-        twin = new.get((old.scope, *sorted(names_of(old, kind))))
-        if twin is None:
-            after = next((one for one, _ in given if one.scope == old.scope), None)
-            if after is not None:
-                yield Replacement(after.start, after.start, old.tokens)
-        elif twin.tokens != old.tokens:
-            yield Replacement(twin.start, twin.start + len(twin.tokens), old.tokens)
+        if same[one.scope, one.tokens] > 0:
+            same[one.scope, one.tokens] -= 1
+        else:
+            found.append((one, kind))
+    return found
 
 
 def _changed(

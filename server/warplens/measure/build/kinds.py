@@ -211,7 +211,7 @@ def _variable(tokens: Sequence[str]) -> str:
     """A constant with a plain value, or the shadow of a device variable."""
     if tokens[-1] != ";":
         return ""
-    parts = _declarators(tokens)
+    parts = declarators(tokens)
     if len(parts) > 1:
         # `constexpr int kWide = 32, kHigh = 8;` is two constants, and a shadow is declared alone
         return "constant" if all(_variable(part) == "constant" for part in parts) else ""
@@ -228,7 +228,7 @@ def _variable(tokens: Sequence[str]) -> str:
     return "constant" if constant and not why_no_size(value, ()) else ""
 
 
-def _declarators(tokens: Sequence[str]) -> list[list[str]]:
+def declarators(tokens: Sequence[str]) -> list[list[str]]:
     """A declaration of several variables with values, taken apart into one for each; else itself."""
     first = next((i for i, word in enumerate(tokens) if word in ("=", "{", "[", "(", ",")), len(tokens))
     if first < 2 or first >= len(tokens) or tokens[first] not in ("=", "{", "["):
@@ -334,7 +334,7 @@ def names_of(declaration: Declaration, kind: str) -> set[str]:
     if kind in ("constant", "shadow"):
         return {
             part[next((i for i, w in enumerate(part) if w in ("=", "{", "[", ";") and i), len(part)) - 1]
-            for part in _declarators(tokens)
+            for part in declarators(tokens)
         }
     if kind == "name" and tokens[at : at + 1] not in (["static_assert"], [";"]):
         if tokens[at] == "using" and "=" not in tokens:

@@ -170,6 +170,40 @@ def test_device_functions_may_be_added_to_a_program_that_never_exits(tmp_path: P
     assert gates.why_not_built(calls, tmp_path / "build/other", UNATTENDED) != ""
 
 
+SEVERAL = """\
+const int kA = 4, kB = 8;
+constexpr float kX = 1.f, kY = 2.f;
+__global__ void k(float* x) { x[threadIdx.x] = kA * kX; }
+int main() { float* p; cudaMalloc(&p, 4096); k<<<kB, kA>>>(p); return 0; }
+"""
+FIRST, SECOND = SEVERAL.splitlines()[:2]
+
+
+def test_declarations_of_several_constants_may_be_changed_joined_and_parted(tmp_path: Path) -> None:
+    unit = tmp_path / "unit.cu"
+    unit.write_text(SEVERAL)
+    toolchain = resolve_toolchain()
+    if toolchain.find("nvcc") is None:
+        pytest.skip("no nvcc")
+    flags = flags_of(Workload(str(unit), str(unit)))
+    split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
+    gates = HostGates(split, SEVERAL, tmp_path / "build", Fence(toolchain, flags, MeasureSettings()))
+    told: dict[str, str] = {}
+    for old, new in (
+        (FIRST, "const int kA = 16, kB = 8;"),
+        (FIRST, "const int kA = 4, kB = 8, kC = 3, kD = kC * kA;"),
+        (FIRST, "const int kA = 16;\nconst int kB = 8;"),
+        (FIRST, "const int kB = 8, kC = 2;\nconstexpr int kA = 3 * kC;"),
+        (f"{FIRST}\n{SECOND}", f"{SECOND.replace('1.f', '3.f')}\n{FIRST}"),
+        (SECOND, "constexpr float kX = 1.f;"),
+        (SECOND, "constexpr float kX = 1.f, kZ = kX + 1.f;"),
+    ):
+        told[new] = gates.why_not_built(
+            SEVERAL.replace(old, new), tmp_path / "build" / str(len(told)), UNATTENDED
+        )
+    assert told == dict.fromkeys(told, "")
+
+
 def test_what_is_no_object_is_refused() -> None:
     with pytest.raises(InputError, match="host object"):
         read_object(b"\x7fELF\x02\x01 and no more")
