@@ -145,6 +145,17 @@ class Waiting:
         starts = self.gpu.costs.block_start * self.gpu.multiprocessors
         return {"waiting": self.single_warp_cycles / held.warps, "blocks": starts / held.block_warps}
 
+    @property
+    def start(self) -> dict[str, float]:
+        """Cycles of an SM per warp of a kernel without loops, in which a block starts, waits for its first load and
+        ends, whatever it computes meanwhile; empty for one with loops. An SM holds all it can where the launch is not
+        known."""
+        if self.sass.flow.loops:
+            return {}
+        costs = self.gpu.costs
+        warps = self.residency.warps if self.residency is not None else self.gpu.limits.max_warps
+        return {"start": (costs.block_life + costs.memory_wait) / warps}
+
     def latency_bound(self, ideal: Collection[Span] = ()) -> dict[str, float]:
         """`MemoryTraffic.cycles` joined by `floor`: what stays where only addresses change."""
         return self.traffic.cycles(ideal=ideal) | self.floor

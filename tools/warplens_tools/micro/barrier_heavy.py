@@ -29,6 +29,8 @@ __syncthreads();                                                    // one barri
 of these steps in the bounded model against that of the rest. Counters tell the share of stalls at barriers: they
 confirm the finding or withdraw it.
 
+Where every step reads the same places, as a relaxation of a neighbourhood does, shuffles are no cure: information.
+
 **Threshold.** At most 40 instructions from barrier to barrier, at least four such steps, and a gain of 1.2 in
 the bounded model. With counters: 30 % of the stalls at barriers confirm it (KernelPro's BarrierStall, Nsight
 Compute's stall rule), fewer than 5 % withdraw it.
@@ -53,6 +55,7 @@ from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L2, judge_by_ro
 from warplens_tools.sass.latency import waits
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import is_load, space_of
+from warplens_tools.sass.registers import registers_of
 
 #: Instructions from barrier to barrier up to which a step is short, and steps from which they are worth a word.
 SHORT, FEWEST = 40, 4
@@ -99,25 +102,30 @@ class BarrierHeavy(MicroTool):
             return
         most = sum(len(s.indices) for s in steps) / len(steps)
         place = self.hottest_place([s.barrier for s in steps])
+        sweeps = self._are_sweeps(steps)
         yield self.finding(place.line,
-            confidence="medium",
+            severity="information" if sweeps else "warning",
+            confidence="low" if sweeps else "medium",
             message=(
                 f"Barrier every {most:.0f} instructions: the {held.block_warps} warps of a block wait longer than "
                 "they compute."
             ),
             guidance=(
-                "Do the steps inside a warp with shuffles (__shfl_down_sync, __shfl_up_sync, or cooperative groups' "
-                "reduce and scan), which need no barrier and no shared memory, and synchronise once to combine the "
-                "warps' results."
+                "Each step reads the same places again, as a relaxation does: leave the loop when no thread changed "
+                "anything (__syncthreads_or), or do several steps per barrier on a tile with a wider halo."
+                if sweeps
+                else "Do the steps inside a warp with shuffles (__shfl_down_sync, __shfl_up_sync, or cooperative "
+                "groups' reduce and scan), which need no barrier and no shared memory, and synchronise once to "
+                "combine the warps' results."
             ),
             evidence=(
                 self.view.observe("instructions between barriers", round(most, 1), "", float(SHORT)),
                 self.view.observe("such steps", float(round(sum(s.times for s in steps))), "",
                             float(FEWEST)),
             ),
-            gain=gain,
+            gain=None if sweeps else gain,
             related=place.related,
-            index_query="warp shuffle reduction",
+            index_query="" if sweeps else "warp shuffle reduction",
         )  # fmt: skip
 
     def _gain(self, steps: list[Step], held: Residency) -> Gain:
@@ -173,6 +181,29 @@ class BarrierHeavy(MicroTool):
         # A step of a tree, a scan or a sort leaves something in shared memory; what only reads a tile is a product.
         leaving = {flow.innermost(s.barrier) for s in found if self._stores(s)}
         return [s for s in found if flow.innermost(s.barrier) in leaving]
+
+    def _are_sweeps(self, steps: list[Step]) -> bool:
+        """Whether the steps read the same places of shared memory each time: sweeps over a neighbourhood. Those of a
+        tree, a scan or a sort reach another distance with each step."""
+        reads = [self._read(s) for s in steps]
+        known = [r for r in reads if r]
+        looped = [s for s in steps if self.sass.flow.innermost(s.barrier) is not None]
+        if looped:
+            return all(self._stay(s) for s in looped)
+        return len(known) > 2 and max(known.count(r) for r in known) > len(known) / 2
+
+    def _read(self, step: Step) -> tuple[str, ...]:
+        loads = (x for i in step.indices if (x := self.sass.instructions[i]).opcode == "LDS")
+        return tuple(sorted(o for x in loads for o in x.operands if "[" in o))
+
+    def _stay(self, step: Step) -> bool:
+        """Whether a looped step loads from registers that the loop leaves alone."""
+        loop = self.sass.flow.innermost(step.barrier)
+        code = self.sass.instructions
+        inside = self.sass.flow.instructions_of(loop) if loop is not None else []
+        written = {name for i in inside for name in registers_of(code[i])[0]}
+        loads = [code[i] for i in step.indices if code[i].opcode == "LDS"]
+        return bool(loads) and all(not registers_of(x)[1] & written for x in loads)
 
     def _stores(self, step: Step) -> bool:
         return any(self.sass.instructions[i].opcode in ("STS", "ATOMS") for i in step.indices)

@@ -23,7 +23,9 @@ schedulers of the GPU; a loop in the kernel, so that there is work to spread. Co
 card's warp slots stayed empty, and the busiest unit: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** Fewer blocks than SMs, or at most one warp per scheduler; or, whatever the occupancy, half of the
-warps that the card could hold and a gain of 1.3 for its loads in flight by the bounded model. The second stage of a
+warps that the card could hold and a gain of 1.3 for its loads in flight by the bounded model. Information where
+neither a measurement nor the text says that there is more work than the launch has threads for: threads with elements
+of their own, or a count of elements that only the caller knows. The second stage of a
 reduction (one block that takes the number of blocks of another launch) is left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
@@ -73,12 +75,14 @@ class GridTooSmall(MicroTool):
             return
         site = shape.site
         measured = shape.tier != "source"
-        own = shape.blocks >= sms and self.view.is_thread_bound
+        own = self.view.is_thread_bound and (shape.blocks >= sms or not measured)
         gain, doubts = self._gain(shape), () if measured else self._doubts(shape)
+        # A few blocks may well be all that there is work for.
+        unsure = not measured and (own or gain is None or not self._has_elements()) and bool(doubts)
         yield self.finding(
             site.grid_span if site is not None else self.view.kernel.name_span,
-            severity="information" if doubts and gain is None else "warning",
-            confidence="low" if own or (doubts and gain is None) else "medium" if doubts else "high",
+            severity="information" if unsure else "warning",
+            confidence="low" if own or unsure else "medium" if doubts else "high",
             missing=doubts,
             message=self._message(shape),
             guidance=(
@@ -89,7 +93,15 @@ class GridTooSmall(MicroTool):
                 "each block a smaller part and combine the parts afterwards."
             ),
             evidence=shape.observations(self.gpu),
-            gain=gain,
+            gain=None if unsure else gain,
+        )
+
+    def _has_elements(self) -> bool:
+        """Whether the text says how many elements a loop deals out: one thread's turns, or all threads' together."""
+        loops = [loop for access in self.view.accesses for loop in access.loops]
+        return self.view.launching.most_trips is not None or any(
+            x.bound is not None and x.bound.value is not None and x.step is not None and not x.step.value
+            for x in loops
         )
 
     def _thin(self, shape: Geometry) -> Iterator[Finding]:

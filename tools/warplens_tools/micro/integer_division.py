@@ -22,10 +22,14 @@ column += step; if (column >= width) column -= width;
 ```
 
 **Evidence.** In SASS the conversion `I2F…RP` that a division by a value begins with, inline or in the routine for
-64 bits that it calls, with the integer multiplies and corrections around it; in the source, the `/` or `%` with a
+64 bits that it calls, with the integer multiplies and corrections around it, of which 32 at most count as one
+division's; in the source, the `/` or `%` with a
 divisor that no constant fixes, in the kernel or in a function it calls; their share of the busiest pipe. Counters
 tell how busy arithmetic and issue were, and what warps stalled on: they confirm the finding, bound its gain, or
 withdraw it.
+
+The routine for 64 bits is not counted where a short path for smaller operands stands beside it. Without a loop, the
+life of a block and the wait for its first load count as what remains.
 
 **Threshold.** A tenth of the kernel's time in the bounded model, memory traffic included: divisions that
 hide behind memory are not reported. Where only accesses that the source does not tell could hide them, it is
@@ -58,8 +62,11 @@ from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.text import Span
 
 #: Executions of the routine for 64 bits per division that has a short path of 32 bits beside it: it is entered where a
-#: high word is not zero, which nothing but the values decides. Without the short path every division enters it.
-LONG_SHARE = 0.5
+#: high word is not zero, as of sizes and indices beyond four thousand million. Without the short path every division
+#: enters it.
+LONG_SHARE = 0.0
+#: Instructions of a division of 32 bits at most, remainder and the test for the short path included; of the routine.
+PER_DIVISION, LONG = 32, 70
 #: Instructions of a division by a constant over those of one by a variable (about 5 of 20).
 CONSTANT_SHARE = 0.25
 
@@ -72,6 +79,8 @@ class Site(msgspec.Struct, frozen=True):
     indices: tuple[int, ...]
     #: Indices of the calls of the routine that divides 64-bit integers.
     calls: tuple[int, ...]
+    #: Divisions among them.
+    many: int
 
 
 class IntegerDivision(MicroTool):
@@ -102,7 +111,8 @@ class IntegerDivision(MicroTool):
         )
         divisors = ", ".join(dict.fromkeys(d.divisor for d in found))
         by = f" by {divisors}" if divisors else ""
-        count = len({i for s in sites for i in s.indices}) + len(self._routine(sites))
+        wide = f", and a routine of {LONG} where an operand needs more than 32 bits" if worst.calls else ""
+        each = round(min(len(worst.indices) / max(worst.many, 1), PER_DIVISION)) or LONG
         yield self.finding(
             here,
             severity="warning" if sure else "information",
@@ -112,8 +122,8 @@ class IntegerDivision(MicroTool):
             if any(self.sass.flow.depths[i] for i in worst.indices)
             else "medium",
             message=(
-                f"Run-time integer division{by} compiles to {count} instructions in {self.view.kernel.name}"
-                f"{', a 64-bit routine among them' if worst.calls else ''}; a constant divisor takes about a quarter."
+                f"Run-time integer division{by} takes about {each} instructions each time{wide}; by a constant it "
+                f"would take about {round(CONSTANT_SHARE * PER_DIVISION)}."
             ),
             guidance=(
                 f"Make {divisors or 'the divisor'} a template parameter or a power of two (mask and shift), carry "
@@ -127,11 +137,14 @@ class IntegerDivision(MicroTool):
                 )
             ),
             evidence=(
-                self.view.observe("divisions by a run-time value", float(len(found)), tier="source"),
-                self.view.observe("integer instructions of the divisions", float(count)),
+                self.view.observe("divisions by a run-time value on the line", float(worst.many)),
+                self.view.observe("lines with such divisions", float(len(sites))),
+                self.view.observe(
+                    "time over time with divisions by constants", round(ratio, 2), "", self.worth
+                ),
             ),
-            gain=Gain.of(ratio, ratio / CONSTANT_SHARE),
-            related=self._callers(worst, here),
+            gain=Gain.of(ratio, ratio),
+            related=(*self._callers(worst, here), *self._others(sites, here)),
             index_query="FastDivmod precomputed integer division",
         )
 
@@ -146,22 +159,31 @@ class IntegerDivision(MicroTool):
             Site(
                 line,
                 tuple(i for i in own if i < body and lines[i] == line),
-                tuple(i for i in calls if lines[i] == line),
+                here := tuple(i for i in calls if lines[i] == line),
+                sum(is_reciprocal(code[i]) and lines[i] == line for i in range(body)) or len(here),
             )
             for line in sorted(n for n in marked if n is not None)
         ]
 
     def _ratio(self, sites: Sequence[Site]) -> tuple[float, bool]:
-        """Bounded time as it is over that with divisions by constants, and whether memory surely leaves room for it."""
-        weight = list(self.sass.weights)
-        gone = {i for s in sites for i in s.indices}
-        for call, share in ((i, self._long_share(s)) for s in sites for i in s.calls):
-            body = body_of(self.sass.instructions, self.sass.instructions[call].target)
-            gone.update(body)
-            for i in body:
-                weight[i] += share * weight[call]
-        after = [w * (CONSTANT_SHARE if i in gone else 1.0) for i, w in enumerate(weight)]
-        return self.ratio_above_memory(self.sass.cycles_at(weight), self.sass.cycles_at(after))
+        """Bounded time as it is over that with divisions by constants, and whether memory surely leaves room for it.
+
+        What else the lines compute stays: of their instructions at most `PER_DIVISION` a division are the division's.
+        """
+        weight, after = list(self.sass.weights), list(self.sass.weights)
+        for site in sites:
+            own = min(1.0, PER_DIVISION * site.many / max(len(site.indices), 1))
+            for i in site.indices:
+                after[i] = weight[i] * (1.0 - own * (1.0 - CONSTANT_SHARE))
+            for call in site.calls:
+                body = body_of(self.sass.instructions, self.sass.instructions[call].target)
+                for i in body:
+                    entered = self._long_share(site) * weight[call]
+                    weight[i] += entered
+                    after[i] = after[i] * CONSTANT_SHARE + entered * CONSTANT_SHARE
+        before, later = self.sass.cycles_at(weight), self.sass.cycles_at(after)
+        start = self.view.waiting.start
+        return self.ratio_above_memory(before | start, later | start)
 
     def _routine(self, sites: Sequence[Site]) -> list[int]:
         """Indices of the routines that the sites call."""
@@ -174,11 +196,32 @@ class IntegerDivision(MicroTool):
         return LONG_SHARE if short else 1.0
 
     def _written(self, site: Site) -> tuple[Division, ...]:
-        """The divisions in the text of a site: on its line, or in the functions which that line calls."""
+        """The divisions in the text of a site: on its line, or in the functions which that line calls; else those of
+        the nearest line that has any, for the compiler puts a routine's call and its test on a line before."""
         tree = self.view.tree
-        every = (*runtime_divisions(tree, self.view.kernel), *helper_divisions(tree))
-        here = tuple(d for d in every if d.line == site.line)
-        return here or called_divisions(tree, self.view.text.line_text(site.line))
+        own = runtime_divisions(tree, self.view.kernel)
+        here = tuple(d for d in (*own, *helper_divisions(tree)) if d.line == site.line)
+        here = here or called_divisions(tree, self.view.text.line_text(site.line))
+        if here or not own or self._is_elsewhere(site):
+            return here
+        at = site.line
+        if not self.view.kernel.span.contains_line(at):
+            at = next((n for i in (*site.indices, *site.calls) if (n := self.sass.lines[i]) is not None), at)
+        nearest = min(own, key=lambda d: (d.line < at, abs(d.line - at))).line
+        return tuple(d for d in own if d.line == nearest)
+
+    def _is_elsewhere(self, site: Site) -> bool:
+        """Whether the divisions are written in another file, and only called on the line."""
+        code = self.sass.instructions
+        marks = [code[i] for i in (*site.indices, *site.calls) if is_reciprocal(code[i]) or i in site.calls]
+        return any(self.sass.table.is_foreign(x) for x in marks)
+
+    def _others(self, sites: Sequence[Site], here: Span) -> tuple[RelatedSpan, ...]:
+        """The lines of the kernel's other divisions."""
+        lines = {d.line for s in sites for d in self._written(s)[:1]} - {here.line}
+        return tuple(
+            RelatedSpan(self.view.line_span(n), "a run-time division here too") for n in sorted(lines)[:4]
+        )
 
     def _callers(self, site: Site, here: Span) -> tuple[RelatedSpan, ...]:
         if self.view.kernel.span.contains_line(here.line):

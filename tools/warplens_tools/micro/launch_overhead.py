@@ -23,7 +23,8 @@ relax_steps<<<1, 1024>>>(cells, 1024, steps);   // the loop inside the kernel, o
 kernel's loops are constant.
 
 **Threshold.** A duration below the cost of a launch. A loop that waits for the device in each iteration is
-reported as host-sync-in-loop; loops of fewer than 16 iterations, and loops with further kernels, which may hide
+reported as host-sync-in-loop; loops that copy and wait for it, loops of fewer than 16 iterations,
+and loops with further kernels, which may hide
 the launch, not at all. A timeline that shows the device idle for launches less than a tenth of
 its span withdraws it.
 
@@ -35,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
+from warplens_tools.cuda.facts.host_loops import HostLoop
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.micro.base import MicroTool
@@ -61,7 +63,7 @@ class LaunchOverhead(MicroTool):
             or repeated.duration_ns >= self.gpu.costs.launch_ns
         ):
             return
-        if repeated.waits or repeated.loop.launches > 1:
+        if repeated.waits or repeated.loop.launches > 1 or _copies(repeated.loop):
             return
         ratio = self.gpu.costs.launch_ns / min(repeated.duration_ns, SHORTEST_KERNEL_NS)
         site = self.view.sites[0]
@@ -93,3 +95,8 @@ class LaunchOverhead(MicroTool):
             gain=Gain.of(ratio, 2.0 * ratio),
             related=(RelatedSpan(repeated.loop.span, "the loop"),),
         )
+
+
+def _copies(loop: HostLoop) -> bool:
+    """Whether the loop makes blocking copies, each of which costs it more than a launch does."""
+    return any(c.name.startswith("cudaMemcpy") and not c.name.endswith("Async") for c in loop.calls)

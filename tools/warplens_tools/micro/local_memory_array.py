@@ -30,7 +30,9 @@ for (int k = K - 1; k > 0; --k)        // every index is a constant after unroll
 **Evidence.** `LDL`/`STL` instructions whose address is not the stack pointer plus a constant, the source
 lines they come from, and the bytes of stack frame that ptxas reports beyond its spills.
 
-**Threshold.** Any such access is reported: the array was asked to live in registers and does not. Counters that
+**Threshold.** Any such access is reported: the array was asked to live in registers and does not. Information
+without a gain where neither registers (64 words a thread) nor shared memory (48 KB a block) can take the stack
+frame: the cure is another algorithm then. The arguments of a `printf` do not count. Counters that
 show no sector of local memory moved withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Local Memory"; CUDA C++ Best Practices Guide, "Local Memory".
@@ -48,6 +50,11 @@ from warplens_tools.machine.local_memory import local_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_local
 from warplens_tools.micro.register_spills import spill_indices
+
+#: Bytes of a thread's arrays up to which registers can take them: a quarter of the 255 words that a thread may have.
+MOST_KEPT = 256
+#: Threads of a block where the launch is not known.
+USUAL_THREADS = 256
 
 
 class LocalMemoryArray(MicroTool):
@@ -69,10 +76,12 @@ class LocalMemoryArray(MicroTool):
 
     @cached_property
     def dynamic_indices(self) -> list[int]:
-        """Indices of local accesses that are neither spills nor the math library's: an array without registers."""
+        """Indices of local accesses that are neither spills, nor the math library's, nor the arguments of a `printf`,
+        which are handed over in local memory: an array without registers."""
         compiled = self.view.compiled
         spills = {*spill_indices(compiled), *self.sass.flow.rare} if compiled is not None else set()
-        return [i for i in self.sass.where(lambda x: x.opcode in {"LDL", "STL"}) if i not in spills]
+        found = [i for i in self.sass.where(lambda x: x.opcode in {"LDL", "STL"}) if i not in spills]
+        return [i for i in found if "printf" not in self.view.text.line_text(self.sass.written[i] or 1)]
 
     def _found(self, dynamic: list[int]) -> Finding:
         line = self.sass.hottest_line(dynamic)
@@ -80,17 +89,27 @@ class LocalMemoryArray(MicroTool):
         names = " and ".join(a.name for a in arrays) or "a local array"
         in_loop = any(self.sass.flow.depths[i] for i in dynamic)
         stack = self.view.compiled.resources.stack_bytes if self.view.compiled is not None else 0
+        kept = stack <= MOST_KEPT
+        columns = (
+            stack * (self.view.threads or USUAL_THREADS) <= self.gpu.limits.default_shared_bytes_per_block
+        )
+        cure = (
+            f"Make every index of {names} a compile-time constant (a fully unrolled loop that selects by comparison "
+            "instead of by index), or move the array to shared memory with one column per thread."
+            if kept
+            else f"Move {names} to shared memory with one column per thread, or make it small enough for registers."
+            if columns
+            else f"{names} fits neither registers nor shared memory ({stack} bytes a thread): hold fewer or narrower "
+            "elements, or let several threads share one array."
+        )
         return self.finding(line,
-            confidence="high",
+            severity="warning" if kept or columns else "information",
+            confidence="high" if kept or columns else "medium",
             message=(
                 f"{names} {'live' if len(arrays) > 1 else 'lives'} in local memory: indexed by a run-time value, "
                 f"{len(dynamic)} local loads and stores per thread{' in a loop' if in_loop else ''}."
             ),
-            guidance=(
-                f"Make every index of {names} a compile-time constant (a fully unrolled loop that selects by "
-                "comparison "
-                "instead of by index), or move the array to shared memory with one column per thread."
-            ),
+            guidance=cure,
             evidence=(
                 self.view.observe("local loads and stores at run-time addresses", float(len(dynamic)),
                     "instructions", 0.0, "an array in registers has none",
@@ -98,7 +117,7 @@ class LocalMemoryArray(MicroTool):
                 self.view.observe("stack frame", float(stack), "byte/thread"
                 ),
             ),
-            gain=local_gain(self.view, dynamic, self.view.traffic.cycles()),
+            gain=local_gain(self.view, dynamic, self.view.traffic.cycles()) if kept or columns else None,
             related=tuple(RelatedSpan(a.span, f"{a.name} is declared here") for a in arrays),
         )  # fmt: skip
 

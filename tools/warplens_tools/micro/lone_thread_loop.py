@@ -24,6 +24,9 @@ sum = reduce_block(sum);                   // shuffles, then one barrier
 memory.
 
 **Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations are left alone.
+Information where nothing says how long the loop is: a warning needs a count, or a loop from a constant to a
+parameter, for what starts or ends at a value worked out in the kernel is most often the few elements that a wide
+loop leaves over.
 
 **References.** CUDA C++ Best Practices Guide, "Branching and Divergence"; Harris, "Optimizing Parallel Reduction in
 CUDA"."""
@@ -33,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.cuda.facts.guards import guarded_loops
+from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
 
@@ -66,10 +70,12 @@ class LoneThreadLoop(MicroTool):
                 continue
             said = self.view.said(condition).strip()
             trips = next((x.trips for x in around if x.trips is not None), None)
+            long = trips is not None or any(_is_whole(x) for x in around)
             most = float(min(threads, trips or self.gpu.limits.warp_size))
             yield self.finding(
                 self.view.line_span(loop.line),
-                confidence="medium",
+                severity="warning" if long else "information",
+                confidence="medium" if long else "low",
                 missing=() if trips is not None else ("the trip counts of the loops",),
                 message=(
                     f"Only threads with {said} run this loop over {inside[0].name}: the others of the block's "
@@ -84,7 +90,16 @@ class LoneThreadLoop(MicroTool):
                     self.view.observe("condition around the loop", said, tier="source"),
                     self.view.observe("threads per block", float(threads), tier="source"),
                 ),
-                gain=Gain.of(min(most, 4.0), most) if self.sass else None,
+                gain=Gain.of(min(most, 4.0), most) if self.sass and long else None,
                 index_query="block reduce warp shuffle",
             )
             return
+
+
+def _is_whole(loop: Loop) -> bool:
+    """Whether it runs from a constant up to what the launch passes: the head or tail of a row does not."""
+    first, bound = loop.first, loop.bound
+    if first is None or bound is None or first.value is None:
+        return False
+    kinds = {s.kind for s in bound.symbols}
+    return bool(kinds) and kinds <= {"parameter", "block size", "grid size"}

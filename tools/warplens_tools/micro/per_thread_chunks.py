@@ -22,7 +22,9 @@ for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * bloc
 
 **Evidence.** The index for every lane of a warp, and its growth from one iteration to the next: inside a
 sector along the loop, whole chunks apart along the lanes. Where a thread loads the start of its chunk (the rows
-of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data.
+of a sparse matrix), the pattern alone, and no figure: the distance of the lanes is in the data. Where only SASS
+shows a walk, it is a blocked distribution if the text divides the work by the number of threads, and information
+otherwise: how far apart the lanes start is then not known.
 
 **Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. Counters that
 show no more sectors on the line than needed withdraw it.
@@ -34,14 +36,19 @@ Write Flexible Kernels with Grid-Stride Loops", NVIDIA Technical Blog.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.facts.guards import guarded_loops
+from warplens_tools.cuda.facts.shares import deals_shares
 from warplens_tools.cuda.values.forms import ONE
 from warplens_tools.finding import Finding
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
+from warplens_tools.micro.common.scattered import scattered
 
 
 class PerThreadChunks(CoalescingTool):
@@ -80,7 +87,7 @@ class PerThreadChunks(CoalescingTool):
         shows."""
         found = [a for a in self._loaded_chunks() if self.sass.global_on(a.span.line)] if self.sass else []
         if not found:
-            yield from super().check_hidden()
+            yield from self._as_sure(super().check_hidden())
             return
         worst, loop = found[0], found[0].loops[-1]
         text, name = self.view.said(worst.span), worst.name
@@ -100,6 +107,25 @@ class PerThreadChunks(CoalescingTool):
                 self.view.observe("chunks that the lanes of a warp read side by side", text, tier="source"),
             ),
         )
+
+    def _as_sure(self, found: Iterable[Finding]) -> Iterator[Finding]:
+        """What SASS shows without the distance of the lanes is a blocked distribution where the text divides the work
+        by the threads; else neighbouring lanes may be an element apart, in rows or boxes that adjoin or overlap."""
+        worst = next((s for s in scattered(self.view) if s.cause == self.cause), None)
+        for finding in found:
+            if worst is None or worst.stride is not None or deals_shares(self.view.tree, self.view.kernel):
+                yield finding
+                continue
+            few = guarded_loops(self.view.tree, self.view.kernel, self.view.dim3)
+            if not any(loop.contains_line(finding.line) for loop, _ in few):
+                yield msgspec.structs.replace(
+                    finding, severity="information", confidence="low", gain=None,
+                    missing=(*finding.missing, "how far apart neighbouring lanes are"),
+                    message="Each lane walks on through neighbouring elements on this line: uncoalesced where "
+                    "neighbouring lanes start more than a sector apart.",
+                    guidance="Where the lanes start far apart, let neighbouring lanes take neighbouring elements, load "
+                    "several elements at once, or stage the stretches through shared memory.",
+                )  # fmt: skip
 
     def _loaded_chunks(self) -> list[ArrayAccess]:
         """Reads `v[j]` in `for (j = start[row]; …; ++j)` where each thread has a row of its own, as in a "

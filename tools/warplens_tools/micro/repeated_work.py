@@ -81,7 +81,7 @@ class RepeatedWork(MicroTool):
         changing = names_from(body, frozenset({f"blockIdx_{axis}"}))
         lines = self._lines(changing | {f"blockIdx_{axis}"}, axis)
         here = [i for n in lines for i in self._arithmetic(n)]
-        gain = removal_gain(self.sass, here, self.view.traffic.cycles())
+        gain = removal_gain(self.sass, here, self.view.traffic.cycles() | self.view.waiting.start)
         if len(here) < COSTLY or gain is None or gain.estimate < self.worth:
             return None
         line = max(lines, key=lambda n: self.sass.weigh(frozenset(self._arithmetic(n))))

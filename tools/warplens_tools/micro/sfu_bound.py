@@ -70,6 +70,8 @@ LEAD = 1.1
 #: Cycles of the special-function unit over those of the next resource from which its functions are looked at with what
 #: prepares their arguments (Nsight Compute calls a unit busy from 60 %), and the gain from which they are named then.
 NEAR, AROUND = 0.6, 1.5
+#: Instructions of the unit that convert, which are no functions: nothing is combined or replaced by a recurrence.
+CONVERSIONS = frozenset({"F2I", "I2F", "F2F", "I2I", "FRND", "F2IP", "I2FP"})
 #: What takes a special function's place: a step of a recurrence, or of a polynomial.
 _MULTIPLICATION = Instruction(0, "FMUL", (), ())
 _CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
@@ -113,6 +115,9 @@ class SfuBound(MicroTool):
         every = self.sass.weigh(self.sass.where(lambda x: pipe_of(x) == "sfu"))
         lead = cycles.get("sfu", 0.0) * share / every / rest if indices else 0.0
         gain = self._gain(indices, floor) if lead >= NEAR else None
+        if gain is not None and self._are_conversions(indices):
+            yield from self._conversions(indices, lead)
+            return
         if gain is None or (lead < LEAD and gain.estimate < AROUND):
             yield from self._precise()
             return
@@ -143,6 +148,38 @@ class SfuBound(MicroTool):
             gain=gain,
             related=place.related,
         )  # fmt: skip
+
+    def _are_conversions(self, indices: Sequence[int]) -> bool:
+        """Whether most of what the unit does is to convert between integers and floating point."""
+        code = self.sass.instructions
+        converting = self.sass.weigh([i for i in indices if code[i].opcode in CONVERSIONS])
+        return 2.0 * converting > self.sass.weigh(indices)
+
+    def _conversions(self, indices: Sequence[int], lead: float) -> Iterator[Finding]:
+        """Conversions: what prepares them stays, and the next unit is as busy as it is."""
+        if lead < LEAD:
+            return
+        place = self.hottest_place(indices)
+        named = ", ".join(dict.fromkeys(_printed(self.sass.instructions[i]) for i in indices))
+        yield self.finding(
+            place.line,
+            severity="warning" if lead >= self.worth else "information",
+            confidence="medium",
+            message=(
+                f"Conversions between integers and floating point ({named}) keep the special-function unit of "
+                f"{self.view.kernel.name} busy {lead:.1f} times as long as any other resource."
+            ),
+            guidance=(
+                "Convert once outside the loop and keep the value in one type: count and index in integers, hold "
+                "positions in floats, take bytes apart with __byte_perm, and sum products of bytes with __dp4a."
+            ),
+            evidence=(
+                self.view.observe("conversions", float(len(indices))),
+                self.view.observe("special-function cycles over the next resource", round(lead, 2), "", LEAD),
+            ),
+            gain=Gain.of(lead, lead),
+            related=place.related,
+        )
 
     def _precise(self) -> Iterator[Finding]:
         """Functions in full precision: computed on the ordinary pipes, where the unit has an instruction for each."""

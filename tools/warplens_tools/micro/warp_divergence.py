@@ -23,7 +23,9 @@ if (threadIdx.x / 32 % 2 == 0) ...             // whole warps take one path; ass
 loads; the SASS instructions of the paths with their loops. Counters tell the active lanes per instruction.
 
 **Threshold.** Three of four warps divided, whatever the parameters are, so that checks at an edge and work of
-one warp are left alone; and a fifth more time in the bounded model than if each path ran on its lanes only.
+one warp are left alone; without an `else`, more than an eighth of a warp's lanes, so that a lane that writes
+its warp's result is left alone; and a fifth more time in the bounded model than if each path ran on its
+lanes only.
 Where loaded data decides it is information, from half more time with all paths equally likely, until counters
 show lanes asleep. Counters that show 28 and more lanes per
 instruction withdraw it.
@@ -52,6 +54,8 @@ from warplens_tools.text import Span
 LANES_ACTIVE = 28.0
 #: Mean lanes per instruction from which counters alone call a kernel divergent: a third sits out.
 FEW_LANES = 22.0
+#: Share of a warp's lanes up to which a branch without `else` is an epilogue: an eighth.
+FEW_TAKE = 0.125
 _DECIDES = re.compile(r"\b(?:if|for|while|switch)\s*\(")
 
 
@@ -71,7 +75,8 @@ class WarpDivergence(MicroTool):
         """One finding per kernel, on the branch that wastes most."""
         if not self.sass:
             return
-        ratio, worst = self._worst(lane_branches(self.view.tree, self.view.kernel, self.view.dim3))
+        every = lane_branches(self.view.tree, self.view.kernel, self.view.dim3)
+        ratio, worst = self._worst([b for b in every if not _is_epilogue(b)])
         if worst is not None and ratio >= self.worth:
             yield self._by_lane(worst, ratio)
             return
@@ -189,6 +194,12 @@ class WarpDivergence(MicroTool):
             return None
         above = range(line, self.view.kernel.body.line, -1)
         return next((n for n in above if _DECIDES.search(self.view.text.line_text(n))), line)
+
+
+def _is_epilogue(branch: LaneBranch) -> bool:
+    """Whether few lanes do what the others need not do at all, such as one lane that writes what its warp summed up:
+    there is no second path. A loop that few threads run is told as a lone thread's."""
+    return branch.otherwise is None and not branch.cases and branch.share <= FEW_TAKE
 
 
 def _lanes(branch: LaneBranch, line: int | None) -> float:

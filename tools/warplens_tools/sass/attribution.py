@@ -31,6 +31,10 @@ class LineTable:
         """Whether it was written on a line of the file, or inlined through it."""
         return line in self._chain(instruction)
 
+    def is_foreign(self, instruction: Instruction) -> bool:
+        """Whether it is written in another file, whatever line of this one it was inlined into."""
+        return bool(instruction.lines) and not self._is_own(instruction.lines[0].path)
+
     def _chain(self, instruction: Instruction) -> list[int]:
         """The lines of the kernel's file in the inline chain, innermost first."""
         return [place.line for place in instruction.lines if self._is_own(place.path)]
