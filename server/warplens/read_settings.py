@@ -47,7 +47,7 @@ def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, A
         value = os.environ.get("WARPLENS_" + key.replace("-", "_").upper())
         if value:
             merged[key] = value
-    base = file.parent if file else (root or start)
+    base = file.parent if file else (root or _folder(start))
     try:
         settings = from_builtins(merged, Settings, strict=False)
     except msgspec.ValidationError:
@@ -139,7 +139,7 @@ def line_of(file: Path, key: str) -> int:
 
 def _find(start: Path, root: Path | None, problems: list[Problem]) -> tuple[Path | None, dict[str, Any]]:
     """The nearest settings file and its table; one that does not parse is empty, and a problem."""
-    folder = start if start.is_dir() else start.parent
+    folder = _folder(start)
     for candidate in (folder, *folder.parents):
         own = candidate / FILE_NAME
         if own.is_file():
@@ -152,6 +152,10 @@ def _find(start: Path, root: Path | None, problems: list[Problem]) -> tuple[Path
         if candidate == root:
             break
     return None, {}
+
+
+def _folder(start: Path) -> Path:
+    return start if start.is_dir() else start.parent
 
 
 def _read_toml(path: Path, problems: list[Problem]) -> dict[str, Any]:

@@ -39,8 +39,8 @@ from warplens.agent.judging import JudgeSession, StreamingJudge
 from warplens.agent.random_search import RandomSearch
 from warplens.agent.search_settings import Budget
 from warplens.measure.judge_settings import Allowed
-from warplens.measure.pool.local import LANES, CardProcess, LocalLane
-from warplens.measure.pool.messages import judge_setup
+from warplens.measure.pool.local import LANES, LocalLane
+from warplens.measure.pool.messages import Setup, judge_setup
 from warplens.measure.pool.pool import Pool
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.optimize import OpenJudge, causes_of, inputs_of, open_judge
@@ -176,8 +176,8 @@ def _judged(
 class CountedLane(LocalLane):
     """A lane that counts what it judged, before the pool takes notice."""
 
-    def __init__(self, process: CardProcess, number: int, counted: Counter[str]) -> None:
-        super().__init__(process, number)
+    def __init__(self, setup: Setup, card: str, counted: Counter[str]) -> None:
+        super().__init__(setup, card)
         self._counted = counted
 
     def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
@@ -191,30 +191,34 @@ class CountedLane(LocalLane):
 
 
 def killed(program: Path, cards: Sequence[str], budget: Spend) -> dict[str, Any]:
-    """The pool on these cards, one card's worker killed after a third of the verdicts."""
+    """The pool on these cards, one card's workers killed after a third of the verdicts."""
     inputs = inputs_of(Service(ROOT), program)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded)
-    setup = judge_setup(workload, "", "", Allowed(), build_jobs=max(1, (os.cpu_count() or 1) // 2))
-    processes = [CardProcess(setup, card) for card in cards]
+    setup = judge_setup(
+        workload, "", "", Allowed(), build_jobs=max(1, (os.cpu_count() or 1) // (2 * len(cards)))
+    )
     counted: Counter[str] = Counter()
-    lanes = [CountedLane(process, number, counted) for process in processes for number in range(LANES)]
     heard: list[str] = []
+    with own_cache():
+        lanes = [CountedLane(setup, card, counted) for card in cards for _ in range(LANES)]
 
-    def told(verdict: Verdict) -> None:
-        heard.append(verdict.candidate)
-        if len(heard) == budget.candidates // 3:
-            processes[-1].kill()
+        def told(verdict: Verdict) -> None:
+            heard.append(verdict.candidate)
+            if len(heard) == budget.candidates // 3:
+                for lane in lanes:
+                    if lane.card == cards[-1]:
+                        lane.kill()
 
-    def close() -> None:
-        for process in processes:
-            process.close()
+        def close() -> None:
+            for lane in lanes:
+                lane.close()
 
-    with own_cache(), Pool(lanes, close) as pool:
-        row = _judged(pool, program, budget, told)
-        alive = pool.alive
+        with Pool(lanes, close) as pool:
+            row = _judged(pool, program, budget, told)
+            alive = pool.alive
     return {
         "program": program.name,
-        "way": f"pool{len(cards)}, one worker killed",
+        "way": f"pool{len(cards)}, one card's workers killed",
         **row,
         "lanes_at_the_end": alive,
         "judged_twice": sorted(name for name, times in counted.items() if times > 1),

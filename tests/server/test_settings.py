@@ -52,6 +52,11 @@ def test_pyproject_counts_only_with_our_table(tmp_path: Path) -> None:
     assert load(tmp_path / "k.cu", root=tmp_path).settings.flags == ("-DX",)
 
 
+def test_without_a_settings_file_the_root_is_a_files_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").touch()
+    assert load(tmp_path / "k.cu").root == load(tmp_path).root == str(tmp_path)
+
+
 def test_the_editor_overrides_the_file_and_the_environment_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

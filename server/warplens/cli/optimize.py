@@ -95,8 +95,8 @@ def optimize(
     tell
         Read the verdicts in such a folder. With the last ones comes the result.
     cards
-        Judge on so many cards at once, one process each; 0 for all of the first one's kind. Even one is faster so, as
-        candidates are compiled while others are measured.
+        Judge on so many cards at once, two processes each; 0 for all of the first one's kind. Even one is faster
+        so, as candidates are compiled while others are measured.
     cluster
         Judge on the cards of the Ray cluster at this address; local starts one on this machine.
     host_edits

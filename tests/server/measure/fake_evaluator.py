@@ -52,15 +52,17 @@ class FakeJudge:
         task: Task = UNATTENDED,
         on_verdict: Callable[[Verdict], None] | None = None,
     ) -> tuple[Verdict, ...]:
-        self.wait(self.said.get("compile", 0.0) * len(candidates), task)
+        # each by itself, or as many at once as there are
+        self.wait(self.said.get("compile", 0.0) * len(candidates) + self.said.get("build", 0.0), task)
         verdicts = []
         with gpu_lock(self.card, "a test", task=task):
+            self.wait(self.said.get("visit", 0.0), task)
             for candidate in candidates:
                 self.die(candidate)
                 self.wait(self.said.get("measure", 0.0), task)
                 self.log("judged", candidate.id)
                 conditions = Conditions("a test double", self.card, "0", "0")
-                verdict = timed(candidate.id, 1.0 + int(candidate.id[1:]) / 100)
+                verdict = timed(candidate.id, 1.0 + int(candidate.id[1:].split(".")[0]) / 100)
                 verdicts.append(
                     Verdict(verdict.candidate, verdict.state, "", verdict.timings, conditions=conditions)
                 )

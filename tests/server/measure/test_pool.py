@@ -17,7 +17,7 @@ from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
 from warplens.agent.search_loop import optimize
 from warplens.measure.judge import Baseline, Confirmation
-from warplens.measure.pool.local import CardProcess
+from warplens.measure.pool.local import LocalLane
 from warplens.measure.pool.messages import Setup
 from warplens.measure.pool.on_ray import ray_pool
 from warplens.measure.pool.pool import Pool, local_pool
@@ -87,23 +87,26 @@ def test_two_cards_share_the_work_and_each_meets_its_own_baseline(folder: Path) 
 
 
 def test_compiling_overlaps_with_measuring(folder: Path) -> None:
+    lanes = [LocalLane(setup(folder, compile=0.1, measure=0.1), "card-a") for _ in range(3)]
+    for lane in lanes:
+        lane.baseline(Task())
     seconds = []
-    for lanes in (1, 2):
-        process = CardProcess(setup(folder, compile=0.2, measure=0.2), "card-a")
-        with Pool(process.lanes(lanes), process.close) as pool:
-            pool.baseline()
-            # both judges are open
-            pool.judge(candidates(2 * lanes))
+    for some in (lanes[:1], lanes[1:]):
+        with Pool(some) as pool:
             started = time.monotonic()
-            pool.judge(candidates(16))
+            pool.judge(candidates(32))
             seconds.append(time.monotonic() - started)
+    for lane in lanes:
+        lane.end()
+    for lane in lanes:
+        lane.close()
     assert seconds[0] / seconds[1] > 1.3, seconds
 
 
 def test_a_killed_worker_gives_back_what_it_had_not_judged(folder: Path) -> None:
     with local_pool(setup(folder, measure=0.02), ["card-a", "card-b"]) as pool:
         verdicts = pool.judge(candidates(24, c5="kills once"))
-        assert pool.alive == 2
+        assert pool.alive == 3
         assert pool.confirm(candidates(1)[0]).verdict.state == "faster"
     assert speedups(verdicts) == [1 + n / 100 for n in range(24)]
     counted = judged(folder)
@@ -120,12 +123,14 @@ def test_what_ends_two_workers_is_not_given_to_a_third(folder: Path) -> None:
 
 
 def test_no_worker_left_is_said_and_what_was_judged_was_told(folder: Path) -> None:
-    told: list[str] = []
+    told: dict[str, str] = {}
     with local_pool(setup(folder), ["card-a"]) as pool:
         with pytest.raises(ToolFailedError, match="every worker") as caught:
-            pool.judge(candidates(12, c6="kills"), on_verdict=lambda v: told.append(v.candidate))
-        assert "--resume" in caught.value.remedy
-    assert set(told) == set(judged(folder)) and "c6" not in told
+            work = candidates(40, c6="kills")
+            pool.judge(work, on_verdict=lambda v: told.update({v.candidate: v.state}))
+        assert "--resume" in caught.value.remedy and not pool.alive
+    # it ended both workers of the card
+    assert told.pop("c6") == "unproven" and set(told) == set(judged(folder))
 
 
 def test_the_lock_of_another_card_is_not_waited_for(folder: Path) -> None:

@@ -59,13 +59,19 @@ def device_text(evidence: BinaryEvidence, source: str, system: Sequence[str] = (
 def _own(text: str, names: Sequence[str], system: tuple[str, ...]) -> str:
     """What of a preprocessed text is not from headers of the system; files of these `names` are the user's."""
     kept, at, ours = [], 0, True
+    # a text has thousands of markers of a few hundred files
+    known: dict[tuple[str, str], bool] = {}
     for marker in _LINE_MARKER.finditer(text):
         if ours:
             kept.append(text[at : marker.start()])
         at = marker.end()
-        if marker[1] is not None:
-            theirs = marker[1].startswith(system) or "3" in marker[2].split()
-            ours = not theirs or Path(marker[1]).name in names
+        file, flags = marker[1], marker[2]
+        if file is None:
+            continue
+        if (file, flags) not in known:
+            theirs = file.startswith(system) or "3" in flags.split()
+            known[file, flags] = not theirs or Path(file).name in names
+        ours = known[file, flags]
     return "".join([*kept, text[at:] if ours else ""])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes of worker processes on this machine, one process per card."""
+"""Lanes on this machine: worker processes, each with a judge of its own, a few to a card."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ from warplens.measure.pool.messages import (
     Confirming,
     Done,
     Failed,
-    FromLane,
     Judging,
     LostError,
     Request,
     Said,
     Setup,
     Stop,
-    ToLane,
     Told,
     raised,
 )
@@ -41,17 +39,19 @@ from warplens_tools.process.task import Task
 
 #: Seconds a lane has to end what it was asked to stop, before its worker is killed.
 _STOPPING = 20.0
-#: One compiles while the other measures.
+#: Workers of a card: one compiles while the other measures. Processes, since half of what a build takes of this
+#: program's own time would hold up the other lane's as threads of one.
 LANES = 2
 
 
-class CardProcess:
-    """A worker process that sees one card alone."""
+class LocalLane:
+    """A worker process that sees one card alone; used by one thread at a time."""
 
     def __init__(self, setup: Setup, card: str) -> None:
         """`card`: its UUID, or whatever CUDA_VISIBLE_DEVICES takes; "" leaves that as it is."""
         self.card = card
-        self._inboxes: dict[int, queue.SimpleQueue[Answer | None]] = {}
+        self.confirmation_seconds = 0.0
+        self._inbox: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._writing = threading.Lock()
         environment = dict(os.environ) | ({"CUDA_VISIBLE_DEVICES": card} if card else {})
         command = [
@@ -74,78 +74,8 @@ class CardProcess:
 
     @property
     def lost(self) -> bool:
-        """Whether it ended."""
+        """Whether nothing more comes of it: its process ended."""
         return self._lost.is_set()
-
-    def lanes(self, count: int = LANES) -> list[LocalLane]:
-        """Its lanes."""
-        return [LocalLane(self, number) for number in range(count)]
-
-    def inbox(self, lane: int) -> queue.SimpleQueue[Answer | None]:
-        """Where the answers of a lane arrive; None when there will be no more."""
-        return self._inboxes.setdefault(lane, queue.SimpleQueue())
-
-    def send(self, lane: int, request: Request) -> None:
-        """Ask a lane.
-
-        Raises:
-            LostError: the worker ended.
-        """
-        line = msgspec.json.encode(ToLane(lane, request)) + b"\n"
-        try:
-            with self._writing:
-                assert self._process.stdin is not None
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
-        except (OSError, ValueError) as error:
-            raise LostError(f"the worker of {self.card or 'the card'} ended") from error
-
-    def kill(self) -> None:
-        """End it and all below it, now."""
-        with contextlib.suppress(psutil.Error):
-            # the guard in front of it then kills what is below
-            for worker in psutil.Process(self._process.pid).children():
-                worker.kill()
-
-    def close(self) -> None:
-        """Let it end by itself, for a while."""
-        with contextlib.suppress(OSError, ValueError):
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-        try:
-            self._process.wait(timeout=_STOPPING)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self._process.wait()
-        self._reader.join(timeout=5)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-    def _read(self) -> None:
-        stream = self._process.stdout
-        assert stream is not None
-        with contextlib.suppress(ValueError, OSError, msgspec.MsgspecError):
-            for line in stream:
-                message = from_json(line, FromLane)
-                self.inbox(message.lane).put(message.answer)
-        self._lost.set()
-        for inbox in list(self._inboxes.values()):
-            inbox.put(None)
-
-
-class LocalLane:
-    """One lane of a worker process; used by one thread at a time."""
-
-    def __init__(self, process: CardProcess, number: int) -> None:
-        self._process, self._number = process, number
-        self._inbox = process.inbox(number)
-        self.card = process.card
-        self.confirmation_seconds = 0.0
-
-    @property
-    def lost(self) -> bool:
-        """Whether nothing more comes of it."""
-        return self._process.lost
 
     def baseline(self, task: Task) -> Baseline:
         """Measure the baseline on its card.
@@ -183,14 +113,48 @@ class LocalLane:
         self._ask(Confirming(candidate), take, task)
         return found[0]
 
+    def kill(self) -> None:
+        """End the worker and all below it, now."""
+        with contextlib.suppress(psutil.Error):
+            # the guard in front of it then kills what is below
+            for worker in psutil.Process(self._process.pid).children():
+                worker.kill()
+
+    def end(self) -> None:
+        """Ask for nothing more; what it does it may end."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def close(self) -> None:
+        """Let it end by itself, for a while."""
+        self.end()
+        try:
+            self._process.wait(timeout=_STOPPING)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+        self._reader.join(timeout=5)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _send(self, request: Request) -> None:
+        try:
+            with self._writing:
+                assert self._process.stdin is not None
+                self._process.stdin.write(msgspec.json.encode(request) + b"\n")
+                self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise self._ended() from error
+
     def _ask(self, request: Request, take: Callable[[Answer], None], task: Task) -> None:
-        self._process.send(self._number, request)
-        stopping = threading.Timer(_STOPPING, self._process.kill)
+        self._send(request)
+        stopping = threading.Timer(_STOPPING, self.kill)
         stopping.daemon = True
 
         def stop() -> None:
             with contextlib.suppress(LostError):
-                self._process.send(self._number, Stop())
+                self._send(Stop())
             stopping.start()
 
         remove = task.token.on_cancel(stop)
@@ -203,10 +167,10 @@ class LocalLane:
     def _receive(self, take: Callable[[Answer], None], task: Task) -> None:
         while True:
             # a worker that ended before it was asked leaves an empty inbox
-            answer = None if self._process.lost and self._inbox.empty() else self._inbox.get()
+            answer = None if self.lost and self._inbox.empty() else self._inbox.get()
             if answer is None:
                 task.check()
-                raise LostError(f"the worker of {self.card or 'the card'} ended")
+                raise self._ended()
             if isinstance(answer, Done):
                 self.confirmation_seconds = max(self.confirmation_seconds, answer.confirmation_seconds)
                 return
@@ -216,3 +180,15 @@ class LocalLane:
                 task.say(answer.message)
             else:
                 take(answer)
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        with contextlib.suppress(ValueError, OSError, msgspec.MsgspecError):
+            for line in stream:
+                self._inbox.put(from_json(line, Answer))
+        self._lost.set()
+        self._inbox.put(None)
+
+    def _ended(self) -> LostError:
+        return LostError(f"a worker of {self.card or 'the card'} ended")

@@ -21,7 +21,7 @@ from warplens_tools.run.workload import Workload
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """How a worker makes its judges."""
+    """How a worker makes its judge."""
 
     #: "module:function" that takes `payload`; see `Opens`.
     factory: str
@@ -36,7 +36,7 @@ class JudgeSetup(msgspec.Struct, frozen=True):
     kernel: str
     arch: str
     allowed: Allowed
-    #: Compilations at a time in one lane.
+    #: Compilations at a time in one worker.
     build_jobs: int
 
 
@@ -63,7 +63,7 @@ class Confirming(msgspec.Struct, frozen=True, tag="confirm"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """End what is going on in a lane."""
+    """End what is going on."""
 
 
 class Told(msgspec.Struct, frozen=True, tag="verdict"):
@@ -100,20 +100,6 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 Request = Baselined | Judging | Confirming | Stop
 Answer = Baselined | Told | Confirmed | Said | Done | Failed
-
-
-class ToLane(msgspec.Struct, frozen=True):
-    """A request to one of a worker's lanes."""
-
-    lane: int
-    request: Request
-
-
-class FromLane(msgspec.Struct, frozen=True):
-    """An answer from one."""
-
-    lane: int
-    answer: Answer
 
 
 class LostError(WarplensError):

@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from warplens.measure.confirm import Confirmation
-from warplens.measure.pool.local import CardProcess
+from warplens.measure.pool.local import LANES, LocalLane
 from warplens.measure.pool.messages import LostError, Setup
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
@@ -199,9 +199,9 @@ class _Stream:
     ) -> None:
         self._lanes, self._warming, self._by = lanes, warming, by
         self._waiting = deque(candidates)
-        #: Were with a worker when it ended: judged again one at a time, so that what ends a second one is known.
+        #: Were with a worker when it ended: judged again each alone, so that what ends a second one is known.
         self._suspects: deque[Candidate] = deque()
-        self._suspected = ""
+        self._suspected: set[str] = set()
         self._more, self._on_verdict, self._task = more, on_verdict, task
         self._events: queue.SimpleQueue[tuple[int, Verdict] | _Free] = queue.SimpleQueue()
         self._busy: set[int] = set()
@@ -234,12 +234,12 @@ class _Stream:
             for opens in self._warming.values():
                 opens.join()
             free = [n for n in range(len(self._lanes)) if self._free(n)]
-        if not self._dry and len(self._waiting) < CHUNK * (len(free) + 1):
+        while free and not self._dry and len(self._waiting) < CHUNK * len(free):
             fresh = self._more()
             self._dry = not fresh
             self._waiting.extend(fresh)
-        for number in free:
-            chunk = self._chunk(len(free))
+        for place, number in enumerate(free):
+            chunk = self._chunk(len(free) - place)
             if not chunk:
                 break
             self._busy.add(number)
@@ -256,9 +256,9 @@ class _Stream:
         return number not in self._busy and not self._lanes[number].lost and not opens
 
     def _chunk(self, free: int) -> list[Candidate]:
-        if self._suspects and not self._suspected:
+        if self._suspects:
             one = self._suspects.popleft()
-            self._suspected = one.id
+            self._suspected.add(one.id)
             return [one]
         # few candidates are shared among the lanes rather than all given to one
         share = max(1, min(CHUNK, -(-len(self._waiting) // max(1, free))))
@@ -304,7 +304,6 @@ class _Stream:
         if verdict.candidate in self._told:
             return
         self._told.add(verdict.candidate)
-        self._suspected = "" if self._suspected == verdict.candidate else self._suspected
         self._dry = False
         self._by[verdict.candidate] = lane
         self._on_verdict(verdict)
@@ -312,7 +311,7 @@ class _Stream:
     def _give_back(self, event: _Free) -> None:
         """What a lost lane had not answered goes to the others, but for what was suspected and ends a second worker."""
         for candidate in event.open:
-            if candidate.id == self._suspected:
+            if candidate.id in self._suspected:
                 self._tell(
                     event.lane, Verdict(candidate.id, "unproven", "2 workers ended while they judged it")
                 )
@@ -327,11 +326,13 @@ def _opened(lane: Lane) -> None:
 
 
 def local_pool(setup: Setup, cards: Sequence[str]) -> Pool:
-    """A pool of one process per card; `cards` are UUIDs."""
-    processes = [CardProcess(setup, card) for card in cards]
+    """A pool of the lanes of each card; `cards` are UUIDs."""
+    lanes = [LocalLane(setup, card) for card in cards for _ in range(LANES)]
 
     def close() -> None:
-        for process in processes:
-            process.close()
+        for lane in lanes:
+            lane.end()
+        for lane in lanes:
+            lane.close()
 
-    return Pool([lane for process in processes for lane in process.lanes()], close)
+    return Pool(lanes, close)

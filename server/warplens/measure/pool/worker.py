@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One card's process: two lanes, each with a judge of its own, so that one compiles while the other measures.
+"""A lane's process, with a judge of its own.
 
-The lanes share the card by its lock, which a judge holds only while it measures. Run as
+The lanes of a card share it by its lock, which a judge holds only while it measures. Run as
 `python -P -m warplens.measure.pool.worker SETUP`; requests come on standard input, answers go to standard output.
 """
 
@@ -23,13 +23,11 @@ from warplens.measure.pool.messages import (
     Confirmed,
     Confirming,
     Done,
-    FromLane,
     Judging,
     Request,
     Said,
     Setup,
     Stop,
-    ToLane,
     Told,
     failure,
     opened,
@@ -40,12 +38,12 @@ from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.task import Task
 
 
-class _Lane(threading.Thread):
+class _Work(threading.Thread):
     """Answers one request after the other."""
 
-    def __init__(self, number: int, setup: Setup, out: _Out) -> None:
+    def __init__(self, setup: Setup, out: _Out) -> None:
         super().__init__(daemon=True)
-        self._number, self._setup, self._out = number, setup, out
+        self._setup, self._out = setup, out
         self.requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._token = CancelToken()
 
@@ -89,7 +87,7 @@ class _Lane(threading.Thread):
         self._say(Said(message))
 
     def _say(self, answer: Answer) -> None:
-        self._out.put(FromLane(self._number, answer))
+        self._out.put(answer)
 
 
 class _Out:
@@ -98,8 +96,8 @@ class _Out:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
 
-    def put(self, message: FromLane) -> None:
-        line = msgspec.json.encode(message) + b"\n"
+    def put(self, answer: Answer) -> None:
+        line = msgspec.json.encode(answer) + b"\n"
         with self._lock:
             self._stream.write(line)
             self._stream.flush()
@@ -111,23 +109,17 @@ def main() -> None:
     out = _Out(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)
     setup = from_json(sys.argv[1].encode(), Setup)
-    lanes: dict[int, _Lane] = {}
+    work = _Work(setup, out)
+    work.start()
     for line in sys.stdin.buffer:
-        message = from_json(line, ToLane)
-        lane = lanes.get(message.lane)
-        if isinstance(message.request, Stop):
-            if lane is not None:
-                lane.stop()
-            continue
-        if lane is None:
-            lane = lanes[message.lane] = _Lane(message.lane, setup, out)
-            lane.start()
-        lane.requests.put(message.request)
-    for lane in lanes.values():
-        lane.stop()
-        lane.requests.put(None)
-    for lane in lanes.values():
-        lane.join(timeout=10)
+        request = from_json(line, Request)
+        if isinstance(request, Stop):
+            work.stop()
+        else:
+            work.requests.put(request)
+    work.stop()
+    work.requests.put(None)
+    work.join(timeout=10)
 
 
 if __name__ == "__main__":
