@@ -8,10 +8,9 @@ no fence, or the program does not do the same behind it, the candidate stays unp
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
 
 import msgspec
 
@@ -20,38 +19,27 @@ from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.build.transplant import transplanted
 from warplens.measure.conditions import Watch
+from warplens.measure.costs import Costs, Step, beside, side_by_side
 from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.accompany import Replacement
-from warplens.measure.kernel.gate import pooled, verdict_of
+from warplens.measure.kernel.gate import INPUT_SETS, pooled, verdict_of
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
 from warplens.measure.kernel.stand_in import StoodIn, stand_in
-from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.visits import VisitResult, Visits
+from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.sanitize import new_reports
-from warplens.measure.program.whole import LOWERED, ROUNDING, ProgramRun, difference
+from warplens.measure.program.whole import LOWERED, ROUNDING
 from warplens.measure.session import PreparedWorkload
-from warplens.measure.verdict import Interval, State, Verdict
+from warplens.measure.verdict import State, Verdict
+from warplens.measure.whole_gain import ProgramGain, settled, timed
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
-from warplens_tools.evidence import Unknown
+from warplens_tools.evidence import Observation, Unknown
 from warplens_tools.process.task import Task
 from warplens_tools.run.build import start_command
-from warplens_tools.toolchain.symbols import unit_free_name
 
 _FREE = (
     "a build command of its own, or one that the fence kept from building the original, may read every file"
 )
-
-
-class ProgramGain(msgspec.Struct, frozen=True):
-    """The whole program, original against rebuilt, in alternating runs. Intervals are whole ranges."""
-
-    baseline_seconds: Interval
-    candidate_seconds: Interval
-    #: baseline / candidate: above 1 is faster.
-    speedup: Interval
-    #: Where it was asked for, and could be measured.
-    energy: EnergyGain | None = None
 
 
 class Confirmation(msgspec.Struct, frozen=True):
@@ -61,6 +49,8 @@ class Confirmation(msgspec.Struct, frozen=True):
     program: ProgramGain | None = None
     #: What could not be examined.
     unknown: tuple[Unknown, ...] = ()
+    #: Seconds that each step took, by name; steps overlap.
+    cost: dict[str, float] = {}
 
 
 def confirm(
@@ -88,54 +78,135 @@ class _Confirming:
         self._built, self._opened, self._watch, self._task = built, opened, watch, task
         self._folder = Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="confirm-"))
         self._unknown: list[Unknown] = []
+        self._costs = Costs()
+        self._thorough: VisitResult | None = None
+        self._stood = StoodIn()
+        #: How the rebuilt program is not the original behind the fence; None if it is.
+        self._at_home: tuple[State, str] | None = None
 
     def run(self, replacements: Sequence[Replacement]) -> Confirmation:
-        with ThreadPoolExecutor(1) as pool:
-            # compilers need no card: the program is rebuilt meanwhile
-            rebuilding = pool.submit(self._rebuilt)
-            return self._run(replacements, rebuilding)
+        with self._task.branch() as compiling, ThreadPoolExecutor(2) as pool:
+            # compilers need no card: they work meanwhile
+            rebuilding = pool.submit(self._rebuilt, compiling)
+            embedding = pool.submit(self._transplanted, compiling)
+            try:
+                found = self._run(replacements, rebuilding, embedding)
+            finally:
+                compiling.token.cancel()
+        return msgspec.structs.replace(found, cost=self._costs.told())
 
-    def _run(self, replacements: Sequence[Replacement], rebuilding: Future[Rebuilt]) -> Confirmation:
-        opened = self._opened
+    def _run(
+        self,
+        replacements: Sequence[Replacement],
+        rebuilding: Future[Rebuilt],
+        embedding: Future[Path | Unknown],
+    ) -> Confirmation:
         try:
-            self._task.say("comparing other launches", None)
-            elsewhere = _elsewhere(
-                self._built,
-                opened,
-                self._folder,
-                lambda heard: _one(heard, self._built, opened, self._watch),
-                self._task,
-            )
-            if elsewhere is not None:
-                raise _NoWinnerError(*elsewhere)
+            # alone on the card, and first: most of those that are no winners end here
+            self._at_shapes()
             self._task.say("measuring in fresh processes", None)
-            heards = _fresh(self._built, opened, self._task)
-            verdict = _verdict(heards, self._built, opened, self._watch)
+            with self._costs.of("fresh processes"):
+                heards = _fresh(self._built, self._opened, self._task)
+            verdict = _verdict(heards, self._built, self._opened, self._watch)
             if verdict.state != "faster":
                 return Confirmation(verdict)
             rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
             rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
-            self._task.say("rebuilding the program", None)
-            rebuilt = rebuilding.result()
-            self._task.say("running the program with the candidate in place", None)
-            stood = self._stood_in(replacements, rounding)
-            self._task.say("running the rebuilt program", None)
-            gain = self._whole(rebuilt, rounding, needed=not stood.right)
-            if gain is not None and opened.session.settings.energy:
-                gain = msgspec.structs.replace(gain, energy=self._energy(rebuilt))
-            self._task.say("looking for faults with compute-sanitizer", None)
-            self._sanitized()
+            self._task.say("comparing launches, whole runs and faults, side by side", None)
+            self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
+            gain = self._whole(rebuilding.result(), rounding)
         except _NoWinnerError as odd:
-            return _failed(self._built, opened, odd.state, odd.reason)
+            return _failed(self._built, self._opened, odd.state, odd.reason)
+        stood = self._stood
         reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
-        return Confirmation(msgspec.structs.replace(verdict, reason=reason), gain, tuple(self._unknown))
+        verdict = msgspec.structs.replace(verdict, reason=reason, evidence=self._evidence(verdict))
+        return Confirmation(verdict, gain, tuple(self._unknown))
 
-    def _rebuilt(self) -> Rebuilt:
+    def _at_shapes(self) -> None:
+        """Timed at the other launch shapes, where every one counts."""
+        if not keeps_geometry(self._built):
+            return
+        for shape in others_of(self._opened):
+            with self._costs.of("other shapes"):
+                self._at(at_shape(self._opened.place, shape, timed=True), self._task)
+
+    def _untimed(
+        self,
+        fresh: VisitResult,
+        replacements: Sequence[Replacement],
+        rounding: float,
+        rebuilding: Future[Rebuilt],
+        embedding: Future[Path | Unknown],
+    ) -> None:
+        """All that needs no clock, as much of it at once as the card's memory has room for."""
+        place = self._opened.place
+        shape = place.target.shape
+
+        def step(name: str, does: Step) -> Step:
+            def run(task: Task) -> None:
+                with self._costs.of(name):
+                    does(task)
+
+            return run
+
+        def at_launch(launch: int) -> Step:
+            there = msgspec.structs.replace(place, launch=launch, timed=False)
+            return lambda task: self._at(there, task)
+
+        side_by_side(
+            [
+                step("compute-sanitizer", lambda task: self._sanitized(embedding.result(), task)),
+                step("in place", lambda task: self._stood_in(replacements, rounding, task)),
+                step("rebuilt program", lambda task: self._settled(rebuilding.result(), task)),
+                step("all inputs", self._on_all_inputs),
+                *(
+                    step(f"launch {launch}", at_launch(launch))
+                    for launch in sorted({0, shape.visitable - 1} - {place.launch})
+                ),
+            ],
+            beside(self._opened.session.gpu.memory_bytes, fresh.opened.bytes),
+            self._task,
+        )
+
+    def _at(self, there: VisitSpec, task: Task, *, thorough: bool = False) -> VisitResult:
+        """One visit more, where the candidate has to be right, and faster or the same if it is timed."""
+        heards: list[VisitResult] = []
+        session = self._opened.session
+        Visits(there, session.settings, session.folder, thorough=thorough).judge(
+            [self._built.job], heards.append, task
+        )
+        result = heards[-1].result
+        grid = "x".join(map(str, there.target.shape.grid))
+        where = f"at launch {there.launch} with grid {grid}"
+        if result.state != "right":
+            raise _NoWinnerError(result.state, f"{where}: {result.reason}")
+        found = _one(heards[-1], self._built, self._opened, self._watch) if there.timed else None
+        if found is not None and found.state not in ("faster", "same"):
+            raise _NoWinnerError(found.state, f"{where}: {found.reason}")
+        return heards[-1]
+
+    def _on_all_inputs(self, task: Task) -> None:
+        place = msgspec.structs.replace(self._opened.place, timed=False)
+        self._thorough = self._at(place, task, thorough=True)
+
+    def _evidence(self, verdict: Verdict) -> tuple[Observation, ...]:
+        """The verdict's, with all inputs that were compared."""
+        cases = self._thorough.baseline.cases if self._thorough is not None else ()
+        return tuple(
+            msgspec.structs.replace(o, value=", ".join(cases)) if cases and o.metric == INPUT_SETS else o
+            for o in verdict.evidence
+        )
+
+    def _rebuilt(self, task: Task) -> Rebuilt:
         """The program built from the candidate's text behind the fence; it holds the machine code that was judged."""
+        with self._costs.of("rebuild"):
+            return self._rebuild(task)
+
+    def _rebuild(self, task: Task) -> Rebuilt:
         opened, session = self._opened, self._opened.session
         text = opened.builder.edited(self._built.candidate).text
         try:
-            strange = opened.builder.host_differs(text, self._folder / "host", self._task)
+            strange = opened.builder.host_differs(text, self._folder / "host", task)
         except (CompileError, ToolFailedError, InputError) as error:
             raise _NoWinnerError("unproven", f"its host object cannot be compared: {error}") from error
         if strange:
@@ -143,14 +214,14 @@ class _Confirming:
         try:
             reads = opened.builder.fence.reads
             rebuilt = Rebuilt(session, self._folder / "fenced", opened.place.library, reads)
-            program = rebuilt.build(text, self._task, original=opened.text.text)
+            program = rebuilt.build(text, task, original=opened.text.text)
         except CompileError as error:
             raise _NoWinnerError("not_built", str(error)) from error
         except InputError as error:
             raise _NoWinnerError("unproven", str(error)) from error
         if rebuilt.reads_freely:
             self._unknown.append(Unknown("a rebuild that reads only what the original's does", _FREE))
-        if strange := opened.builder.differs(program, self._task):
+        if strange := opened.builder.differs(program, task):
             raise _NoWinnerError("unproven", strange)
         strange = shipped_otherwise(
             Path(self._built.job.cubin),
@@ -158,38 +229,50 @@ class _Confirming:
             program,
             toolchain=session.toolchain,
             folder=self._folder,
-            task=self._task,
+            task=task,
         )
         if strange:
             raise _NoWinnerError("unproven", strange)
         return rebuilt
 
-    def _stood_in(self, replacements: Sequence[Replacement], rounding: float) -> StoodIn:
+    def _stood_in(self, replacements: Sequence[Replacement], rounding: float, task: Task) -> None:
         opened = self._opened
-        stood = stand_in(
+        self._stood = stand_in(
             opened.place,
             replacements,
             opened.baseline.program,
             opened.session.settings,
             opened.session.folder,
             rounding=rounding,
-            task=self._task,
+            task=task,
         )
-        if stood.odd is not None:
-            raise _NoWinnerError(*stood.odd)
-        self._unknown += stood.unknown
-        return stood
+        if self._stood.odd is not None:
+            raise _NoWinnerError(*self._stood.odd)
+        self._unknown += self._stood.unknown
 
-    def _whole(self, rebuilt: Rebuilt, rounding: float, *, needed: bool) -> ProgramGain | None:
+    def _settled(self, rebuilt: Rebuilt, task: Task) -> None:
+        """Whether the rebuilt program does behind the fence what the original does."""
+        self._at_home = settled(self._built, self._opened, rebuilt, task)
+        if self._at_home is not None and self._at_home[0] != "unproven":
+            raise _NoWinnerError(*self._at_home)
+
+    def _whole(self, rebuilt: Rebuilt, rounding: float) -> ProgramGain | None:
         """The whole program's gain, behind the fence. Where it does not run there as it does outside it, that is
         unknown if the candidate stood in for its kernels in the program itself, else the candidate is unproven."""
-        found = _whole(self._built, self._opened, rebuilt, rounding, self._task)
-        if isinstance(found, ProgramGain):
-            return found
-        if found[0] != "unproven" or needed:
+        if self._at_home is not None:
+            if not self._stood.right:
+                raise _NoWinnerError(*self._at_home)
+            self._unknown.append(Unknown("the whole rebuilt program", self._at_home[1]))
+            return None
+        self._task.say("running the rebuilt program", None)
+        with self._costs.of("whole program"):
+            found = timed(self._opened, rebuilt, rounding, self._task)
+        if not isinstance(found, ProgramGain):
             raise _NoWinnerError(*found)
-        self._unknown.append(Unknown("the whole rebuilt program", found[1]))
-        return None
+        if not self._opened.session.settings.energy:
+            return found
+        with self._costs.of("energy"):
+            return msgspec.structs.replace(found, energy=self._energy(rebuilt))
 
     def _energy(self, rebuilt: Rebuilt) -> EnergyGain | None:
         """Of the whole program, original against rebuilt."""
@@ -206,13 +289,11 @@ class _Confirming:
             self._unknown.append(Unknown("the energy of a run", str(error), error.remedy))
             return None
 
-    def _sanitized(self) -> None:
+    def _sanitized(self, program: Path | Unknown, task: Task) -> None:
         """compute-sanitizer on the user's own program with the candidate's device code in it."""
         opened, session = self._opened, self._opened.session
-        try:
-            program = self._transplanted()
-        except (InputError, CompileError, TimeLimitError, MissingToolError) as error:
-            self._unknown.append(Unknown("memory errors the GPU does not trap", str(error)))
+        if isinstance(program, Unknown):
+            self._unknown.append(program)
             return
         fault, unknown = new_reports(
             opened.place.command,
@@ -220,13 +301,21 @@ class _Confirming:
             kernel=opened.target.compiled.qualified_name.rsplit("::", 1)[-1],
             toolchain=session.toolchain,
             time_limit=sanitizer_seconds(opened.baseline.program.seconds, session.settings),
-            task=self._task,
+            task=task,
         )
         if fault:
             raise _NoWinnerError("wrong", fault)
         self._unknown += unknown
 
-    def _transplanted(self) -> Path:
+    def _transplanted(self, task: Task) -> Path | Unknown:
+        """The user's program with the candidate's device code in it, or why there is none."""
+        try:
+            with self._costs.of("embed"):
+                return self._embedded(task)
+        except (InputError, CompileError, TimeLimitError, MissingToolError) as error:
+            return Unknown("memory errors the GPU does not trap", str(error))
+
+    def _embedded(self, task: Task) -> Path:
         opened, session = self._opened, self._opened.session
         if not keeps_geometry(self._built) or not opened.builder.keeps_sizes(
             opened.builder.edited(self._built.candidate).text
@@ -243,7 +332,7 @@ class _Confirming:
             arch=session.arch,
             folder=self._folder / "transplanted",
             timeout=session.settings.compile_seconds,
-            task=self._task,
+            task=task,
         )
 
 
@@ -259,65 +348,12 @@ def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -
     )
 
 
-def _whole(
-    built: Built, opened: PreparedWorkload, rebuilt: Rebuilt, rounding: float, task: Task
-) -> ProgramGain | tuple[State, str]:
-    """The whole program's gain, or how the rebuilt one does not do the same; both run behind the fence."""
-    work, settings = opened.session.workload, opened.session.settings
-    try:
-        rebuilt.settle(opened.program, opened.text.text, opened.baseline.program, task)
-    except (InputError, CompileError, TimeLimitError, ToolFailedError) as error:
-        return "unproven", str(error)
-    try:
-        before, after = _alternating(rebuilt, settings.program_runs, task)
-    except TimeLimitError:
-        return "hung", f"the rebuilt program did not end within {work.time_limit:g} s"
-    except ToolFailedError as error:
-        return "unproven", str(error)
-    strange = difference(before, after, rounding=rounding)
-    if strange:
-        return "wrong", strange
-    strange = _geometry(rebuilt, built, opened.target, task)
-    return ("unproven", strange) if strange else _gain(before, after)
-
-
-def _elsewhere(
-    built: Built,
-    opened: PreparedWorkload,
-    folder: Path,
-    verdict: Callable[[VisitResult], Verdict],
-    task: Task,
-) -> tuple[State, str] | None:
-    """What is not right at the first and the last launch; nor faster at other shapes where every one counts."""
-    place, settings = opened.place, opened.session.settings
-    shape = place.target.shape
-    places = [
-        msgspec.structs.replace(place, launch=launch, timed=False)
-        for launch in sorted({0, shape.visitable - 1} - {place.launch})
-    ]
-    if keeps_geometry(built):
-        places = [*(at_shape(place, s, timed=True) for s in others_of(opened)), *places]
-    for there in places:
-        heards: list[VisitResult] = []
-        Visits(there, settings, folder).judge([built.job], heards.append, task)
-        result = heards[-1].result
-        grid = "x".join(map(str, there.target.shape.grid))
-        where = f"at launch {there.launch} with grid {grid}"
-        if result.state != "right":
-            return result.state, f"{where}: {result.reason}"
-        found = verdict(heards[-1]) if there.timed else None
-        if found is not None and found.state not in ("faster", "same"):
-            return found.state, f"{where}: {found.reason}"
-    return None
-
-
 def _fresh(built: Built, opened: PreparedWorkload, task: Task) -> list[VisitResult]:
-    """One visit per process; stops at the first that does not find it right."""
+    """One visit per process, on some inputs drawn anew; stops at the first that does not find it right."""
     session = opened.session
     heards: list[VisitResult] = []
-    # every set of inputs in the first process, some drawn anew in the others
-    for number in range(session.settings.confirmations):
-        visits = Visits(opened.place, session.settings, session.folder, thorough=not number)
+    for _ in range(session.settings.confirmations):
+        visits = Visits(opened.place, session.settings, session.folder)
         visits.judge([built.job], heards.append, task)
         if heards[-1].result.state != "right":
             break
@@ -342,7 +378,6 @@ def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, 
     if odd is not None:
         words = f"in fresh process {each.index(odd) + 1}: {odd.reason}"
         return msgspec.structs.replace(odd, reason=words)
-    # the one that was compared on every set of inputs
     first = heards[0]
     result = msgspec.structs.replace(first.result, timings=pooled(heards))
     verdict = _one(msgspec.structs.replace(first, result=result), built, opened, watch)
@@ -350,43 +385,3 @@ def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, 
     return msgspec.structs.replace(
         verdict, reason=f"{verdict.reason}; in each of {len(each)} fresh processes: {ratios}"
     )
-
-
-def _alternating(rebuilt: Rebuilt, runs: int, task: Task) -> tuple[list[ProgramRun], list[ProgramRun]]:
-    before: list[ProgramRun] = []
-    after: list[ProgramRun] = []
-    for turn in range(runs):
-        # each goes first in every other turn: whoever does pays for what has gone cold
-        for original in (True, False) if turn % 2 else (False, True):
-            (before if original else after).append(rebuilt.run(task, original=original))
-    return before, after
-
-
-def _geometry(rebuilt: Rebuilt, built: Built, target: Target, task: Task) -> str:
-    """Why the rebuilt program's launches are not those that were judged; "" if they are."""
-    try:
-        surveyed = rebuilt.launches(60.0, task)
-    except (InputError, TimeLimitError) as error:
-        return f"the rebuilt program cannot be followed: {error}"
-    job, shape = built.job, target.shape
-    wanted = (
-        job.grid or shape.grid,
-        job.block or shape.block,
-        shape.shared if job.shared is None else job.shared,
-    )
-    name = unit_free_name(job.entry)
-    found = {(s.grid, s.block, s.shared) for s in surveyed if unit_free_name(s.mangled) == name}
-    if wanted in found:
-        return ""
-    return f"the rebuilt program launches the kernel as {sorted(found)}, judged was {wanted}"
-
-
-def _gain(before: list[ProgramRun], after: list[ProgramRun]) -> ProgramGain:
-    """The interval is the whole range: a handful of runs has no finer one."""
-    old, new = _range([r.seconds for r in before]), _range([r.seconds for r in after])
-    speedup = Interval(old.median / new.median, old.low / new.high, old.high / new.low)
-    return ProgramGain(old, new, speedup)
-
-
-def _range(seconds: list[float]) -> Interval:
-    return Interval(median(seconds), min(seconds), max(seconds))

@@ -27,7 +27,7 @@ from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written, asking
 from warplens.measure.conditions import Watch
-from warplens.measure.confirm import Confirmation, ProgramGain, confirm
+from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.gate import verdict_of
@@ -39,6 +39,7 @@ from warplens.measure.program.outside import OutsideJudge
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.session import Baseline, PreparedWorkload, Session, open_workload
 from warplens.measure.verdict import Candidate, State, Verdict
+from warplens.measure.whole_gain import ProgramGain
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
 from warplens_tools.cuda.parse import parse

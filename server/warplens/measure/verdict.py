@@ -153,5 +153,5 @@ class Verdict(msgspec.Struct, frozen=True):
     outside: Outside | None = None
     #: What else the edit changes, and what of it was judged; None where nothing but the judged launch was looked at.
     further: Further | None = None
-    #: Seconds each step of the gate took, by name.
+    #: Seconds each step of the gate took, by name: of what was done once for all of a visit's candidates its share.
     cost: dict[str, float] = {}

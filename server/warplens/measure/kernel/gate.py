@@ -24,6 +24,8 @@ _VARIED = {"varied": "program", "varied flushed": "flushed"}
 #: A single round has no interval.
 _ROUNDS = 2
 _SETTING = "optimize.lower-precision"
+#: The name of the observation that lists them.
+INPUT_SETS = "input sets compared"
 #: What the probe says of results within their bounds that are less precise than the baseline's.
 _COARSE = "rounded more coarsely"
 
@@ -53,6 +55,7 @@ def verdict_of(
         error_ratio=_error_ratio(heard),
         cost={
             "build": build_seconds,
+            **heard.shared,
             "load": result.load_seconds,
             "compare": result.right_seconds,
             "time": result.timing_seconds,
@@ -169,7 +172,7 @@ def _evidence(heard: VisitResult, timings: Sequence[Timing]) -> tuple[Observatio
         lowered = "within a lower precision" if heard.result.lowered else "within rounding"
         same = "bitwise" if heard.result.bitwise else lowered
         found.append(seen("results equal", same))
-        found.append(seen("input sets compared", ", ".join(heard.baseline.cases)))
+        found.append(seen(INPUT_SETS, ", ".join(heard.baseline.cases)))
         found.append(seen("timed launches compared", float(sum(t.checked for t in heard.result.timings))))
     return tuple(found)
 

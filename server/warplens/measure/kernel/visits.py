@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,12 +15,13 @@ import msgspec
 
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.target import Target
+from warplens.measure.kernel.variants import ALTERNATIVES, LATE, SHORTENED, VARIANTS
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.elements import probed_parameters, with_optional
-from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape, Variant, VariantKind
+from warplens_tools.run.probe.job import Job, JobCandidate, JobParameter, Shape, Variant
 from warplens_tools.run.probe.records import (
     BaselineRecord,
     Begin,
@@ -33,86 +35,8 @@ from warplens_tools.run.probe.records import (
 )
 from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 
-#: Buffers of integers that are varied one at a time, and integers that are passed by value: so many of each.
-_BUFFERS, _NUMBERS = 5, 4
 #: Of a kernel's crashes and hangs on inputs of one kind, as of a type's full range: more of them are not risked.
 _CRASHES = 2
-
-
-def _each(name: str, kind: VariantKind, many: int) -> tuple[Variant, ...]:
-    return tuple(Variant(f"with {name} ({k + 1})", kind=kind, target=k) for k in range(many))
-
-
-#: One buffer at a time: what must not change in one, where ranges begin, keeps nothing else from being varied.
-_ONE_BUFFER = (
-    *_each("one buffer of integers drawn anew", "redrawn", _BUFFERS),
-    *_each("one buffer of other integers", "ranged", _BUFFERS),
-    *_each("one buffer of integers zero", "vacant", _BUFFERS),
-)
-_FULL_RANGE = _each("one buffer of integers of all sizes", "full", _BUFFERS)
-_LESS = (
-    Variant("with integers by value one less", kind="less"),
-    Variant("with integers by value halved", kind="halved"),
-    *_each("one integer by value one less", "less", _NUMBERS),
-    Variant("with ones for zeros by value", kind="raised"),
-    *_each("a one for a zero by value", "raised", _NUMBERS),
-    *_each("one small integer by value larger", "more", _NUMBERS),
-)
-_OPTIONAL = _each("one optional pointer null, or not", "toggled", 3)
-#: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
-#: constants and shortcuts that hold for the program's inputs alone, full mantissas a precision that averages out.
-VARIANTS = (
-    Variant("with noise", 1.0, 0.5),
-    Variant("with full mantissas", 0.0),
-    Variant("with other scalars", kind="scalars"),
-    Variant("with numbers by value zero", kind="nulls"),
-    Variant("with numbers by value far off", kind="wide"),
-    *_OPTIONAL,
-    Variant("with integers drawn anew", kind="redrawn"),
-    Variant("with integers permuted", kind="permuted"),
-    Variant("with zeros and ones among integers", kind="flags"),
-    Variant("with integers nearly all alike", kind="skewed"),
-    Variant("with integers repeated", kind="repeated"),
-    Variant("with integers zero", kind="vacant"),
-    *_LESS,
-    Variant("with spikes", kind="spikes"),
-    Variant("with zeros filled", kind="zeros"),
-    Variant("with runs of zeros", kind="blanks"),
-    Variant("with halves of zeros", kind="halves"),
-    Variant("with zeros alone", kind="naught"),
-    Variant("with NaN and infinity", kind="specials"),
-    Variant("negated", -1.0),
-    Variant("with mixed signs", kind="signs"),
-    Variant("far from zero", kind="shifted"),
-    Variant("scaled by 3", 3.0),
-    Variant("scaled by 0.01", 0.01),
-    Variant("scaled by 1000", 1000.0),
-    Variant("scaled by 0.001", 0.001),
-    *_ONE_BUFFER,
-    *_FULL_RANGE,
-)
-#: A visit that chooses among many candidates draws one of each row, anew each time; one that confirms asks them all.
-_ALTERNATIVES = (
-    (
-        "with integers drawn anew",
-        "with integers permuted",
-        "with zeros and ones among integers",
-        "with integers nearly all alike",
-        "with integers repeated",
-        "with integers zero",
-    ),
-    tuple(v.name for v in _ONE_BUFFER),
-    tuple(v.name for v in _LESS),
-    ("with spikes", "with zeros filled", "with NaN and infinity"),
-    ("with runs of zeros", "with halves of zeros", "with zeros alone"),
-    ("negated", "with mixed signs", "far from zero"),
-    tuple(v.name for v in _OPTIONAL),
-    ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
-)
-#: Those that lead a kernel out of bounds more often than not are for confirming alone.
-_LATE = frozenset(v.name for v in _FULL_RANGE)
-#: Inputs that a lower precision holds exactly: what is off on them was not the precision.
-SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
 
@@ -156,6 +80,9 @@ class VisitResult(msgspec.Struct, frozen=True):
     control: ResultRecord | None = None
     #: Whether the kernel launches others.
     children: bool = False
+    #: Its share, in seconds by name, of what its visit did once for all: the program's start, the memory's copy, what
+    #: was learned of the kernel, and its warming up.
+    shared: dict[str, float] = {}
 
 
 class Visits:
@@ -175,6 +102,7 @@ class Visits:
         self._opened: Opened | None = None
         self._baseline: BaselineRecord | None = None
         self._control: ResultRecord | None = None
+        self._began, self._start, self._together = 0.0, 0.0, 1
         self.given_up: list[str] = []
         self._crashed: Counter[str] = Counter()
 
@@ -202,7 +130,7 @@ class Visits:
                     heard.add(record.candidate)
                     on_heard(self._heard(record))
 
-            self._control = None
+            self._control, self._together, self._began = None, len(batch), time.monotonic()
             run = self._visit([*self._controls(), *batch], take, task)
             lost = self._lost(run, heard)
             if lost is not None and self._is_control(lost):
@@ -218,7 +146,7 @@ class Visits:
 
     def _note(self, record: Record) -> None:
         if isinstance(record, Opened):
-            self._opened = record
+            self._opened, self._start = record, time.monotonic() - self._began - record.seconds
         elif isinstance(record, BaselineRecord):
             self._baseline = record
         elif isinstance(record, ResultRecord) and self._is_control(record):
@@ -241,7 +169,20 @@ class Visits:
     def _heard(self, result: ResultRecord) -> VisitResult:
         if self._opened is None or self._baseline is None:
             raise InputError("the probe spoke of a candidate before it knew the kernel")
-        return VisitResult(result, self._baseline, self._opened, self._control, self._place.from_events)
+        once = {
+            "start": self._start,
+            "snapshot": self._opened.seconds,
+            "learn": self._baseline.learn_seconds,
+            "warm up": self._baseline.warm_up_seconds,
+        }
+        return VisitResult(
+            result,
+            self._baseline,
+            self._opened,
+            self._control,
+            self._place.from_events,
+            {name: round(seconds / self._together, 4) for name, seconds in once.items()},
+        )
 
     def _visit(
         self, batch: Sequence[JobCandidate], on_record: Callable[[Record], None], task: Task
@@ -309,8 +250,8 @@ class Visits:
     def _drawn(self) -> tuple[Variant, ...]:
         """The sets of inputs of one visit, in random order: where results are large, the first ones have to do."""
         chance = random.SystemRandom()
-        out: set[str] = set() if self._thorough else set(_LATE)
-        for row in () if self._thorough else _ALTERNATIVES:
+        out: set[str] = set() if self._thorough else set(LATE)
+        for row in () if self._thorough else ALTERNATIVES:
             there = [v.name for v in self._variants if v.name in row]
             out |= set(there) - {chance.choice(there)} if there else set()
         drawn = [v for v in self._variants if v.name not in out]

@@ -10,7 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from warplens.measure.confirm import ProgramGain
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.program.device_work import Tracer
 from warplens.measure.program.examine import Rejected, same, work_like
@@ -18,6 +17,7 @@ from warplens.measure.program.program_sandbox import observe
 from warplens.measure.program.reference import BASELINE, Reference
 from warplens.measure.timing import bootstrap, noise_floor, ratio
 from warplens.measure.verdict import Interval, Timing
+from warplens.measure.whole_gain import ProgramGain
 from warplens_tools.process.task import Task
 
 _TURNS = ("baseline", "candidate", "again")

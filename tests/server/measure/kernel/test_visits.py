@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.visits import VARIANTS, Visits
+from warplens.measure.kernel.variants import VARIANTS
+from warplens.measure.kernel.visits import Visits
 
 
 def visits(folder: Path, *, thorough: bool = False) -> Any:
