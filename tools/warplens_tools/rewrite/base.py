@@ -45,7 +45,8 @@ class RewriteResult(msgspec.Struct, frozen=True):
 Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 
 
-_PLANE = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
+#: Threads along y; a `blockIdx.y` alone tells one problem of many from another.
+_PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
 
 def always(code: str) -> float:

@@ -54,9 +54,9 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.cuda.syntax.types import integer_type, vector_element
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import declared_in
+from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
     View,
@@ -205,10 +205,11 @@ def _place(view: View, node: Node) -> tuple[Node, Node, str, str]:
 
 def _bins(view: View, indices: list[Node], array: str) -> tuple[str, int | None]:
     """The number of bins, as the kernel would write it, and its value where that is constant."""
-    for index in indices:
-        bound = _bound(view, index, 0)
-        if bound:
-            return _with_value(view, bound)
+    bounds = list(dict.fromkeys(_bound(view, index, 0) for index in indices))
+    if all(bound.isdigit() for bound in bounds):
+        return _with_value(view, str(max(map(int, bounds))))
+    if len(bounds) == 1 and bounds[0]:
+        return _with_value(view, bounds[0])
     names = [p.name for p in view.kernel.parameters if not p.pointer] + [c.name for c in view.model.constants]
     said = [n for n in names if _SAYS_BINS.fullmatch(n.strip("_"))]
     if len(said) == 1:
@@ -231,21 +232,62 @@ def _bound(view: View, node: Node, depth: int) -> str:
     if node.type == "identifier":
         return _bound_of_name(view, node, depth)
     if node.type == "binary_expression":
-        right = field(node, "right")
-        if operator_of(node) == "%":
-            return view.written(right)
-        value = view.value(right)
-        if operator_of(node) == "&" and value is not None:
-            return str(value + 1)
-        if operator_of(node) == ">>" and value is not None:
-            inner = _bound(view, field(node, "left"), depth + 1)
-            return str(int(inner) >> value) if inner.isdigit() else ""
-        return ""
+        return _bound_of_sum(view, node, depth)
+    if node.type == "field_expression":
+        return _of_type(_member_type(view, node))
     if node.type == "cast_expression":
         return _bound(view, field(node, "value"), depth + 1) or _of_type(view.code(field(node, "type")))
     if node.type == "call_expression":
         return _bound_of_call(view, node, depth)
     return _of_type(view.element(node)) if node.type in ("subscript_expression", "pointer_expression") else ""
+
+
+def _bound_of_sum(view: View, node: Node, depth: int) -> str:
+    """`i % bins`, `i & 255`, `i >> 4`, `i / 16`, `256 + i`, `3 * i + 1`."""
+    left, right, kind = field(node, "left"), field(node, "right"), operator_of(node)
+    if kind == "%":
+        return view.written(right)
+    value = view.value(right)
+    if kind == "&" and value is not None:
+        return str(value + 1)
+    if kind in ("+", "*") and value is None:
+        left, value = right, view.value(left)
+    inner = _bound(view, left, depth + 1)
+    if value is None or value < 0 or not inner.isdigit():
+        return ""
+    below = int(inner)
+    found = {
+        ">>": ((below - 1) >> value) + 1,
+        "/": (below - 1) // value + 1 if value else 0,
+        "+": below + value,
+        "*": (below - 1) * value + 1,
+    }.get(kind, 0)
+    return str(found) if found else ""
+
+
+def _member_type(view: View, node: Node) -> str:
+    """The type of `p.x` of a vector; "" where it is none."""
+    inner = unwrapped(field(node, "argument"))
+    written = view.element(inner)
+    if inner.type == "identifier":
+        declared = [
+            one.type
+            for statement in walk(view.body)
+            if statement.type == "declaration"
+            for one in _declared(view, statement)
+            if one.name == view.code(inner)
+        ]
+        written = declared[0] if len(declared) == 1 else ""
+    words = [word for word in written.split() if word != "const"]
+    vector = vector_element(words[0]) if len(words) == 1 else None
+    return vector[0] if vector is not None else ""
+
+
+def _declared(view: View, statement: Node) -> list[Declared]:
+    try:
+        return declared_in(view, statement)
+    except Refused:
+        return []
 
 
 def _bound_of_call(view: View, node: Node, depth: int) -> str:

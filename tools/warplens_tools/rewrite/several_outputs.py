@@ -292,7 +292,7 @@ class _Writer:
                 lines += [self._run(run, carried), self._nest(node, carried)]
                 run = []
             elif later and node.type == "declaration":
-                carried, text = self._local(node, carried)
+                carried, text = self._local(node, nodes[at + 1 :], carried)
                 lines.append(text)
             elif later and node.type == "if_statement":
                 carried, text = self._branch(node, carried, last=at == len(nodes) - 1)
@@ -304,9 +304,17 @@ class _Writer:
                 run.append(node)
         return "\n".join(n for n in [*lines, self._run(run, carried)] if n)
 
-    def _local(self, node: Node, carried: _Carried) -> tuple[_Carried, str]:
-        """A declaration before an inner loop: once for all outputs, or again in the loop for each."""
+    def _local(self, node: Node, behind: list[Node], carried: _Carried) -> tuple[_Carried, str]:
+        """A declaration before an inner loop: kept for each output where what is behind changes it, once for all
+        outputs, or again in the loop for each.
+        """
         every = declared_in(self.view, node)
+        if {d.name for d in every} & {name for n in behind for name, _ in assigned(n, self.view)}:
+            if carried.locals or carried.skips or carried.tests:
+                raise Refused("a loop's own variables would have to be kept for each output")
+            self.states += every
+            self.instances |= {d.name: f"{d.name}[{self.counter}]" for d in every}
+            return carried, "\n".join(self._state(d) for d in every)
         names = frozenset().union(*(self.view.names(d.value) for d in every if d.value is not None))
         if not self._rests(names, carried):
             return carried, self.style.code(self.view.written(node))

@@ -154,11 +154,23 @@ class Launches:
 
     def _uses(self, name: str, binding: Binding) -> Iterator[Node]:
         for node in walk(self.tree.root):
-            declared = binding.declaration[0] <= node.start_byte < binding.declaration[1]
-            if node.type == "identifier" and not declared and self.tree.code_of(node) == name:
+            if node.type == "identifier" and self.tree.code_of(node) == name and not _is_declared(node, binding):
                 found = self.constants.binding(name, node.start_byte)
                 if found is not None and found.declaration == binding.declaration:
                     yield node
+
+
+def _is_declared(node: Node, binding: Binding) -> bool:
+    """Whether an identifier is where the variable gets its name: `t` of `dim3 t(16, 16), g(n / t.x)` once."""
+    if not binding.declaration[0] <= node.start_byte < binding.declaration[1]:
+        return False
+    child, parent = node, node.parent
+    while parent is not None and parent.type.endswith("_declarator"):
+        name = parent.child_by_field_name("declarator")
+        if name is not None and name.id != child.id:
+            return False
+        child, parent = parent, parent.parent
+    return parent is not None and parent.type in ("declaration", "parameter_declaration")
 
 
 def times(extent: str, factor: str) -> str:

@@ -91,7 +91,7 @@ class Numbering:
         if node.type == "identifier" and (binding := self.reader.binding(node)) is not None:
             if binding.value is not None and f"blockDim.{self.axis}" in binding.value:
                 return True
-            if binding.kind == "parameter" and not binding.value:
+            if binding.kind == "parameter" and binding.name in self.reader.kernel.template_parameters:
                 return True  # a template's block size
         value = self.reader.expanded.constants.value(self.tree.code_of(node), node.start_byte)
         return value is not None and value == self.block

@@ -33,6 +33,8 @@ _ZERO = re.compile(r"[-+]?0*\.?0*(?:[eE][-+]?\d+)?[fFuUlL]*")
 _CONVERSIONS = re.compile(
     r"(?:__\w+2\w+|static_cast\s*<.*>|float|double|int|f?absf?|fabsf?|sqrtf?|__fsqrt_\w+)"
 )
+#: Comparisons that may keep an index in its range; `i != j` does not.
+_COMPARED = frozenset({"<", "<=", ">", ">="})
 _FUSED = re.compile(r"(?:std::)?fmaf?|__fmaf_\w+|__hfma|__fma_\w+")
 #: Calls that may stand in the loop: arithmetic that touches no memory.
 _HARMLESS = re.compile(r"(?!atomic|__ldg|__ld|__st|__sh|__sync|printf|mem)\w[\w:<> ]*")
@@ -232,6 +234,7 @@ def _operands(
 ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
     axes = frozenset(a.name for a in outputs.axes)
     variable = next(iter(_variable_of(view, loop)))
+    inner = _inner_names(view, body)
     found: dict[str, Operand] = {}
     kept: dict[str, Operand] = {}
     for statement in body:
@@ -242,6 +245,10 @@ def _operands(
                 continue
             if view.space(node) != "global" or names & states or not view.is_plain_enough(node):
                 raise Refused("the loop reads what is not known to be an array of global memory")
+            if names & inner:
+                raise Refused("an inner loop reads other elements in each of its steps")
+            if _is_guarded(view, node, statement, names | {variable}):
+                raise Refused("a condition keeps an access inside its array")
             if len(on & axes) > 1 or on - axes - {variable}:
                 raise Refused("the loop reads elements that no other thread of the block reads")
             place = _loaded(view, node)
@@ -255,6 +262,25 @@ def _operands(
         raise Refused("no operand is read by several threads of a block, or across memory")
     _check_calls(view, loop, {**found, **kept})
     return tuple(found.values()), tuple(kept.values())
+
+
+def _is_guarded(view: View, node: Node, statement: Node, names: frozenset[str]) -> bool:
+    """Whether an element is read only where a condition on its own index holds: `if (k >= 0) sum += a[k];`"""
+    child, outer = node, node.parent
+    while child.id != statement.id and outer is not None:
+        if outer.type in ("if_statement", "conditional_expression"):
+            condition = field(outer, "condition")
+            compared = [n for n in walk(condition) if operator_of(n) in _COMPARED]
+            if child.id != condition.id and any(view.names(n) & names for n in compared):
+                return True
+        child, outer = outer, outer.parent
+    return False
+
+
+def _inner_names(view: View, body: list[Node]) -> set[str]:
+    """Variables of loops and blocks inside the loop's body: nothing is known of them where tiles are filled."""
+    nested = [n for s in body if s.type != "declaration" for n in walk(s) if n.type == "declaration"]
+    return {d.name for n in nested for d in declared_in(view, n)}
 
 
 def _read_in(view: View, statement: Node) -> list[Node]:

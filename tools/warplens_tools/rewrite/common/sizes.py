@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import re
 
+from warplens_tools.cuda.values.bindings import is_set_once
+from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launch, Launches
-from warplens_tools.rewrite.common.reading import WORD, View, renamed
+from warplens_tools.rewrite.common.reading import WORD, View, renamed, statements
 from warplens_tools.rewrite.common.refusal import Refused
 
+#: Variables made of variables made of parameters are followed this far.
+_DEEP = 3
 _ATOM = re.compile(r"[\w.]+")
 _ROUNDED = re.compile(r"\(*\s*([A-Za-z_][\w.]*)\s*(?:\+[^/]*?)?\)*\s*/\s*\(?[\w\s*]+\)?")
 
 
-def host_text(view: View, launches: Launches, launch: Launch, expression: str) -> str:
+def host_text(view: View, launches: Launches, launch: Launch, expression: str, depth: int = 0) -> str:
     """An expression over the kernel's parameters and the file's constants, as one launch would say it.
+
+    Variables that the kernel works out of those once are put in: `total` of `int total = rows * cols;`.
 
     Raises:
         Refused: it holds what the host does not know there.
@@ -29,9 +35,24 @@ def host_text(view: View, launches: Launches, launch: Launch, expression: str) -
         elif name in view.kernel.template_parameters:
             raise Refused(f"a size rests on the template's {name}")
         elif not _is_constant(view, name):
-            raise Refused(f"the host does not know {name}")
+            value = _worked_out(view, name)
+            if depth > _DEEP or value is None:
+                raise Refused(f"the host does not know {name}")
+            known[name] = f"({host_text(view, launches, launch, value, depth + 1)})"
     text = renamed(expression, known)
     return text if _ATOM.fullmatch(text) else f"({text})" if re.search(r"[-+?<>|&^]", text) else text
+
+
+def _worked_out(view: View, name: str) -> str | None:
+    """What a variable at the top of the kernel is initialised with, once and for all; None for any other name."""
+    for node in statements(view.body):
+        for one in declared_in(view, node) if node.type == "declaration" else ():
+            if one.name != name or one.value is None or one.stars:
+                continue
+            binding = view.expanded.constants.binding(name, one.value.end_byte)
+            once = binding is not None and is_set_once(view.tree, binding)
+            return view.written(one.value) if once else None
+    return None
 
 
 def _is_constant(view: View, name: str) -> bool:
