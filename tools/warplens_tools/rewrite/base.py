@@ -45,6 +45,8 @@ class RewriteResult(msgspec.Struct, frozen=True):
 Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 
 
+#: The variable that the thread's number is given to.
+_NUMBER = re.compile(r"\b(\w+)\s*=[^;=]*\bthreadIdx\s*\.\s*x\b[^;]*;")
 #: Threads along y; a `blockIdx.y` alone tells one problem of many from another.
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
@@ -56,10 +58,12 @@ def always(code: str) -> float:
 
 
 def along_one_axis(code: str) -> float:
-    """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, for there
-    are enough of them, and neighbouring threads read the same operands already.
+    """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, by two
+    axes or by one number that is divided, for there are enough of them, and neighbours share operands already.
     """
-    return 0.1 if _PLANE.search(code) else 1.0
+    number = _NUMBER.search(code)
+    divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
+    return 0.1 if divided or _PLANE.search(code) else 1.0
 
 
 def in_a_plane(code: str) -> float:

@@ -87,7 +87,9 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     if axes[0].block != 1 and not axes[0].numbered():
         raise Refused("the kernel does not number its threads")
     axes = [axis for axis in axes if axis.threads or axis.sizes or axis.called()]
-    sharing = Sharer(found.reader, found.rows()).share()
+    sharer = Sharer(found.reader, found.rows())
+    sharing = sharer.share()
+    sharer.check_neighbours()
     numbers = {axis.axis: _number(found, axis) for axis in axes}
     definition = _launch(found, numbers)
     writer = GroupEdits(found.edits, BlockGroup(found.style, "blockDim.x", _lane(axes)))

@@ -154,7 +154,11 @@ class Launches:
 
     def _uses(self, name: str, binding: Binding) -> Iterator[Node]:
         for node in walk(self.tree.root):
-            if node.type == "identifier" and self.tree.code_of(node) == name and not _is_declared(node, binding):
+            if (
+                node.type == "identifier"
+                and self.tree.code_of(node) == name
+                and not _is_declared(node, binding)
+            ):
                 found = self.constants.binding(name, node.start_byte)
                 if found is not None and found.declaration == binding.declaration:
                     yield node

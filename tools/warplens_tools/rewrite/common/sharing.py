@@ -94,6 +94,24 @@ class Sharer:
         hazards = Hazards(self.reader, self._works, self._guarded, spots, self._rows)
         return Sharing(tuple(self._works), joins, tuple(self._guarded), owned, hazards.barriers())
 
+    def check_neighbours(self) -> None:
+        """That lanes side by side do not lose what they read side by side, with nothing gained along the loops.
+
+        Raises:
+            Refused: they would, as in a walk down columns.
+        """
+        loops = [work.loop for work in self._works]
+        inside = [
+            a.traced
+            for a in self.reader.accesses
+            if a.traced is not None
+            and a.space == "global"
+            and any(one.offset == loop.node.start_byte for one in a.loops for loop in loops)
+        ]
+        beside = any(form.coefficient("threadIdx.x") in (1, -1) for form in inside)
+        if beside and not any(map(self.reader.neighbours, loops)):
+            raise Refused("neighbouring threads walk neighbouring columns, which the loops go down")
+
     def _settle(self, root: Node) -> tuple[str, ...]:
         """Visit until arrays of which elements are dealt out are touched by dealt-out loops alone; their names."""
         while True:

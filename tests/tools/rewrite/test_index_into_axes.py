@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that are divided into indices, as axes of the launch; and what follows that in one step."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+SIZES = "  int B = atoi(argv[1]), H = atoi(argv[2]), W = atoi(argv[3]);\n"
+PERMUTE = """
+__global__ void permute(const float* in, float* out, int B, int N, int NH, int d) {
+    int idx = blockIdx.x * blockDim.x + threadIdx.x;
+    if (idx < B * NH * N * d) {
+        int b = idx / (NH * N * d);
+        int rest = idx % (NH * N * d);
+        int nh = rest / (N * d);
+        rest = rest % (N * d);
+        int n = rest / d;
+        int dd = rest % d;
+        out[idx] = in[(b * N * NH * d) + (n * NH * d) + (nh * d) + dd];
+    }
+}
+"""
+PRODUCTS = """
+__global__ void bmm(const float* a, const float* b, float* c, int batch, int m, int n, int k)
+{
+    size_t idx = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (idx >= (size_t)batch * m * n) return;
+    int bi = idx / (m * n);
+    int r = (idx / n) % m;
+    int col = idx % n;
+    const float* A = a + (size_t)bi * m * k;
+    const float* B = b + (size_t)bi * k * n;
+    float acc = 0.f;
+    for (int p = 0; p < k; p++)
+        acc += A[r * k + p] * B[p * n + col];
+    c[idx] = acc;
+}
+"""
+PROGRAMS = {
+    "the largest digit first, a rest that is divided on": (
+        PERMUTE,
+        SIZES + "  Device<float> a(B * H * 3 * W), b(B * H * 3 * W, 2); int n = B * H * 3 * W, bs = 128;\n"
+        "  permute<<<(n + bs - 1) / bs, bs>>>(a, b, B, H, 3, W); b.show();",
+    ),
+    "wider than its digits": (
+        PRODUCTS,
+        SIZES + "  Device<float> a(B * H * 7), b(B * 7 * W, 2), c(B * H * W, 3); size_t total = B * H * W;\n"
+        "  bmm<<<(total + 255) / 256, 256>>>(a, b, c, B, H, W, 7); c.show();",
+    ),
+    "a running quotient": (
+        """
+__global__ void shift(const float* in, float* out, int n, int C, int H, int W) {
+  const int index = threadIdx.x + blockIdx.x * blockDim.x;
+  if (index >= n) return;
+  int t = index;
+  int w = t % W; t /= W;
+  int h = t % H; t /= H;
+  int c = t % C;
+  out[index] = in[index] + w + 10 * h + 100 * c;
+}
+""",
+        SIZES + "  Device<float> a(B * 2 * H * W), b(B * 2 * H * W, 2); int n = B * 2 * H * W;\n"
+        "  shift<<<(n + 63) / 64, 64>>>(a, b, n, 2, H, W); b.show();",
+    ),
+    "rows alone": (
+        """
+__global__ void add_bias(float* x, const float* bias, int rows, int cols) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int total = rows * cols;
+  if (i < total) {
+    int row = i / cols, col = i % cols;
+    x[i] += bias[col] * (row + 1);
+  }
+}
+""",
+        SIZES + "  Device<float> x(B * H * W), b(W, 2); int threads = 256;\n"
+        "  add_bias<<<(B * H * W + threads - 1) / threads, threads>>>(x, b, B * H, W); x.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_indices_come_from_the_launch(name: str) -> None:
+    code, main = PROGRAMS[name]
+    after = holds("index-into-axes", program(code, main), (2, 5, 33), (1, 9, 17))
+    assert "threadIdx.y" in after and "dim3(32, 8)" in after
+
+
+def test_a_quotient_of_the_rest_is_one_of_its_axis() -> None:
+    after = rewritten(
+        "index-into-axes", program(*PROGRAMS["the largest digit first, a rest that is divided on"])
+    )[1]
+    assert "int b = z / NH;" in after and "int nh = z % NH;" in after and "B * 3)" in after
+
+
+def test_products_are_tiled_behind_it() -> None:
+    after = holds(
+        "outputs-in-patches", program(*PROGRAMS["wider than its digits"]), (2, 65, 70), relative=1e-6
+    )
+    assert "tileA" in after and "int bi = blockIdx.z;" in after and "__restrict__" in after
+
+
+REFUSED = {
+    "nothing limits it": (PERMUTE.replace("if (idx < B * NH * N * d) ", ""), "nothing limits"),
+    "three channels side by side": (
+        PERMUTE.replace("rest % d", "rest % 3").replace("rest / d", "rest / 3").replace("N * d", "N * 3"),
+        "few values",
+    ),
+    "a number that is changed": (PERMUTE.replace("int b =", "idx += 1; int b ="), "is changed"),
+    "a place in the block": (
+        PERMUTE.replace("int b =", "int lane = threadIdx.x; int b ="),
+        "place in its block",
+    ),
+    "no digits": (PERMUTE.split("int b =")[0] + "out[idx] = in[idx]; } }\n", "not divided"),
+    "extents of its own data": (PERMUTE.replace("int b =", "int NH = in[0]; int b ="), ""),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_left_alone(name: str) -> None:
+    code, why = REFUSED[name]
+    main = (
+        SIZES + "  Device<float> a(9), b(9); permute<<<(B * H * 3 * W + 255) / 256, 256>>>(a, b, B, H, 3, W);"
+    )
+    result, _ = rewritten("index-into-axes", program(code, main))
+    assert not result.edits and why in result.refused
+
+
+def test_a_chain_that_nothing_follows_is_no_step_of_its_own() -> None:
+    code, main = PROGRAMS["a running quotient"]
+    assert "nothing follows" in rewritten("outputs-in-patches", program(code, main))[0].refused

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites that follow each other as one step: the first makes room for the others, which pay only behind it."""
+
+from __future__ import annotations
+
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.parse import parse
+from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.texts import between
+from warplens_tools.text import SourceText
+
+
+class Chain:
+    """`first`, then each of `then` that applies to what is there by then, of a tuple the first one that does, and in
+    the end `last`.
+    """
+
+    def __init__(
+        self, first: Rewrite, *then: Rewrite | tuple[Rewrite, ...], last: Rewrite | None = None
+    ) -> None:
+        self.first, self.then, self.last = first, then, last
+
+    def result(
+        self, title: str, text: SourceText, model: SourceModel, kernel: Kernel, target: Target
+    ) -> RewriteResult:
+        """All of it as one step.
+
+        Refused where the first is, and where none of `then` follows it: that step is the first's own.
+        """
+        begun = self.first.apply(text, model, kernel, target)
+        if not begun.edits:
+            return begun
+        after, caveats, followed = text.apply(list(begun.edits)), [begun.caveat], 0
+        for step in (*self.then, self.last):
+            alternatives = step if isinstance(step, tuple) else (step,)
+            found = (_applied(one, after, model.path, kernel) for one in alternatives if one is not None)
+            result = next((one for one in found if one is not None), None)
+            if result is not None:
+                after, followed = after.apply(list(result.edits)), followed + (step is not self.last)
+                caveats.append(result.caveat)
+        if not followed:
+            return RewriteResult(refused=f"nothing follows {self.first.slug} here")
+        caveat = "; ".join(dict.fromkeys(c for c in caveats if c))
+        return RewriteResult(between(text, after), title=title, caveat=caveat)
+
+
+def _applied(one: Rewrite, text: SourceText, path: str, kernel: Kernel) -> RewriteResult | None:
+    """What a rewrite makes of the kernel in a later text; None where it refuses."""
+    model = parse(text, path)
+    mine = model.kernel(kernel.qualified_name)
+    if mine is None or mine.broken:
+        return None
+    result = one.apply(text, model, mine, EVERYWHERE)
+    return result if result.edits else None

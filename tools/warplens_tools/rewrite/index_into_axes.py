@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""index-into-axes
+
+Number outputs along the axes of the launch instead of dividing one number.
+
+A kernel that divides its thread's number into column, row and image pays for the divisions, and hides which threads
+are neighbours: blocks are runs of outputs, not patches of them. With columns along x, rows along y and the rest along
+z, every thread has its indices from the launch, a block is a patch whose threads share what they read, and whatever
+makes use of that, tiles, halos, several outputs a thread, can follow.
+
+```cuda
+__global__ void scale(const float* in, const float* gain, float* out, int images, int height, int width) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= images * height * width) return;
+  int x = i % width;
+  int y = (i / width) % height;
+  int image = i / (width * height);
+  out[i] = in[i] * gain[y * width + x] + image;
+}
+void run(const float* in, const float* gain, float* out, int images, int height, int width) {
+  scale<<<(images * height * width + 255) / 256, 256>>>(in, gain, out, images, height, width);
+}
+```
+
+```cuda
+__global__ void scale(const float* in, const float* gain, float* out, int images, int height, int width) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  int image = blockIdx.z;
+  int i = (image * height + y) * width + x;
+  if (x >= width || y >= height) return;
+  out[i] = in[i] * gain[y * width + x] + image;
+}
+void run(const float* in, const float* gain, float* out, int images, int height, int width) {
+  scale<<<dim3((width + 31) / 32, (height + 7) / 8, images), dim3(32, 8)>>>(in, gain, out, images, height, width);
+}
+```
+
+Left alone: numbers that nothing limits, that are changed, or whose extents the host does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from tree_sitter import Node
+
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.digits import Digits, Part, Radix, factors, without_factors
+from warplens_tools.rewrite.common.evaluated import Values
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.outputs import axis_letter
+from warplens_tools.rewrite.common.reading import (
+    View,
+    assigned,
+    field,
+    operator_of,
+    refusing,
+    shares_memory,
+    squeezed,
+    statements,
+    unwrapped,
+)
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.sizes import host_text
+from warplens_tools.rewrite.common.statements import KernelEdits
+
+#: A warp along x, and 256 threads in all.
+_BLOCK = (32, 8)
+#: Fewer columns than this leave most lanes of a warp without work.
+_LEAST_WIDTH = 16
+
+
+class _Guard(msgspec.Struct, frozen=True):
+    """`if (i >= total) return;` or `if (i < total) { … }`."""
+
+    condition: Node
+    limit: Node
+    returns: bool
+
+
+def _apply(view: View, target: Target) -> RewriteResult:
+    del target
+    if shares_memory(view):
+        raise Refused("the threads of a block work together already")
+    return _Writer(view).result()
+
+
+class _Writer:
+    def __init__(self, view: View) -> None:
+        self.view, self.launches = view, Launches(view.text, view.model, view.kernel)
+        self.edits = KernelEdits(view.text, view.expanded)
+        self.top = statements(view.body)
+        self.number = self._number()
+        self.guard = self._guard()
+        self.digits = Digits(view, self.number, self.top)
+        self.radix: Radix = self.digits.radix()
+        constant = view.value(self.radix.at)
+        if constant is not None and constant < _LEAST_WIDTH:
+            raise Refused("its fastest index has few values")
+        #: Statements that are taken out, and the digits' names and types.
+        self.removed: list[Node] = []
+        self.types: dict[str, str] = {}
+        self.values = self._values()
+        self.names = {letter: self._name(letter) for letter in self.values}
+        self.moduli = list(self._moduli())
+
+    # what is there
+
+    def _number(self) -> Declared:
+        """The variable that is the thread's number."""
+        view, site = self.view, self.launches.read()[0].site
+        code = view.code(view.body)
+        if re.search(r"\b(?:threadIdx|blockIdx)\s*\.\s*[yz]\b|\bgridDim\b", code):
+            raise Refused("its threads are numbered along several axes already")
+        if len(re.findall(r"\bthreadIdx\b", code)) != 1:
+            raise Refused("the kernel uses the thread's place in its block")
+        for node in self.top:
+            every = declared_in(view, node) if node.type == "declaration" else []
+            for one in every:
+                form = view.forms.form(one.value) if one.value is not None else None
+                if axis_letter(form, site) == "x" and form is not None and not form.constant:
+                    if len(every) > 1 or any(name == one.name for name, _ in assigned(view.body, view)):
+                        raise Refused("the thread's number is changed")
+                    return one
+        raise Refused("the kernel does not number its threads")
+
+    def _guard(self) -> _Guard:
+        for node in self.top:
+            if node.type != "if_statement" or node.child_by_field_name("alternative") is not None:
+                continue
+            condition = unwrapped(field(node, "condition"))
+            inside = statements(field(node, "consequence"))
+            returns = len(inside) == 1 and inside[0].type == "return_statement"
+            wanted = {">=": True, "<": False}.get(operator_of(condition))
+            if condition.type != "binary_expression" or wanted is not returns:
+                continue
+            if self.view.code(unwrapped(field(condition, "left"))) == self.number.name:
+                return _Guard(condition, field(condition, "right"), returns)
+        raise Refused("nothing limits the thread's number")
+
+    # digits
+
+    def _values(self) -> dict[str, Values]:
+        """What the axes number."""
+        index, radix = self.digits.index, self.radix
+        along = {"x": tuple(i % w for i, w in zip(index, radix.width_values, strict=True))}
+        rest = tuple(i // w for i, w in zip(index, radix.width_values, strict=True))
+        if radix.height_values is None:
+            return along | {"y": rest}
+        heights = radix.height_values
+        along["y"] = tuple(r % h for r, h in zip(rest, heights, strict=True))
+        along["z"] = tuple(r // h for r, h in zip(rest, heights, strict=True))
+        return along
+
+    def _name(self, letter: str) -> str:
+        """The kernel's own name for a digit, whose declaration goes, or a new one."""
+        for one, values in self.digits.named:
+            if values == self.values[letter] and one.name != self.number.name:
+                if self._is_used_before(one):
+                    continue
+                self.removed.append(one.statement)
+                self.types[letter] = one.type
+                return one.name
+        return self.edits.fresh_here({"x": "x", "y": "y", "z": "z"}[letter])
+
+    def _is_used_before(self, one: Declared) -> bool:
+        """Whether a name means something else elsewhere in the kernel."""
+        binding = self.view.expanded.constants.binding(one.name, one.statement.end_byte)
+        names = [n for n in walk(self.view.body) if n.type == "identifier" and self.view.code(n) == one.name]
+        declared = [
+            n for n in names if (p := n.parent) is not None and p.type in ("init_declarator", "declaration")
+        ]
+        return binding is None or len(declared) != 1
+
+    def _moduli(self) -> Iterator[tuple[Values, str]]:
+        """What the last digit is divided by where the kernel takes the whole number's remainder: of `i % (C * H * W)`
+        the `C`.
+        """
+        index = self.digits.index
+        for part in self.digits.parts:
+            text = without_factors(
+                self.view.written(unwrapped(field(part.node, "right"))), self.radix.width, self.radix.height
+            )
+            if part.kind == "%" and part.left == index and text not in ("", "1"):
+                heights = self.radix.height_values or (1,) * len(index)
+                below = [w * h for w, h in zip(self.radix.width_values, heights, strict=True)]
+                yield tuple(r // b for r, b in zip(part.right, below, strict=True)), text
+
+    # the kernel
+
+    def result(self) -> RewriteResult:
+        """All edits."""
+        limits = self._limits()
+        self._relaunch(limits)
+        self._head()
+        self._condition(limits)
+        for node in self.removed:
+            self.edits.remove(node)
+        for part in self.digits.parts:
+            self._part(part)
+        edits = (*self.edits.edits(), *self.launches.edits())
+        return RewriteResult(edits, title="Number outputs along the axes of the launch")
+
+    def _limits(self) -> dict[str, str]:
+        """The extent of each axis, as the kernel would say it; "" for y or z where the number's own limit stays."""
+        radix = self.radix
+        limit = self.view.written(unwrapped(self.guard.limit))
+        total = self._worked_out(limit)
+        rest = without_factors(total, radix.width, radix.height)
+        last = "z" if radix.height else "y"
+        exact = bool(rest)
+        if not exact:
+            by = " * ".join(_factor(t) for t in (radix.width, radix.height) if t)
+            rest = f"({total} + {by} - 1) / ({by})"
+        found = {"x": radix.width, **({"y": radix.height} if radix.height else {}), last: rest}
+        self.exact = exact
+        return found
+
+    def _worked_out(self, limit: str) -> str:
+        for one, _ in self.digits.named:
+            if one.name == limit and one.value is not None:
+                return self.view.written(one.value)
+        return limit
+
+    def _head(self) -> None:
+        """The digits, and the number made of them."""
+        lines = [
+            f"{self._type(a)} {self.names[a]} = blockIdx.{a} * blockDim.{a} + threadIdx.{a};" for a in "xy"
+        ]
+        whole = self.names["y"]
+        if "z" in self.names:
+            lines.append(f"{self._type('z')} {self.names['z']} = blockIdx.z;")
+            whole = f"({self._wide('z')} * {_factor(self.radix.height)} + {whole})"
+        else:
+            whole = self._wide("y")
+        lines.append(
+            f"{self.number.type} {self.number.name} = {whole} * {_factor(self.radix.width)} + {self.names['x']};"
+        )
+        self.edits.before(self._place(), *lines)
+        self.edits.remove(self.number.statement)
+
+    def _type(self, letter: str) -> str:
+        return self.types.get(letter) or self._plain()
+
+    def _plain(self) -> str:
+        return re.sub(r"\b(?:const|auto)\b", "", self.number.type).strip() or "int"
+
+    def _wide(self, letter: str) -> str:
+        """A digit as a factor of the number: as wide as that."""
+        known, mine = integer_type(self._plain()), integer_type(self._type(letter))
+        narrow = known is not None and mine is not None and mine.bytes < known.bytes
+        return f"({self._plain()}){self.names[letter]}" if narrow else self.names[letter]
+
+    def _place(self) -> Node:
+        """The statement in front of which the digits may stand: behind what their extents are made of."""
+        needed = set(re.findall(r"[A-Za-z_]\w*", f"{self.radix.width} {self.radix.height}"))
+        at = self.top.index(self.number.statement) + 1
+        last = at
+        for place, node in enumerate(self.top):
+            names = {d.name for d in declared_in(self.view, node)} if node.type == "declaration" else set()
+            if names & needed:
+                last = max(last, place + 1)
+        used = [n for n in self.top[at:last] if self.number.name in self.view.names(n)]
+        if used or last >= len(self.top):
+            raise Refused("the extents of its indices are worked out too late")
+        inner = {
+            d.name
+            for node in self.top
+            if node.type != "declaration"
+            for n in walk(node)
+            if n.type == "declaration"
+            for d in declared_in(self.view, n)
+        }
+        if inner & needed:
+            raise Refused("the extents of its indices are worked out too late")
+        return self.top[last]
+
+    def _condition(self, limits: dict[str, str]) -> None:
+        x, y = self.names["x"], self.names["y"]
+        sign, joined = (">=", "||") if self.guard.returns else ("<", "&&")
+        tests = [f"{x} {sign} {limits['x']}"]
+        if "z" in self.names or self.exact:
+            tests.append(f"{y} {sign} {limits['y']}")
+        if not self.exact:
+            tests.append(self.view.written(self.guard.condition))
+        self.edits.replace(self.guard.condition, f" {joined} ".join(tests))
+
+    def _part(self, part: Part) -> None:
+        """A quotient or remainder of the number, by the name of the digit that it is."""
+        if any(r.start_byte <= part.node.start_byte < r.end_byte for r in self.removed):
+            return
+        outer = part.node.parent
+        while outer is not None and outer.type in (
+            "binary_expression",
+            "parenthesized_expression",
+            "cast_expression",
+        ):
+            if any(p.node.id == outer.id and self._text(p) for p in self.digits.parts):
+                return
+            outer = outer.parent
+        text = self._text(part)
+        if text:
+            self.edits.replace(part.node, text)
+
+    def _text(self, part: Part) -> str:
+        for letter, values in self.values.items():
+            if part.values == values:
+                return self.names[letter]
+        last = "z" if "z" in self.names else "y"
+        values, name = self.values[last], self.names[last]
+        right = self.view.written(unwrapped(field(part.node, "right")))
+        if part.kind == "%" and part.values == tuple(v % r for v, r in zip(values, part.right, strict=True)):
+            return f"{name} % {_factor(right)}"
+        for module, text in self.moduli:
+            if part.values == tuple(v % m for v, m in zip(values, module, strict=True)):
+                return f"{name} % {_factor(text)}"
+        by = without_factors(right, self.radix.width, self.radix.height)
+        if part.kind == "/" and by and by != "1" and part.left == self.digits.index:
+            return f"{name} / {_factor(by)}"
+        if part.kind == "/" and part.values == tuple(v // r for v, r in zip(values, part.right, strict=True)):
+            return f"{name} / {_factor(right)}"
+        return ""
+
+    # the launch
+
+    def _relaunch(self, limits: dict[str, str]) -> None:
+        for launch in self.launches.read():
+            axes = []
+            for letter, threads in zip("xyz", (*_BLOCK, 1), strict=True):
+                if letter not in limits:
+                    continue
+                limit = host_text(self.view, self.launches, launch, limits[letter])
+                axes.append(f"({limit} + {threads - 1}) / {threads}" if threads > 1 else limit)
+            self.launches.set_whole(launch.grid, f"dim3({', '.join(axes)})")
+            self.launches.set_whole(launch.block, f"dim3({', '.join(map(str, _BLOCK))})")
+
+
+def _factor(text: str) -> str:
+    """An expression as a factor."""
+    plain = re.fullmatch(r"[\w.]+", squeezed(text)) or (text.startswith("(") and len(factors(text)) == 1)
+    return text if plain else f"({text})"
+
+
+REWRITE = Rewrite(
+    slug="index-into-axes",
+    title="Number outputs along the axes of the launch",
+    apply=refusing(_apply),
+    chance=0.6,
+    gain=1.3,
+)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""outputs-in-patches
+
+Give each block a patch of outputs, and share in it what they read.
+
+[index-into-axes](index-into-axes.md) where one number is divided into column and row, and behind it the first that
+applies of register tiles, several outputs a thread and a halo in shared memory.
+
+```cuda
+__global__ void multiply(const float* A, const float* B, float* C, int count, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count * n * n) return;
+  int col = i % n;
+  int row = i / n % n;
+  int b = i / (n * n);
+  float sum = 0.0f;
+  for (int k = 0; k < n; ++k) sum += A[(b * n + row) * n + k] * B[(b * n + k) * n + col];
+  C[i] = sum;
+}
+void run(const float* A, const float* B, float* C, int count, int n) {
+  multiply<<<(count * n * n + 255) / 256, 256>>>(A, B, C, count, n);
+}
+```
+
+```cuda
+constexpr int kTileDepth = 16;  // steps of k held at a time
+constexpr int kThreadsX = 16;  // threads of a block along col
+constexpr int kOutputsX = 4;  // outputs of a thread along col
+constexpr int kTileX = kThreadsX * kOutputsX;
+constexpr int kThreadsY = 16;  // threads of a block along row
+constexpr int kOutputsY = 4;  // outputs of a thread along row
+constexpr int kTileY = kThreadsY * kOutputsY;
+
+__global__ void multiply(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C, int count, int n) {
+  __shared__ float tileA[kTileDepth][kTileY + 4];
+  __shared__ float tileB[kTileDepth][kTileX];
+  int b = blockIdx.z;
+  const int thread = threadIdx.y * kThreadsX + threadIdx.x;
+  const int row0 = blockIdx.y * kTileY;
+  const int col0 = blockIdx.x * kTileX;
+  float sum[kOutputsY][kOutputsX] = {};
+  for (int k0 = 0; k0 < n; k0 += kTileDepth) {
+    for (int t = thread; t < kTileY * kTileDepth; t += kThreadsX * kThreadsY) {
+      int row = row0 + t / kTileDepth;
+      int k = k0 + t % kTileDepth;
+      tileA[t % kTileDepth][t / kTileDepth] = row < n && k < n ? A[(b * n + row) * n + k] : 0.0f;
+    }
+    for (int t = thread; t < kTileDepth * kTileX; t += kThreadsX * kThreadsY) {
+      int col = col0 + t % kTileX;
+      int k = k0 + t / kTileX;
+      tileB[t / kTileX][t % kTileX] = col < n && k < n ? B[(b * n + k) * n + col] : 0.0f;
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int kk = 0; kk < kTileDepth; ++kk) {
+      #pragma unroll
+      for (int i2 = 0; i2 < kOutputsY; ++i2) {
+        #pragma unroll
+        for (int j = 0; j < kOutputsX; ++j) {
+          sum[i2][j] += tileA[kk][threadIdx.y * kOutputsY + i2] * tileB[kk][threadIdx.x * kOutputsX + j];
+        }
+      }
+    }
+    __syncthreads();
+  }
+  #pragma unroll
+  for (int i2 = 0; i2 < kOutputsY; ++i2) {
+    #pragma unroll
+    for (int j = 0; j < kOutputsX; ++j) {
+      int row = row0 + threadIdx.y * kOutputsY + i2;
+      int col = col0 + threadIdx.x * kOutputsX + j;
+      int i = (b * n + row) * n + col;
+      if (row < n && col < n) C[i] = sum[i2][j];
+    }
+  }
+}
+void run(const float* A, const float* B, float* C, int count, int n) {
+  multiply<<<dim3((n + kTileX - 1) / kTileX, (n + kTileY - 1) / kTileY, count), dim3(kThreadsX, kThreadsY)>>>(A, B, C, count, n);
+}
+```
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.rewrite import (
+    halo_tile,
+    index_into_axes,
+    register_tile,
+    restrict_const,
+    several_outputs,
+    swap_thread_axes,
+    transpose_tile,
+)
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.chains import Chain
+from warplens_tools.text import SourceText
+
+_TITLE = "Give each block a patch of outputs and share what they read"
+
+_SHARED = (register_tile.REWRITE, transpose_tile.REWRITE, several_outputs.REWRITE, halo_tile.REWRITE)
+_CHAIN = Chain(index_into_axes.REWRITE, swap_thread_axes.REWRITE, _SHARED, last=restrict_const.REWRITE)
+
+
+def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+    """All of it as one step."""
+    return _CHAIN.result(_TITLE, text, model, kernel, target)
+
+
+REWRITE = Rewrite(
+    slug="outputs-in-patches",
+    title=_TITLE,
+    apply=apply,
+    answers=("missing-cache-reuse", "uncoalesced-global-read", "uncoalesced-global-write"),
+    chance=0.5,
+    gain=6.0,
+    ranges={**register_tile.REWRITE.ranges, **several_outputs.REWRITE.ranges},
+)

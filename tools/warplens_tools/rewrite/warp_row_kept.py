@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""warp-row-kept
+
+Give each row to a warp, which keeps it in registers between its passes.
+
+[warp-per-row](warp-per-row.md), and behind it what makes use of that: one pass for a maximum and the sum of
+exponentials, the row kept in registers, vectors, pointers that are known not to overlap.
+
+```cuda
+__global__ void rmsNorm(const float* in, float* out, int rows, int cols) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  float sum = 0.0f;
+  for (int j = 0; j < cols; ++j) {
+    sum += in[row * cols + j] * in[row * cols + j];
+  }
+  float scale = rsqrtf(sum / cols + 1e-5f);
+  for (int j = 0; j < cols; ++j) {
+    out[row * cols + j] = in[row * cols + j] * scale;
+  }
+}
+
+void run(const float* in, float* out, int rows, int cols) {
+  rmsNorm<<<(rows + 255) / 256, 256>>>(in, out, rows, cols);
+}
+```
+
+```cuda
+constexpr int kLanesPerRow = 32;
+
+__device__ float lanesSum(float value) {
+  const unsigned mask = 0xffffffffu >> (32 - kLanesPerRow) << (threadIdx.x % 32 / kLanesPerRow * kLanesPerRow);
+  for (int offset = kLanesPerRow / 2; offset > 0; offset /= 2) {
+    value += __shfl_xor_sync(mask, value, offset);
+  }
+  return value;
+}
+
+constexpr int kHeld = 8;  // elements of a row that a thread keeps
+
+__global__ void rmsNorm(const float* __restrict__ in, float* __restrict__ out, int rows, int cols) {
+  const int lane = threadIdx.x % kLanesPerRow;
+  int row = blockIdx.x * (blockDim.x / kLanesPerRow) + threadIdx.x / kLanesPerRow;
+  if (row >= rows) return;
+  float sum = 0.0f;
+  float inHeld[kHeld];
+  #pragma unroll
+  for (int h = 0; h < kHeld; ++h) {
+    int j = lane + h * kLanesPerRow;
+    if (j < cols) {
+      inHeld[h] = in[row * cols + j];
+      sum += inHeld[h] * inHeld[h];
+    }
+  }
+  for (int j = lane + kHeld * kLanesPerRow; j < cols; j += kLanesPerRow) {
+    sum += in[row * cols + j] * in[row * cols + j];
+  }
+  sum = lanesSum(sum);
+  float scale = rsqrtf(sum / cols + 1e-5f);
+  #pragma unroll
+  for (int h = 0; h < kHeld; ++h) {
+    int j = lane + h * kLanesPerRow;
+    if (j < cols) {
+      out[row * cols + j] = inHeld[h] * scale;
+    }
+  }
+  for (int j = lane + kHeld * kLanesPerRow; j < cols; j += kLanesPerRow) {
+    out[row * cols + j] = in[row * cols + j] * scale;
+  }
+}
+
+void run(const float* in, float* out, int rows, int cols) {
+  rmsNorm<<<(rows + 255) / 256 * kLanesPerRow, 256>>>(in, out, rows, cols);
+}
+```
+"""
+
+from __future__ import annotations
+
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.rewrite import (
+    hold_row,
+    online_softmax,
+    restrict_const,
+    warp_per_row,
+    widen_loop,
+)
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.common.chains import Chain
+from warplens_tools.text import SourceText
+
+_TITLE = "Give each row to a warp and keep it in registers"
+
+_THEN = (online_softmax.REWRITE, hold_row.REWRITE, widen_loop.REWRITE)
+_CHAIN = Chain(warp_per_row.REWRITE, *_THEN, last=restrict_const.REWRITE)
+
+
+def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+    """All of it as one step."""
+    return _CHAIN.result(_TITLE, text, model, kernel, target)
+
+
+REWRITE = Rewrite(
+    slug="warp-row-kept",
+    title=_TITLE,
+    apply=apply,
+    answers=warp_per_row.REWRITE.answers,
+    likely=along_one_axis,
+    chance=0.55,
+    gain=8.0,
+    ranges={**warp_per_row.REWRITE.ranges, **hold_row.REWRITE.ranges},
+)
