@@ -56,7 +56,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type, vector_element
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.declared import declared_in, plainly_declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
     View,
@@ -273,21 +273,13 @@ def _member_type(view: View, node: Node) -> str:
         declared = [
             one.type
             for statement in walk(view.body)
-            if statement.type == "declaration"
-            for one in _declared(view, statement)
+            for one in plainly_declared_in(view, statement)
             if one.name == view.code(inner)
         ]
         written = declared[0] if len(declared) == 1 else ""
     words = [word for word in written.split() if word != "const"]
     vector = vector_element(words[0]) if len(words) == 1 else None
     return vector[0] if vector is not None else ""
-
-
-def _declared(view: View, statement: Node) -> list[Declared]:
-    try:
-        return declared_in(view, statement)
-    except Refused:
-        return []
 
 
 def _bound_of_call(view: View, node: Node, depth: int) -> str:

@@ -12,20 +12,24 @@ from warplens_tools.text import SourceText
 
 class Chain:
     """`first`, then each of `then` that applies to what is there by then, of a tuple the first one that does, and in
-    the end `last`.
+    the end `last`. `alone`: `first` is enough.
     """
 
     def __init__(
-        self, first: Rewrite, *then: Rewrite | tuple[Rewrite, ...], last: Rewrite | None = None
+        self,
+        first: Rewrite,
+        *then: Rewrite | tuple[Rewrite, ...],
+        last: Rewrite | None = None,
+        alone: bool = False,
     ) -> None:
-        self.first, self.then, self.last = first, then, last
+        self.first, self.then, self.last, self.alone = first, then, last, alone
 
     def result(
         self, title: str, text: SourceText, model: SourceModel, kernel: Kernel, target: Target
     ) -> RewriteResult:
         """All of it as one step.
 
-        Refused where the first is, and where none of `then` follows it: that step is the first's own.
+        Refused where the first is, and, unless that is enough, where none of `then` follows: it is a step of its own.
         """
         begun = self.first.apply(text, model, kernel, target)
         if not begun.edits:
@@ -38,7 +42,7 @@ class Chain:
             if result is not None:
                 after, followed = after.apply(list(result.edits)), followed + (step is not self.last)
                 caveats.append(result.caveat)
-        if not followed:
+        if not followed and not self.alone:
             return RewriteResult(refused=f"nothing follows {self.first.slug} here")
         caveat = "; ".join(dict.fromkeys(c for c in caveats if c))
         return RewriteResult(between(text, after), title=title, caveat=caveat)

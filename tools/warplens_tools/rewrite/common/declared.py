@@ -53,3 +53,11 @@ def declared_in(view: View, statement: Node) -> list[Declared]:
             raise Refused("the kernel declares an array or shared memory")
         found.append(Declared(view.code(name), written.strip(), stars, value, statement))
     return found
+
+
+def plainly_declared_in(view: View, statement: Node) -> list[Declared]:
+    """As `declared_in`; none where the statement declares nothing, an array, or what is not understood."""
+    try:
+        return declared_in(view, statement) if statement.type == "declaration" else []
+    except Refused:
+        return []

@@ -14,7 +14,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
 from warplens_tools.rewrite.common.evaluated import Evaluator, Values
 from warplens_tools.rewrite.common.reading import View, field, operator_of, statements, unwrapped
 from warplens_tools.rewrite.common.refusal import Refused
@@ -70,10 +70,7 @@ class Digits:
                 self._assigned(inner)
 
     def _declared(self, node: Node) -> None:
-        try:
-            every = declared_in(self.view, node)
-        except Refused:
-            return
+        every = plainly_declared_in(self.view, node)
         for one in every:
             if one.value is None or one.stars or one.name == self.name:
                 continue

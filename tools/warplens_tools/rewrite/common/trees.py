@@ -92,11 +92,11 @@ def check_tree(view: View, tree: Tree, trees: list[Tree]) -> None:
         default=view.body.end_byte,
     )
     rest = view.tree.masked.code[tree.loop.end_byte : later].decode("ascii")
-    read = re.findall(rf"\b{tree.array}\s*(\[[^\]]*\])?", rest)
+    read = re.findall(rf"\b{tree.array}\b\s*(\[[^\]]*\])?", rest)
     written = re.search(rf"\b{tree.array}\s*\[[^\]]*\]\s*=(?!=)", rest)
     before = rest[: written.start()] if written is not None else rest
     if any(
         squeezed(r) != "[0]"
-        for r in (re.findall(rf"\b{tree.array}\s*(\[[^\]]*\])?", before) if written else read)
+        for r in (re.findall(rf"\b{tree.array}\b\s*(\[[^\]]*\])?", before) if written else read)
     ):
         raise Refused(f"more than the first element of {tree.array} is read afterwards")

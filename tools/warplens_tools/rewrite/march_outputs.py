@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""march-outputs
+
+Let each thread work out consecutive outputs of a column, one after another.
+
+Neighbouring outputs of a stencil or a filter read mostly the same elements. A thread that goes down a column of them
+has the elements of the rows before still in registers, where the compiler sees that nothing changed them, computes
+what the column shares once, and has the loads of several outputs under way at a time.
+
+```cuda
+__global__ void laplace(const float* in, float* out, int nx, int ny) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  int y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < 1 || y < 1 || x >= nx - 1 || y >= ny - 1) return;
+  int at = y * nx + x;
+  out[at] = in[at - 1] + in[at + 1] + in[at - nx] + in[at + nx] - 4.0f * in[at];
+}
+void run(const float* in, float* out, int nx, int ny) {
+  dim3 block(32, 8), grid((nx + 31) / 32, (ny + 7) / 8);
+  laplace<<<grid, block>>>(in, out, nx, ny);
+}
+```
+
+```cuda
+constexpr int kOutputs = 4;  // of a thread
+
+__global__ void laplace(const float* __restrict__ in, float* __restrict__ out, int nx, int ny) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  const int y0 = (blockIdx.y * blockDim.y + threadIdx.y) * kOutputs;
+  #pragma unroll
+  for (int o = 0; o < kOutputs; ++o) {
+    int y = y0 + o;
+    if (x < 1 || y < 1 || x >= nx - 1 || y >= ny - 1) continue;
+    int at = y * nx + x;
+    out[at] = in[at - 1] + in[at + 1] + in[at - nx] + in[at + nx] - 4.0f * in[at];
+  }
+}
+void run(const float* in, float* out, int nx, int ny) {
+  dim3 block(32, 8), grid((nx + 31) / 32, ((ny + 7) / 8 + kOutputs - 1) / kOutputs);
+  laplace<<<grid, block>>>(in, out, nx, ny);
+}
+```
+
+Left alone: kernels whose threads work together, that nothing limits along the last axis of the launch, or that
+return from inside a loop.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite import restrict_const
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.common.chains import Chain
+from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.outputs import axis_letter
+from warplens_tools.rewrite.common.reading import (
+    View,
+    assigned,
+    calls,
+    has_barrier,
+    operator_of,
+    refusing,
+    statements,
+    substituted,
+    unwrapped,
+)
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.text import SourceText, TextEdit
+
+#: Two rows in flight hide more of each other's latency than one; four keep half of a 3-wide window in registers.
+_OUTPUTS = 4
+_COUNTED = frozenset({"for_statement", "while_statement", "do_statement"})
+_LOOPS = frozenset(
+    {"for_statement", "while_statement", "do_statement", "switch_statement", "lambda_expression"}
+)
+
+
+def _march(view: View, target: Target) -> RewriteResult:
+    del target
+    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+        raise Refused("the threads of a block work together already")
+    if any(name.startswith("atomic") for name, _ in calls(view.body, view)):
+        raise Refused("its outputs are counted up in memory")
+    launches = Launches(view.text, view.model, view.kernel)
+    top = statements(view.body)
+    axis, letter = _axis(view, top, launches)
+    _check(view, axis, letter)
+    return _written(view, launches, top, axis, letter)
+
+
+def _axis(view: View, top: list[Node], launches: Launches) -> tuple[Declared, str]:
+    """The variable that numbers outputs along the last axis of the launch, and that axis."""
+    site = launches.read()[0].site
+    found: dict[str, Declared] = {}
+    for node in top:
+        for one in plainly_declared_in(view, node):
+            letter = axis_letter(view.forms.form(one.value), site) if one.value is not None else ""
+            if letter and letter not in found:
+                found[letter] = one
+    if "x" not in found or len(found) < 2:
+        raise Refused("its outputs lie along one axis")
+    letter = max(found)
+    if len(found[letter].statement.children_by_field_name("declarator")) > 1 and _is_first(
+        view, found[letter]
+    ):
+        raise Refused("the last axis is declared with what others rest on")
+    return found[letter], letter
+
+
+def _is_first(view: View, one: Declared) -> bool:
+    """Whether a variable is used by those that its statement declares behind it."""
+    later = [
+        d for d in plainly_declared_in(view, one.statement) if d.value is not None and d.name != one.name
+    ]
+    return any(d.value is not None and one.name in view.names(d.value) for d in later)
+
+
+def _check(view: View, axis: Declared, letter: str) -> None:
+    """That an output of a thread is one by itself, and that something limits them."""
+    code = view.code(view.body)
+    if len(re.findall(rf"\b(?:threadIdx|blockIdx)\s*\.\s*{letter}\b", code)) != 2 or "gridDim" in code:
+        raise Refused("the kernel uses the thread's place beside its number")
+    if any(name == axis.name for name, _ in assigned(view.body, view)):
+        raise Refused("the output's number changes")
+    limited = any(
+        n.type == "binary_expression"
+        and operator_of(n) in ("<", "<=", ">", ">=")
+        and axis.name in view.names(n.children[0]) | view.names(n.children[-1])
+        and view.value(n.children[-1]) is None
+        for n in walk(view.body)
+        if _in_condition(n)
+    )
+    if not limited:
+        raise Refused("nothing limits its outputs along the last axis")
+    if any(n.type in _COUNTED and not _is_short(view, n) for n in walk(view.body)):
+        raise Refused("its loops are too long to do for several outputs one after another")
+    for node in walk(view.body):
+        if node.type in ("goto_statement", "labeled_statement"):
+            raise Refused("the kernel jumps")
+        if node.type == "return_statement" and _is_looped(node, view.body):
+            raise Refused("it returns from inside a loop")
+
+
+def _is_short(view: View, loop: Node) -> bool:
+    """Whether a loop ends at a constant."""
+    condition = unwrapped(loop.child_by_field_name("condition") or loop)
+    return condition.type == "binary_expression" and view.value(condition.children[-1]) is not None
+
+
+def _in_condition(node: Node) -> bool:
+    child, outer = node, node.parent
+    while outer is not None and outer.type != "compound_statement":
+        if outer.type == "if_statement":
+            condition = outer.child_by_field_name("condition")
+            return condition is not None and condition.id == child.id
+        child, outer = outer, outer.parent
+    return False
+
+
+def _is_looped(node: Node, body: Node) -> bool:
+    outer = node.parent
+    while outer is not None and outer.id != body.id:
+        if outer.type in _LOOPS:
+            return True
+        outer = outer.parent
+    return False
+
+
+def _written(view: View, launches: Launches, top: list[Node], axis: Declared, letter: str) -> RewriteResult:
+    style = Style(view)
+    count = style.constant("kOutputs", str(_OUTPUTS), "of a thread")
+    counter, first = style.local("o"), style.local(f"{axis.name}0")
+    kind = re.sub(r"\b(?:const|auto)\b", "", axis.type).strip() or "int"
+    form = view.forms.form(axis.value) if axis.value is not None else None
+    added = f" + {form.constant}" if form is not None and form.constant else ""
+    number = f"(blockIdx.{letter} * blockDim.{letter} + threadIdx.{letter}) * {count}{added}"
+    above, inside = _split(view, top, axis)
+    lines = [*above, f"const {kind} {first} = {number};", "#pragma unroll"]
+    lines.append(f"for (int {counter} = 0; {counter} < {count}; ++{counter}) {{")
+    lines.append(
+        indented("\n".join([f"{kind} {axis.name} = {first} + {counter};", *map(style.code, inside)]))
+    )
+    newline = view.text.newline
+    body = style.lines("\n".join([*map(style.code, lines[: len(above)]), *lines[len(above) :], "}"]))
+    text = f"{{{newline}{body}{newline}{style.margin}}}"
+    edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
+    index = "xyz".index(letter)
+    for launch in launches.read():
+        extent = launch.grid.axis(index)
+        launches.set(launch.grid, {index: f"({extent} + {count} - 1) / {count}"})
+    edits = (style.constants(), edit, *launches.edits())
+    return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs of a column one after another")
+
+
+def _split(view: View, top: list[Node], axis: Declared) -> tuple[list[str], list[str]]:
+    """Declarations that rest on nothing of the axis, and all else, with `continue` for `return`."""
+    above, inside, moving = list[str](), list[str](), {axis.name}
+    changed = {name for name, _ in assigned(view.body, view)}
+    for node in top:
+        every = plainly_declared_in(view, node)
+        if any(d.name == axis.name for d in every):
+            rest = [d for d in every if d.name != axis.name]
+            above += [_declaration(view, d) for d in rest]
+            continue
+        fixed = every and not any(
+            d.value is None or d.name in changed or view.names(d.value) & moving or not d.is_index
+            for d in every
+        )
+        if fixed and not inside:
+            above.append(view.written(node))
+            continue
+        moving |= {d.name for d in every}
+        returns = [n for n in walk(node) if n.type == "return_statement"]
+        inside.append(substituted(view, node, [(n, "continue;") for n in returns]))
+    return above, inside
+
+
+def _declaration(view: View, one: Declared) -> str:
+    value = f" = {view.written(one.value)}" if one.value is not None else ""
+    return f"{one.type} {one.stars}{one.name}{value};"
+
+
+_TITLE = "Work out several outputs of a column one after another"
+# what neighbours share stays in registers only where no store may change it
+_CHAIN = Chain(Rewrite("march-outputs", _TITLE, refusing(_march)), last=restrict_const.REWRITE, alone=True)
+
+
+def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+    """The outputs, and pointers that are known not to overlap."""
+    return _CHAIN.result(_TITLE, text, model, kernel, target)
+
+
+REWRITE = Rewrite(
+    slug="march-outputs",
+    title=_TITLE,
+    apply=apply,
+    answers=("low-ilp", "missing-cache-reuse"),
+    likely=in_a_plane,
+    chance=0.4,
+    gain=1.5,
+    ranges={"kOutputs": (2, 4, 8)},
+)
