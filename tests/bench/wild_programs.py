@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of other people against themselves.
 
-    python tests/bench/wild_programs.py LIST [--out FILE] [--first N] [--part K/N]
+    python tests/bench/wild_programs.py LIST [--out FILE] [--first N] [--part K/N] [--at-once N] [--seconds S]
 
 LIST is a TOML file that stays outside the repository, beside the sources that were fetched for the run:
 
@@ -13,6 +13,9 @@ LIST is a TOML file that stays outside the repository, beside the sources that w
 
 Each is built, run once by itself, and judged against its own text, in a process of its own. What counts: measured in
 place or refused by name within 20 s plus ten runs of the program, no crash, nothing but *same*.
+Several at once take turns on the card; what one waits for the others does not count. A run that was cut, or whose
+seconds are over, goes on where it ended.
+
 Only names, verdicts and figures are written.
 """
 
@@ -22,15 +25,19 @@ import argparse
 import json
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from warplens.measure.costs import WAITING
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate
@@ -68,11 +75,13 @@ def judge_one(entry: Entry, folder: Path) -> dict[str, Any]:
         with Judge(work, kernel=entry.kernel, settings=MeasureSettings(measure_identical=True)) as judge:
             baseline = judge.baseline()
             (verdict,) = judge.judge([Candidate("same", work.source, "", (), title="as it is")])
+            costs = judge.costs()
     except WarplensError as error:
         return {"state": "refused", "reason": str(error), "seconds": round(time.monotonic() - started, 2)}
     own = baseline.program.seconds
     row: dict[str, Any] = {"state": verdict.state, "reason": verdict.reason, "kernel": baseline.kernel}
-    row |= {"seconds": round(time.monotonic() - started, 2), "program_seconds": round(own, 3)}
+    seconds = time.monotonic() - started - costs.get(WAITING, 0.0)
+    row |= {"seconds": round(seconds, 2), "program_seconds": round(own, 3), "costs": costs}
     row["kernel_us"] = round(baseline.timing.median_ns / 1e3, 2)
     if verdict.timings:
         row["largest_difference"] = round(max(abs(t.speedup.median - 1) for t in verdict.timings), 4)
@@ -104,6 +113,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--part", default="0/1", help="the first of two parts: 0/2")
+    parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--one")
     options = parser.parse_args()
     entries = msgspec.convert(tomllib.loads(options.list.read_text())["program"], tuple[Entry, ...])
@@ -111,29 +122,51 @@ def main() -> None:
         entry = next(e for e in entries if e.name == options.one)
         sys.stdout.write(json.dumps(judge_one(entry, options.list.parent)) + "\n")
         return
-    gpu = present_gpus()[0]
-    rows: list[dict[str, Any]] = []
     number, of = map(int, options.part.split("/"))
-    for entry in entries[: options.first][number::of]:
-        row = {"name": entry.name, **examined(entry, options.list)}
-        row["in_time"] = in_time(row)
-        rows.append(row)
-        sys.stderr.write(
-            f"{row['state']:9} {row.get('seconds', 0):6.1f} s  {entry.name}: {row['reason'][:110]}\n"
+    Wild(options).go(entries[: options.first][number::of])
+
+
+class Wild:
+    """One run of the command: rows by name, written after each."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self._gpu = options, present_gpus()[0]
+        self._lock, self._ends = threading.Lock(), time.monotonic() + float(options.seconds)
+        known = (
+            json.loads(options.out.read_text())["programs"] if options.out and options.out.exists() else []
         )
-        measured = sum(r["state"] == "same" or r["state"] == "refused" for r in rows if r["in_time"])
+        self.rows: dict[str, dict[str, Any]] = {row["name"]: row for row in known}
+
+    def go(self, entries: Sequence[Entry]) -> None:
+        """Judge those that are not known, as far as the time goes."""
+        with ThreadPoolExecutor(self.options.at_once) as pool:
+            list(pool.map(self._one, [entry for entry in entries if entry.name not in self.rows]))
+
+    def _one(self, entry: Entry) -> None:
+        if time.monotonic() >= self._ends:
+            return
+        row = {"name": entry.name, **examined(entry, self.options.list)}
+        row["in_time"] = in_time(row)
+        with self._lock:
+            self.rows[entry.name] = row
+            said = f"{row['state']:9} {row.get('seconds', 0):6.1f} s  {entry.name}: {row['reason'][:110]}"
+            sys.stderr.write(f"{said}\n")
+            if self.options.out:
+                self._write()
+
+    def _write(self) -> None:
+        rows = list(self.rows.values())
         result = {
             "command": "python tests/bench/wild_programs.py LIST",
             "date": datetime.now(UTC).date().isoformat(),
-            "gpu": gpu.name,
-            "driver": gpu.driver,
+            "gpu": self._gpu.name,
+            "driver": self._gpu.driver,
             "of": len(rows),
-            "same_or_refused_in_time": measured,
+            "same_or_refused_in_time": sum(r["state"] in ("same", "refused") for r in rows if r["in_time"]),
             "states": dict(Counter(r["state"] for r in rows)),
             "programs": rows,
         }
-        if options.out:
-            options.out.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+        self.options.out.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ class Costs:
             return {name: round(seconds, 3) for name, seconds in self._seconds.items()}
 
 
+#: The step in which another process has the card.
+WAITING = "waiting for the card"
 Step = Callable[[Task], object]
 
 

@@ -168,7 +168,8 @@ class Judge:
             else:
                 tell(verdict)
 
-        built = self._build(opened, list(inside.values()), sift, task)
+        with opened.session.costs.of("building candidates"):
+            built = self._build(opened, list(inside.values()), sift, task)
         if built:
             self._visit(opened, built, tell, task)
         if hosts:
@@ -212,6 +213,10 @@ class Judge:
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)
             return msgspec.structs.replace(confirmed, verdict=verdict)
+
+    def costs(self) -> dict[str, float]:
+        """Seconds since the workload was opened, by what they went into; builds and the card's time overlap."""
+        return self._opened.session.costs.told() if self._opened is not None else {}
 
     def confirmation_seconds(self) -> float:
         """How long `confirm` may take at most; 0 before the baseline is known."""

@@ -18,6 +18,7 @@ from warplens.measure.build.geometry import Geometries
 from warplens.measure.build.linking import asks_linking
 from warplens.measure.build.unit import Unit
 from warplens.measure.conditions import Watch
+from warplens.measure.costs import WAITING, Costs
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kept import Kept, kept_of
 from warplens.measure.kernel.survey import survey_run
@@ -74,25 +75,30 @@ class Session(msgspec.Struct, frozen=True):
     settings: MeasureSettings
     #: For builds and records; belongs to the judge.
     folder: Path
+    #: Where the time of all that is judged goes.
+    costs: Costs = msgspec.field(default_factory=Costs)
 
     def build(self, folder: Path, overlay: Overlay | None, task: Task) -> Path:
         """The whole program, as it is or with one file replaced. Raises as `build_program`."""
-        return build_program(
-            self.workload,
-            toolchain=self.toolchain,
-            arch=self.arch,
-            folder=folder,
-            overlay=overlay,
-            timeout=self.settings.compile_seconds,
-            task=task,
-            through=around_program(folder, self.settings) if overlay is not None else die_with_parent,
-        )
+        with self.costs.of("building programs"):
+            return build_program(
+                self.workload,
+                toolchain=self.toolchain,
+                arch=self.arch,
+                folder=folder,
+                overlay=overlay,
+                timeout=self.settings.compile_seconds,
+                task=task,
+                through=around_program(folder, self.settings) if overlay is not None else die_with_parent,
+            )
 
     @contextmanager
     def card(self, what: str, task: Task) -> Iterator[Watch]:
         """The card, for this process alone, and its state watched."""
         nvcc = self.toolchain.find("nvcc")
-        with gpu_lock(self.gpu.uuid, what, task=task):
+        asked = time.monotonic()
+        with gpu_lock(self.gpu.uuid, what, task=task), self.costs.of(f"card, {what}"):
+            self.costs.add(WAITING, time.monotonic() - asked)
             watch = Watch(self.gpu, cuda=tool_version(nvcc) if nvcc is not None else "")
             watch.start()
             try:
