@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from warplens import __version__
 from warplens.agent.actions import KernelSpace
+from warplens.agent.edits import text_hash
+from warplens.agent.problem import Problem
 from warplens.agent.result import Change, Control, Offer, OptimizeResult, Proof, Tried
 from warplens.agent.versions import Node, best_first, moves_of, state_of
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Timing, Verdict
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.arch.occupancy import occupancy
+from warplens_tools.errors import MissingToolError
 from warplens_tools.evidence import Resources
 from warplens_tools.text import SourceText, unified_diff
 
@@ -207,3 +212,27 @@ def _occupancy(limits: Limits, resources: Resources, shape: _Shape) -> float:
         registers=resources.registers,
         shared_bytes=resources.shared_bytes + dynamic,
     ).occupancy
+
+
+def unproven(
+    problem: Problem, kernels: Sequence[str], error: MissingToolError, *, most: int = 10
+) -> OptimizeResult:
+    """The most promising edits where nothing can be measured, with the reason; answers to findings first."""
+    found = [
+        offer for kernel in kernels for offer in offers(problem.space(kernel), problem.text, problem.name)
+    ]
+    expected = {id(offer): offer.probability * math.log(max(offer.gain, 1.0)) for offer in found}
+    found.sort(key=lambda offer: (not offer.answers, -expected[id(offer)]))
+    return OptimizeResult(
+        version=1,
+        tool=f"warplens {__version__}",
+        path=problem.path,
+        kernel=kernels[0] if len(kernels) == 1 else "",
+        outcome="unproven",
+        reason=str(error),
+        remedy=error.remedy,
+        baseline_hash=text_hash(problem.text),
+        name=problem.name,
+        offers=tuple(found[:most]),
+        seed=problem.seed,
+    )

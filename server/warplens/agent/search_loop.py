@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ import msgspec
 
 from warplens import __version__
 from warplens.agent.actions import KernelSpace
+from warplens.agent.counting import Counting
 from warplens.agent.edits import text_hash
 from warplens.agent.energy_search import RIVALS, SHARE, around, as_fast_as, for_time
 from warplens.agent.journal import Journal
@@ -21,7 +21,7 @@ from warplens.agent.judging import JudgeSession, StreamingJudge
 from warplens.agent.limits import confirmed
 from warplens.agent.policies import PolicyName
 from warplens.agent.problem import Learned, Problem
-from warplens.agent.report import control_of, nothing_found, offers, proven, tried
+from warplens.agent.report import control_of, nothing_found, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
 from warplens.agent.searcher import Searcher
 from warplens.agent.versions import Node, best_first
@@ -29,7 +29,7 @@ from warplens.measure.exchange import AwaitingError
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.runs import Target, adopt_run, find_run, finish_run, start_run
-from warplens_tools.errors import CancelledError, MissingToolError, TimeLimitError
+from warplens_tools.errors import CancelledError, TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 
 #: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
@@ -52,7 +52,7 @@ def optimize(
     The budget's seconds hold for everything up to the confirmations, each of which says its own bound.
 
     Raises:
-        MissingToolError: nothing can be measured here; see `unproven`.
+        MissingToolError: nothing can be measured here; see `report.unproven`.
         TimeLimitError: the time was over before the baseline was measured.
         WarplensError: the program fails, never launches the kernel, or is cancelled.
     """
@@ -115,30 +115,6 @@ def _begun(problem: Problem, judge: JudgeSession, task: Task) -> tuple[str, ...]
     except AwaitingError as error:
         return error.waiting
     return ()
-
-
-def unproven(
-    problem: Problem, kernels: Sequence[str], error: MissingToolError, *, most: int = 10
-) -> OptimizeResult:
-    """The most promising edits where nothing can be measured, with the reason; answers to findings first."""
-    found = [
-        offer for kernel in kernels for offer in offers(problem.space(kernel), problem.text, problem.name)
-    ]
-    expected = {id(offer): offer.probability * math.log(max(offer.gain, 1.0)) for offer in found}
-    found.sort(key=lambda offer: (not offer.answers, -expected[id(offer)]))
-    return OptimizeResult(
-        version=1,
-        tool=f"warplens {__version__}",
-        path=problem.path,
-        kernel=kernels[0] if len(kernels) == 1 else "",
-        outcome="unproven",
-        reason=str(error),
-        remedy=error.remedy,
-        baseline_hash=text_hash(problem.text),
-        name=problem.name,
-        offers=tuple(found[:most]),
-        seed=problem.seed,
-    )
 
 
 def saved(confirmation: Confirmation) -> float:
@@ -266,28 +242,64 @@ class _Loop:
     def _spend(
         self, strategy: PolicyName, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task
     ) -> Stopped:
-        budget, learned = self.problem.budget, strategy == "random"
+        budget, learned = self.problem.budget, strategy == "random" or self.problem.learn is None
         batch = budget.batch_for(self.baseline.program.seconds)
         most = for_time(budget) if self._for_energy(strategy) else budget.candidates
+        if isinstance(self.judge, StreamingJudge):
+            return self._stream(self.judge, searcher, journal, space, limit, most, counts=not learned)
         asks = [node.ask for node in searcher.versions.waiting()]
         while True:
             told = len(searcher.versions.told())
             limit.check()
-            if told >= most:
-                return "budget"
-            if self._at_the_roof(searcher):
-                return "roof"
+            if told >= most or self._at_the_roof(searcher):
+                return self._end(searcher, most)
             if not asks:
                 asks = searcher.ask(min(batch, most - told), limit)
                 journal.asked(asks)
             if not asks:
                 return "exhausted"
-            more = self._more(searcher, journal, most, limit) if learned else None
-            self._judge(searcher, journal, [ask.candidate for ask in asks], limit, more)
+            self._judge(searcher, journal, [ask.candidate for ask in asks], limit)
             asks = []
             if not learned and len(searcher.versions.told()) < most and self._worth_counting(limit):
-                self._learn(searcher, space, limit)
+                self._guide(self._counted(limit), searcher, space)
             learned = True
+
+    def _stream(
+        self,
+        judge: StreamingJudge,
+        searcher: Searcher,
+        journal: Journal,
+        space: KernelSpace,
+        limit: Task,
+        most: int,
+        *,
+        counts: bool,
+    ) -> Stopped:
+        """Search with a judge of several lanes: nothing that it does waits for anything but a candidate to judge."""
+        batch = self.problem.budget.batch_for(self.baseline.program.seconds)
+        with Counting(self._counted, limit) as counting:
+
+            def more() -> Sequence[Candidate]:
+                told = len(searcher.versions.told())
+                if counts and not counting.begun and told >= min(batch, most) and self._worth_counting(limit):
+                    counting.begin()
+                self._guide(counting.take(), searcher, space)
+                # without the user's own version
+                left = most - (len(searcher.versions.by_id) - 1)
+                if left < 1 or self._at_the_roof(searcher):
+                    return ()
+                asks = searcher.ask(min(batch, left), limit)
+                journal.asked(asks)
+                return [ask.candidate for ask in asks]
+
+            begun = [node.ask.candidate for node in searcher.versions.waiting()]
+            judge.stream(begun, more, self._telling(searcher, journal), task=limit.part())
+        return self._end(searcher, most)
+
+    def _end(self, searcher: Searcher, most: int) -> Stopped:
+        if len(searcher.versions.told()) >= most:
+            return "budget"
+        return "roof" if self._at_the_roof(searcher) else "exhausted"
 
     def _for_energy(self, strategy: PolicyName) -> bool:
         """Whether a part of the budget goes to versions that differ from the fastest in energy alone."""
@@ -308,40 +320,28 @@ class _Loop:
         cost = COUNTING_SECONDS + COUNTING_RUNS * self.baseline.program.seconds
         return limit.left() > COUNTING_SHARE * cost
 
-    def _learn(self, searcher: Searcher, space: KernelSpace, limit: Task) -> None:
-        """Let what the counters say guide what is asked from here on."""
-        if self.problem.learn is None:
+    def _counted(self, task: Task) -> Learned:
+        """What the counters say."""
+        assert self.problem.learn is not None
+        return self.problem.learn(self.baseline.kernel, task)
+
+    def _guide(self, learned: Learned | None, searcher: Searcher, space: KernelSpace) -> None:
+        """Let what the counters say, if that is known, guide what is asked from here on."""
+        if learned is None:
             return
-        self._learned = self.problem.learn(self.baseline.kernel, limit)
-        space.learn(self._learned.causes, self._learned.busy)
+        self._learned = learned
+        space.learn(learned.causes, learned.busy)
         searcher.headroom = self._headroom()
         searcher.versions.reconsider()
 
-    def _more(
-        self, searcher: Searcher, journal: Journal, most: int, limit: Task
-    ) -> Callable[[], Sequence[Candidate]]:
-        """Hands out further candidates while others are judged, to a judge of several lanes."""
-        budget = self.problem.budget
+    def _judge(self, searcher: Searcher, journal: Journal, candidates: list[Candidate], limit: Task) -> None:
+        told = self._telling(searcher, journal)
+        for verdict in self.judge.judge(candidates, task=limit.part(), on_verdict=told):
+            told(verdict)
 
-        def more() -> Sequence[Candidate]:
-            # without the user's own version
-            left = most - (len(searcher.versions.by_id) - 1)
-            if left < 1 or self._at_the_roof(searcher):
-                return ()
-            asks = searcher.ask(min(budget.batch, left), limit)
-            journal.asked(asks)
-            return [ask.candidate for ask in asks]
+    def _telling(self, searcher: Searcher, journal: Journal) -> Callable[[Verdict], None]:
+        """Takes verdicts as they are known, each once."""
 
-        return more
-
-    def _judge(
-        self,
-        searcher: Searcher,
-        journal: Journal,
-        candidates: list[Candidate],
-        limit: Task,
-        more: Callable[[], Sequence[Candidate]] | None = None,
-    ) -> None:
         def told(verdict: Verdict) -> None:
             node = searcher.versions.by_id[verdict.candidate]
             if node.told:
@@ -350,11 +350,7 @@ class _Loop:
             searcher.tell(verdict.candidate, verdict)
             self.task.say(*self._standing(searcher))
 
-        if more is not None and isinstance(self.judge, StreamingJudge):
-            self.judge.stream(candidates, more, told, task=limit.part())
-            return
-        for verdict in self.judge.judge(candidates, task=limit.part(), on_verdict=told):
-            told(verdict)
+        return told
 
     def _headroom(self) -> float | None:
         return self._learned.headroom or self.problem.headroom(self.baseline)

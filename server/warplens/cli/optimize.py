@@ -25,7 +25,7 @@ from warplens.service.edited import prove_edited
 from warplens.service.embedded import optimize_script
 from warplens.service.model import Choice, ConsentError, chosen, give_consent, require_consent
 from warplens.service.optimize import OptimizeOptions, optimize_path
-from warplens.service.pooled import opener
+from warplens.service.pooled import opener, search_opener
 from warplens.service.service import Service
 from warplens.settings import Loaded
 from warplens_tools.errors import InputError
@@ -95,8 +95,8 @@ def optimize(
     tell
         Read the verdicts in such a folder. With the last ones comes the result.
     cards
-        Judge on so many cards at once, two processes each; 0 for all of the first one's kind. Even one is faster
-        so, as candidates are compiled while others are measured.
+        Judge on so many cards at once, two processes each; 0 for all of the first one's kind. One is the default
+        on 8 cores and more: candidates are compiled while others are measured.
     cluster
         Judge on the cards of the Ray cluster at this address; local starts one on this machine.
     host_edits
@@ -137,7 +137,7 @@ def optimize(
     service, task = Service(Path.cwd()), command_task()
     if file is not None and edited is None:
         settle_consent(service.settings_for(file.absolute()), options.model, yes=yes)
-    judge = opener(cards, cluster)
+    judge = search_opener(cards, cluster) if edited is None else opener(cards, cluster)
     if ask is not None or tell is not None:
         return _by_files(service, file, options, ask, tell, task, apply=apply, json=format == "json")
     if file is None:

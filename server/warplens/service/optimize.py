@@ -18,8 +18,9 @@ from warplens.agent.llm.editor import AskEditor
 from warplens.agent.policies import PolicyName
 from warplens.agent.priors import Cause
 from warplens.agent.problem import Learned, Problem
+from warplens.agent.report import unproven
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import optimize, unproven
+from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget, Objective
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import Allowed, MeasureSettings

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu, problem
 
 from warplens.agent.priors import Cause
+from warplens.agent.report import unproven
 from warplens.agent.result import OptimizeResult
-from warplens.agent.search_loop import optimize, unproven
+from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
 from warplens.store.database import open_store
 from warplens.store.rates import hit_rates

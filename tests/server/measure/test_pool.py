@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
+from warplens.agent.problem import Learned
 from warplens.agent.search_loop import optimize
+from warplens.agent.search_settings import Budget
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.pool.local import LocalLane
 from warplens.measure.pool.messages import Setup
@@ -186,19 +188,24 @@ def test_what_can_be_asked_only_after_a_verdict_is_asked_then(folder: Path) -> N
     assert told == [c.id for c in work]
 
 
+#: Time enough for counters.
+LONG = Budget(candidates=24, seconds=600, batch=4)
+
+
 class ThreadLane:
     """A lane in this process."""
 
     lost = False
     confirmation_seconds = 60.0
 
-    def __init__(self, card: str) -> None:
-        self.card, self.done = card, ComputedJudge(SourceText(CODE))
+    def __init__(self, card: str, seconds: float = 0.0) -> None:
+        self.card, self.done, self.seconds = card, ComputedJudge(SourceText(CODE)), seconds
 
     def baseline(self, task: Task) -> Baseline:
         return self.done.baseline(task=task)
 
     def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        time.sleep(self.seconds)
         self.done.judge(candidates, task=task, on_verdict=told)
 
     def confirm(self, candidate: Candidate, task: Task) -> Confirmation:
@@ -212,6 +219,41 @@ def test_a_search_goes_on_while_lanes_judge(folder: Path) -> None:
     judged = [text for lane in lanes for text in lane.done.judged]
     assert result.outcome == "faster" and len(judged) == len(set(judged)) == 24
     assert sum(bool(lane.done.judged) for lane in lanes) >= 2
+
+
+def test_counters_are_collected_while_lanes_judge(folder: Path) -> None:
+    lanes = [ThreadLane(card, seconds=0.1) for card in ("a", "b")]
+    at: list[int] = []
+
+    def judged_so_far() -> int:
+        return sum(len(lane.done.judged) for lane in lanes)
+
+    def learn(_kernel: str, task: Task) -> Learned:
+        at.append(judged_so_far())
+        while judged_so_far() < at[0] + 2:
+            task.check()
+            time.sleep(0.01)
+        at.append(judged_so_far())
+        return Learned(headroom=64.0)
+
+    with open_store(folder) as store:
+        result = optimize(problem(learn=learn, budget=LONG), Pool(lanes), store)
+    assert result.outcome == "faster" and 4 <= at[0] < at[1] and judged_so_far() == 24
+
+
+def test_counters_that_come_too_late_are_not_waited_for(folder: Path) -> None:
+    ended = threading.Event()
+
+    def learn(_kernel: str, task: Task) -> Learned:
+        while True:
+            if task.token.cancelled:
+                ended.set()
+            task.check()
+            time.sleep(0.01)
+
+    with open_store(folder) as store:
+        result = optimize(problem(learn=learn, budget=LONG), Pool([ThreadLane("a")]), store)
+    assert result.outcome == "faster" and ended.is_set()
 
 
 def test_a_workload_that_fails_is_raised_as_by_one_judge(folder: Path) -> None:
