@@ -32,7 +32,7 @@ __global__ void halves(Image<float> image, float *other, int n, int which)
 {
     if (which) image.pixels = other;
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) image.pixels[i * image.pitch] *= 0.5f;  // expect: uncoalesced-global-read
+    if (i < n) image.pixels[i * image.pitch + blockIdx.y] *= 0.5f;  // expect: uncoalesced-global-read
 }
 
 template <class T>
@@ -50,6 +50,6 @@ void run(Csr matrix, const float *x, float *y, Image<float> to)
 {
     multiply<<<(matrix.rows + 255) / 256, 256>>>(matrix, x, y);
     darken<<<dim3(16, 1080), 256>>>({x, 4096}, to, 4000);
-    halves<<<640, 256>>>(to, y, 163840, 0);
+    halves<<<dim3(640, 16), 256>>>(to, y, 163840, 0);
     sums_of_rows<<<640, 256>>>(x, y, 163840, 1000);
 }

@@ -38,7 +38,8 @@ def first(body: str, block: str = "256", width: str = "w") -> WarpAccess:
         ("o[i] = a[0];", 1, 1, 1, "nobody"),
         ("o[i] = a[i + 1];", 5, 4, 2, "block"),
         ("o[i] = a[2 * i];", 8, 4, 2, "nobody"),
-        ("o[i] = a[i * w];", 32, 4, 32, "nobody"),
+        ("o[i] = a[i * 64];", 32, 4, 32, "nobody"),
+        ("o[i] = a[i * (w + 1) + blockIdx.y];", 32, 4, 32, "grid"),
         ("o[i] = r[i].y;", 32, 4, 8, "nobody"),
         ("const R &q = r[i]; o[i] = q.x + q.w;", 32, 8, 8, "nobody"),
         ("R q = r[i]; o[i] = q.d; c[i] = q.k;", 32, 12, 8, "nobody"),
@@ -49,6 +50,36 @@ def first(body: str, block: str = "256", width: str = "w") -> WarpAccess:
 def test_a_request(body: str, sectors: int, least: int, lines: int, rest: str) -> None:
     found = first(body)
     assert (found.sectors, found.ideal_sectors, found.lines, found.reused_by) == (sectors, least, lines, rest)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "o[i] = a[i * w];",
+        "o[i] = a[i * w + n];",
+        "o[i] = a[i * w + y * n];",
+        "for (int j = 0; j < n; ++j) o[i] += a[i * w + j * n];",
+        "o[i] = a[i * (w + 1)];",
+        "for (int j = 0; j < 3; ++j) o[i] += a[i * w + j];",
+        "o[i] = a[i % n * w];",
+    ],
+)
+def test_a_stride_that_may_be_1_is_not_taken_for_a_large_one(body: str) -> None:
+    assert [w for w in view_of(body).warp_accesses if w.access.name == "a" and w.overfetch >= 2.0] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int j = 0; j < n; ++j) o[i] += a[i * w + j];",
+        "for (int j = 0; j < 8; ++j) o[i] += a[i * w + j];",
+        "o[i] = a[i * w + blockIdx.y];",
+        "o[i] = a[i * w + blockIdx.y * blockDim.y + y];",
+        "o[i] = a[i % n * w + i / n];",
+    ],
+)
+def test_lanes_with_something_between_them_are_rows_apart(body: str) -> None:
+    assert first(body).sectors == 32
 
 
 def test_the_rows_of_a_tile_share_their_sectors() -> None:
@@ -74,11 +105,14 @@ def test_what_is_not_known_is_left_out(body: str) -> None:
     [
         ("o[i] = r[i].y;", "field"),
         ("o[i] = a[4 * i + 3];", "field"),
+        ("float s = a[4 * i]; for (int j = 1; j < 4; ++j) s += a[4 * i + j]; o[i] = s;", None),
         ("o[i] = a[3 * i] + a[3 * i + 1] + a[3 * i + 2];", None),
         ("for (int j = i * 64; j < i * 64 + 64; ++j) o[i] += a[j];", "chunk"),
         ("for (int j = 0; j < n; ++j) o[i] += a[i * w + j];", "read"),
         ("for (int j = 0; j < 4; ++j) o[i] += a[i * 4 + j];", None),
-        ("o[i] = a[i * w];", "read"),
+        ("o[i] = a[i * 64];", "read"),
+        ("int q = i / n; o[i] = a[(i - q * n) * w + q];", "read"),
+        ("o[i] = a[(i + 1) * (i + 2) / 2 - 1];", None),
         ("o[i] = a[i];", None),
     ],
 )

@@ -37,11 +37,11 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
         Sample("all fields", records("o[i] = p[i].x + p[i].y + p[i].z + p[i].w;"), finds=False),
     ),
     "uncoalesced-global-read": (
-        Sample("a column", kernel("o[i] = a[i * n];"), finds=True),
+        Sample("a column", kernel("o[i] = a[i * n + blockIdx.y];"), finds=True),
         Sample("a row", kernel("o[i] = a[n + i];"), finds=False),
     ),
     "uncoalesced-global-write": (
-        Sample("a column", kernel("o[i * n] = a[i];"), finds=True),
+        Sample("a column", kernel("o[i * n + blockIdx.y] = a[i];"), finds=True),
         Sample("a row", kernel("o[i] = a[i];"), finds=False),
     ),
     "per-thread-chunks": (

@@ -34,6 +34,19 @@ def pattern_of(code: KernelCode, access: ArrayAccess, space: Space) -> AddressPa
     return found[0] if alone else None
 
 
+def is_of_few(code: KernelCode, access: ArrayAccess) -> bool:
+    """Whether threadIdx keeps lanes from all that the access may have become, none of it in a loop."""
+    sass = code.sass
+    found = [
+        p
+        for p in sass.patterns
+        if p.space == "global"
+        and sass.lines[p.index] == access.span.line
+        and _may_be(access, sass.instructions[p.index])
+    ]
+    return bool(found) and all(p.part and not sass.flow.depths[p.index] for p in found)
+
+
 def _is_alone(code: KernelCode, access: ArrayAccess) -> bool:
     """Whether no other access of its line reads where it reads, or writes where it writes."""
     return not any(

@@ -16,13 +16,14 @@ from typing import Literal
 
 import msgspec
 
-from warplens_tools.arch.gpu import SECTOR_BYTES, Gpu, Limits
+from warplens_tools.arch.gpu import SECTOR_BYTES, Limits
 from warplens_tools.cuda.facts.accesses import ArrayAccess
 from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
-from warplens_tools.machine.address_evidence import pattern_of
+from warplens_tools.machine.address_evidence import is_of_few, pattern_of
+from warplens_tools.machine.apart import in_rows
 from warplens_tools.machine.footprint import Footprint, filled_sectors, footprint, stride_of
 from warplens_tools.machine.siblings import Place, Siblings, likeness, siblings_among, without_constant
 from warplens_tools.sass.addresses import AddressPattern
@@ -42,6 +43,8 @@ _PROBES: tuple[dict[str, int], ...] = (
     {"parameter": 1 << 40, "loop": 0, "block": 1, "grid size": 256},
     {"parameter": 3 << 40, "loop": 32, "block": 5, "grid size": 512},
 )
+#: The least that an unknown integer may be: lanes that are then as far apart are so at any value.
+_LEAST = {"parameter": 1, "loop": 0, "block": 1, "grid size": 256}
 #: Sectors over the sectors needed from which what the source says is compared with SASS.
 _WASTE = 2.0
 #: Factor within which the two settings must agree; a row that is not a multiple of a line costs one sector more.
@@ -80,6 +83,8 @@ class WarpAccess(msgspec.Struct, frozen=True):
     used: int
     #: Lines whose instructions may be this access: its own, and those that use the record it is bound to.
     lines_used: tuple[int, ...]
+    #: Whether something else goes along between the lanes (`machine.apart`).
+    in_rows: bool = False
     #: The tier that tells it.
     tier: Tier = "source"
 
@@ -103,12 +108,7 @@ class _Coalescing:
     def joined(self) -> tuple[WarpAccess, ...]:
         """The accesses, where the source does not tell or tells of waste as SASS has them, if it tells."""
         places = [p for a in self.code.global_accesses if (p := self._place(a)) is not None]
-        launches = self.code.launches
-        lanes = _Lanes(
-            launches.lanes(self.code.gpu.limits.warp_size) or launches.assumed_lanes(_THREADS),
-            self.code.arguments | self.code.launches.grid,
-            self.code.gpu,
-        )
+        lanes = _Lanes(self.code)
         groups = siblings_among(places)
         found = [w for p in places if (w := lanes.warp_access(p, groups[likeness(p)])) is not None]
         if self.code.compiled is None:
@@ -120,6 +120,8 @@ class _Coalescing:
     def _from_sass(self, access: ArrayAccess, told: WarpAccess | None) -> WarpAccess | None:
         if told is not None and told.overfetch < _WASTE:
             return told
+        if is_of_few(self.code, access):
+            return None
         pattern = pattern_of(self.code, access, "global")
         if pattern is None or pattern.sectors is None:
             return told
@@ -197,10 +199,12 @@ def _passes(limits: Limits, pattern: AddressPattern) -> int:
 class _Lanes:
     """Evaluates index forms for the lanes of a warp."""
 
-    def __init__(self, block: tuple[int, int, int], known: Mapping[str, int], gpu: Gpu) -> None:
-        self.block, self.known, self.limits = block, known, gpu.limits
-        self.fetched = max(1, gpu.costs.fetch_bytes // SECTOR_BYTES)
-        self.first = warp_lanes(block, self.limits.warp_size)
+    def __init__(self, code: KernelCode) -> None:
+        self.limits, self.known = code.gpu.limits, code.arguments | code.launches.grid
+        known = code.launches.lanes(self.limits.warp_size)
+        self.block, self.block_known = known or code.launches.assumed_lanes(_THREADS), known is not None
+        self.fetched = max(1, code.gpu.costs.fetch_bytes // SECTOR_BYTES)
+        self.first = warp_lanes(self.block, self.limits.warp_size)
         #: What was worked out once: of siblings, and of index forms without their constants.
         self._partials: dict[int, float] = {}
         self._shares: dict[int, float] = {}
@@ -217,14 +221,26 @@ class _Lanes:
         counts = sorted((len(s.sectors), s) for s in shapes if s is not None)
         if counts[-1][0] > _AGREE * counts[0][0]:
             return None
-        return self._described(place, counts[0][1], siblings)
+        shape = self._told(place, counts[0][1])
+        return self._described(place, shape, siblings) if shape is not None else None
+
+    def _told(self, place: Place, shape: Footprint) -> Footprint | None:
+        """The footprint; None where it is wasteful because lanes are a run-time value apart that may well be small."""
+        if len(shape.sectors) < _WASTE * shape.ideal or self._in_rows(place):
+            return shape
+        least = self._footprint(place, _LEAST)
+        return shape if least is None or len(least.sectors) >= len(shape.sectors) else None
+
+    def _in_rows(self, place: Place) -> bool:
+        index, block = place.access.index, self.block if self.block_known else None
+        return index is not None and in_rows(index, place.element, place.access.loops, block, self.limits)
 
     def _footprint(self, place: Place, probe: Mapping[str, int]) -> Footprint | None:
         starts = self._elements(place, self._values(place.access.index, probe), self.first)
         return footprint(starts, place.ranges) if starts is not None else None
 
     def _described(self, place: Place, shape: Footprint, siblings: Siblings) -> WarpAccess:
-        ideal = max(1, math.ceil(shape.wanted / SECTOR_BYTES))
+        ideal = shape.ideal
         used = sum(size for _, size in place.ranges)
         reused_by: ReusedBy = "nobody"
         unshared, partial, read_too = 1.0, 0.0, False
@@ -234,6 +250,7 @@ class _Lanes:
             unshared, partial = self._unshared(place), self._partial(siblings)
             read_too = siblings.read
             own = reused_by in ("nobody", "fields")
+            own = own and not siblings.walked
             dram = self._shared_sectors(siblings) if own else shape.wanted / SECTOR_BYTES
             used = max(used, sum(size for _, size in siblings.union))
         return WarpAccess(
@@ -254,6 +271,7 @@ class _Lanes:
             element=place.element,
             used=min(used, place.element),
             lines_used=place.lines,
+            in_rows=self._in_rows(place),
         )
 
     def _shared_sectors(self, siblings: Siblings) -> float:
@@ -287,7 +305,7 @@ class _Lanes:
                 if name in values and self._moves_inside(place, values, name):
                     return user
         whole = sum(size for _, size in siblings.union) >= place.element and place.element > shape.width
-        return "fields" if whole else "nobody"
+        return "fields" if whole or siblings.walked else "nobody"
 
     def _next_warp_shares(self, place: Place, values: Mapping[str, int], shape: Footprint) -> bool:
         x, y, z = self.block

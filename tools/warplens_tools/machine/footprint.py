@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -24,6 +25,11 @@ class Footprint(msgspec.Struct, frozen=True, order=True):
     width: int
     #: Sectors of which every byte is wanted.
     whole: int
+
+    @property
+    def ideal(self) -> int:
+        """Sectors that would hold the wanted bytes if they lay side by side."""
+        return max(1, math.ceil(self.wanted / SECTOR_BYTES))
 
 
 def footprint(starts: Sequence[int], ranges: Sequence[tuple[int, int]]) -> Footprint:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,14 +14,13 @@ from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.lazily import cached_property
-from warplens_tools.sass.addresses import AddressPattern
+from warplens_tools.sass.addresses import CONSTANT, AddressPattern, without_constant
 from warplens_tools.sass.pipes import is_load, space_of
 
 #: Iterations assumed of a loop whose count the file does not fix.
 _TRIPS = 32
 #: What stands for an integer that is not known, and the threads of a block that are looked at.
 _LARGE, _MOST_THREADS = 4096, 1024
-_CONSTANT = re.compile(r"(?:^| \+ )(-?\d+)(?= \+ |$)")
 
 
 class Reread(msgspec.Struct, frozen=True):
@@ -110,7 +108,13 @@ class Reuse:
         inner = [i for i in loads if sass.flow.depths[i] == deepest and i in patterns]
         threads = self.code.threads
         alone = {a.span.line for a in self.code.global_accesses if a.few}
-        inner = [i for i in inner if sass.lines[i] not in alone]
+        inner = [
+            i
+            for i in inner
+            if sass.lines[i] not in alone
+            and not patterns[i].part
+            and not sass.table.is_toolkit(sass.instructions[i])
+        ]
         if not inner or threads is None or not all(patterns[i].form for i in inner):
             return {}
         neighbours = _neighbours([patterns[i] for i in inner])
@@ -196,7 +200,7 @@ def _hidden_times(pattern: AddressPattern, neighbours: Mapping[str, int], thread
     warps = -(-threads // 32)
     lanes = min(32, threads) if "lane" not in pattern.form else 1
     same = warps if "warp." not in pattern.form and lanes == 1 else 1
-    return max(lanes * same, min(threads, neighbours.get(_moving(pattern), 1)))
+    return max(lanes * same, min(threads, neighbours.get(without_constant(pattern.form), 1)))
 
 
 def _neighbours(patterns: list[AddressPattern]) -> dict[str, int]:
@@ -204,12 +208,9 @@ def _neighbours(patterns: list[AddressPattern]) -> dict[str, int]:
     found: dict[str, set[int]] = {}
     for p in patterns:
         if p.stride == p.width:
-            found.setdefault(_moving(p), set()).add(sum(int(c) for c in _CONSTANT.findall(p.form)))
+            found.setdefault(without_constant(p.form), set()).add(
+                sum(int(c) for c in CONSTANT.findall(p.form))
+            )
     row = {p.width for p in patterns}
     reach = 32 * max(row, default=4)
     return {form: len(at) for form, at in found.items() if max(at) - min(at) <= reach}
-
-
-def _moving(pattern: AddressPattern) -> str:
-    """The address without its constant."""
-    return " ".join(_CONSTANT.sub("", pattern.form).split())

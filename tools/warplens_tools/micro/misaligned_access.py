@@ -26,8 +26,9 @@ where such rows begin in a sector, whichever they are. Counters tell the
 sectors moved over the fewest possible on the line: they confirm the finding, bound its gain, or withdraw it.
 
 **Threshold.** A quarter more sectors than the wanted bytes fill, on more than half of what the kernel
-moves, and no access of the same array that is aligned (a stencil's neighbours are not a fault). What the
-file does not fix counts as aligned.
+moves, and no access of the same array that is aligned, nor one of another array in the same loop where this one
+reaches to a neighbour's element: no start of the arrays aligns a stencil. What the file does not fix counts as
+aligned.
 
 **References.** CUDA C++ Best Practices Guide, "A Sequential but Misaligned Access Pattern"; CUDA C++
 Programming Guide, "Device Memory Accesses" (two-dimensional arrays).
@@ -61,7 +62,7 @@ class MisalignedAccess(SectorTool):
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the first misaligned access of the deepest loop."""
         every = [w for w in self.view.warp_accesses if self.is_compiled(w)]
-        found = [w for w in every if _is_misaligned(w) and not _has_aligned_sibling(w, every)]
+        found = [w for w in every if _is_misaligned(w) and not _is_inherent(w, every)]
         if not found or 2 * _sectors(found) <= _sectors(every):
             yield from self._of_rows(every)
             return
@@ -139,8 +140,17 @@ def _is_misaligned(warp: WarpAccess) -> bool:
     )
 
 
-def _has_aligned_sibling(warp: WarpAccess, every: Sequence[WarpAccess]) -> bool:
-    return any(w.aligned and w.access.name == warp.access.name for w in every)
+def _is_inherent(warp: WarpAccess, every: Sequence[WarpAccess]) -> bool:
+    """Whether no start of the arrays aligns all: others of the same array are aligned, or it reaches to a neighbour's
+    element where its loop reads the element itself of another array."""
+    others = [w for w in every if w.aligned]
+    index = warp.access.index
+    shifted = index is not None and index.constant * warp.element % SECTOR_BYTES != 0
+    return any(
+        w.access.name == warp.access.name
+        or (shifted and w.access.loops == warp.access.loops and w.wanted == warp.wanted)
+        for w in others
+    )
 
 
 def _sectors(found: Sequence[WarpAccess]) -> float:

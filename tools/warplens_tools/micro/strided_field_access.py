@@ -24,8 +24,10 @@ total += mass[i];                             // a structure of arrays: one arra
 sectors of a request from the index of every lane.
 
 **Threshold.** The sectors come to twice what the used bytes fill, counting all accesses to the same records
-together; with SASS, an expected gain of 1.1. A constant stride counts as a record up to 128 bytes. Counters
-that show no more sectors on the line than needed withdraw it.
+together, those of a loop further in too: what one leaves of a sector the next finds in the L1. With SASS, an expected
+gain of 1.1; nothing is said where an access's address is not known that may be another field's, or the record is a
+library's. A constant stride counts as a record up to 128 bytes. Counters that show no more sectors on the line than
+needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Strided Accesses"; Nsight Compute's rule on uncoalesced
 global accesses.

@@ -28,9 +28,11 @@ for (int r = 0; r < rows; ++r)
 launches fix, evaluated for every lane of a warp: sectors per request. Where SASS is at hand, the loads
 it became, and the time that the kernel's other needs leave to gain.
 
-**Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. An integer that
-is not known counts as a large multiple of a cache line. Without SASS it is information only. Counters that show
-no more sectors on the line than needed withdraw it.
+**Threshold.** Twice the sectors that the wanted bytes fill; with SASS, an expected gain of 1.1. A distance between
+lanes that only the launch knows may be one element, as of an accessor's or a tensor's stride: it counts as a row only
+where a loop, blocks or other threads go along between the lanes. Where nobody wants what lies between them, as of a
+diagonal, nothing is said. Without SASS it is information only. Counters that show no more sectors on the line than
+needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; Nsight Compute's rule
 on uncoalesced global accesses.

@@ -25,8 +25,9 @@ out[(blockIdx.x * 32 + threadIdx.y) * height + blockIdx.y * 32 + threadIdx.x] = 
 **Evidence.** As for uncoalesced-global-read: sectors per request of the store, from its index for every
 lane; where SASS is at hand, the stores it became.
 
-**Threshold.** Twice the sectors that the written bytes fill; with SASS, an expected gain of 1.1. Counters that
-show no more sectors on the line than needed withdraw it.
+**Threshold.** Twice the sectors that the written bytes fill; with SASS, an expected gain of 1.1. As of
+uncoalesced reads, a distance between lanes that only the launch knows counts as a row only where something goes along
+between them. Counters that show no more sectors on the line than needed withdraw it.
 
 **References.** CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"; M. Harris, "An Efficient
 Matrix Transpose in CUDA C/C++", NVIDIA Technical Blog.

@@ -14,6 +14,7 @@ What is told holds for a warp all of whose lanes make the access, where
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -36,6 +37,8 @@ Space = Literal["global", "shared"]
 ALLOCATION = 256
 #: Kernels with more instructions are not followed: following one takes about 60 µs an instruction.
 MOST_INSTRUCTIONS = 4_000
+#: The number in the form of an address.
+CONSTANT = re.compile(r"(?:^| \+ )(-?\d+)(?= \+ |$)")
 
 
 class AddressPattern(msgspec.Struct, frozen=True):
@@ -60,8 +63,18 @@ class AddressPattern(msgspec.Struct, frozen=True):
     passes: int | None = None
     #: "4*lane + 1024*blockIdx.x + c[0x0][0x210]"; "" where nothing is known.
     form: str = ""
+    #: Whether not all lanes make the access, as threadIdx alone tells.
+    part: bool = False
+    #: Bytes from a lane to where a block, an iteration or a row of threads goes on from it, the nearest; 0 where none
+    #: is known to. What is close by is wanted too, and lanes that a run-time value keeps apart are then a row apart.
+    goes_on: int = 0
     #: Why something is not known; "" where all is.
     why: str = ""
+
+
+def without_constant(form: str) -> str:
+    """The form of an address without the number in it: the same for accesses a fixed distance apart."""
+    return " ".join(CONSTANT.sub("", form).split())
 
 
 def address_patterns(
@@ -188,14 +201,21 @@ class _Reader:
             self.mixed = self.mixed or held.mixed
             return AddressPattern(i, space, width, why=f"the address is not known: {held.why}")
         form, shared = lanes.describe(held), lanes.shared_part(held)
+        goes_on = _goes_on(shared, self.semantics.atoms, self.semantics.launch.block)
         if not shared.uniform:
             return AddressPattern(
-                i, space, width, form=form, why="lanes are an unknown number of bytes apart"
+                i,
+                space,
+                width,
+                form=form,
+                part=part,
+                goes_on=goes_on,
+                why="lanes are an unknown number of bytes apart",
             )
         own = lanes.lanes_of(held, self.semantics.launch.lanes)[:count]
         base = max(_alignment(shared, space, self.semantics.atoms), _own_alignment(width, own))
         found = AddressPattern(
-            i, space, width, stride=lanes.stride_of(own), form=form,
+            i, space, width, stride=lanes.stride_of(own), form=form, part=part, goes_on=goes_on,
             alignment=math.gcd(ALLOCATION, base, own[0]) if own[0] else min(base, ALLOCATION),
         )  # fmt: skip
         if part:
@@ -204,6 +224,36 @@ class _Reader:
         if space == "shared":
             return _with_conflicts(found, addresses, own[0] % 128, width, base, self.limits)
         return _with_sectors(found, addresses, own[0] % ALLOCATION, width, base, self.limits)
+
+
+def _goes_on(shared: Value, atoms: Atoms, block: Block | None) -> int:
+    """The least by which one atom of a sum moves it, over a sector at least by all its values; 0 where none does.
+    What is the same in the whole launch moves nothing."""
+    found = []
+    for monomial, c in shared.terms:
+        if isinstance(c, int):
+            count, each = _steps(monomial, atoms, block)
+            step = each * abs(lanes.signed(c))
+            if count * step >= SECTOR_BYTES:
+                found.append(step)
+    return min(found, default=0)
+
+
+def _steps(monomial: tuple[str, ...], atoms: Atoms, block: Block | None) -> tuple[int, int]:
+    """How many blocks, iterations or rows of threads there are at least, and by how much the next changes a product of
+    atoms; 0 where none does, or it is open. Blocks and iterations are many."""
+    names = [name for name in monomial if name not in ("blockDim.y", "blockDim.z")]
+    if len(names) != 1:
+        return 0, 0
+    name = names[0]
+    if name.startswith("blockIdx."):
+        return WARP, 1
+    if len(monomial) > 1:
+        return 0, 0
+    if name.startswith("warp."):
+        axis = "xyz".index(name[-1])
+        return (block[axis], 1) if block is not None and axis else (0, 0)
+    return WARP, max(0, atoms[name].step) if name in atoms else 0
 
 
 def _alignment(shared: Value, space: Space, atoms: Atoms) -> int:

@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.evidence import Instruction
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_toolkit(path: str) -> bool:
+    """Whether a header lies in the folder of `cuda_runtime.h`, or below it."""
+    return any((folder / "cuda_runtime.h").is_file() for folder in list(Path(path).parents)[:4])
 
 
 class LineTable:
@@ -34,6 +41,10 @@ class LineTable:
     def is_foreign(self, instruction: Instruction) -> bool:
         """Whether it is written in another file, whatever line of this one it was inlined into."""
         return bool(instruction.lines) and not self._is_own(instruction.lines[0].path)
+
+    def is_toolkit(self, instruction: Instruction) -> bool:
+        """Whether it was written in a header of the CUDA toolkit: its layout and loops are not the user's to change."""
+        return bool(instruction.lines) and _of_toolkit(instruction.lines[0].path)
 
     def _chain(self, instruction: Instruction) -> list[int]:
         """The lines of the kernel's file in the inline chain, innermost first."""

@@ -196,8 +196,13 @@ class AbstractInterpreter:
         self._iterated(header, name)
         self.semantics.block = header
         label = f"iterations({name}, loop {header})"
-        multiple = lanes.multiple_of(apart, self.semantics.atoms)
-        self.semantics.define(label, multiple, lanes.is_natural(apart, self.semantics.atoms))
+        multiple, step = lanes.multiple_of(apart, self.semantics.atoms), apart.number
+        self.semantics.define(
+            label,
+            multiple,
+            lanes.is_natural(apart, self.semantics.atoms),
+            abs(lanes.signed(step)) if step else -1,
+        )
 
 
 def _sizes(sets: dict[int, set[str]]) -> dict[int, int]:

@@ -34,6 +34,8 @@ class Atom(msgspec.Struct, frozen=True):
     natural: bool = False
     #: Basic block in which it comes about; -1 for what a launch fixes.
     block: int = -1
+    #: What one more iteration adds to it, as a magnitude: 0 where nothing was seen to, -1 where that is no one number.
+    step: int = 0
 
 
 Atoms = Mapping[str, Atom]

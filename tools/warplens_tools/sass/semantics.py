@@ -84,12 +84,13 @@ class Semantics:
         self.state = State()
         self.condition: Guard | None = None
 
-    def define(self, name: str, multiple: int = 1, natural: bool = False) -> Value:
+    def define(self, name: str, multiple: int = 1, natural: bool = False, step: int = 0) -> Value:
         """An atom that comes about in the current block; what is known of it only ever shrinks."""
         old = self.atoms.get(name)
         if old is not None:
             multiple, natural = min(multiple, old.multiple), natural and old.natural
-        self.atoms[name] = Atom(multiple, natural, self.block if old is None else old.block)
+            step = step if old.step in (0, step) else old.step if step == 0 else -1
+        self.atoms[name] = Atom(multiple, natural, self.block if old is None else old.block, step)
         return lanes.atom(name)
 
     def fixed(self, name: str, multiple: int = 1, natural: bool = False) -> Value:

@@ -20,6 +20,8 @@ class Launch(msgspec.Struct, frozen=True):
     threads: tuple[Value, Value, Value]
     lanes: int
     constants: dict[tuple[int, int], Value]
+    #: Extents of the block; None where they are not known.
+    block: Block | None = None
 
 
 def launch_of(block: Block | None, arch: str, warp: int | None = None) -> Launch | str:
@@ -40,7 +42,7 @@ def launch_of(block: Block | None, arch: str, warp: int | None = None) -> Launch
         x, y, z = (
             lanes.per_lane(own) for own in _threads(block, range(WARP * warp, WARP * warp + len(numbers)))
         )
-        return Launch((x, y, z), len(numbers), constants)
+        return Launch((x, y, z), len(numbers), constants, block)
     steps = _steps(block)
     if steps is None:
         return f"a block of {' x '.join(map(str, block))} threads does not fall into equal warps"
@@ -48,7 +50,7 @@ def launch_of(block: Block | None, arch: str, warp: int | None = None) -> Launch
         _plus(lanes.per_lane(own), step, axis) if size > step else lanes.per_lane(own)
         for own, step, size, axis in zip(_threads(block, numbers), steps, block, "xyz", strict=True)
     )
-    return Launch((x, y, z), len(numbers), constants)
+    return Launch((x, y, z), len(numbers), constants, block)
 
 
 def full_warps(block: Block) -> int:

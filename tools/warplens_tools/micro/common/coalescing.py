@@ -15,6 +15,7 @@ from warplens_tools.micro.common.judges import judge_by_sectors
 from warplens_tools.micro.common.scattered import repaired_too, scattered, scattered_gain
 from warplens_tools.micro.common.sectors import NEAR, SCATTERED, Cause, SectorTool, cause_of
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
+from warplens_tools.sass.pipes import is_load
 
 #: Hit rate of the L1, per cent, from which most of what is loaded was fetched before.
 MOSTLY_HITS = 50.0
@@ -97,7 +98,8 @@ class CoalescingTool(SectorTool):
         gain, near = scattered_gain(self.view, repaired_too(self.cause, every))
         if gain.estimate < self.worth and (not near or worst.overfetch < SCATTERED):
             return
-        doing = "stores" if self.cause == "write" else "loads"
+        loads = [is_load(self.sass.instructions[i]) for i in worst.indices]
+        doing = "loads" if all(loads) else "stores" if not any(loads) else "accesses"
         apart = (
             f"{worst.stride} bytes apart"
             if worst.stride is not None

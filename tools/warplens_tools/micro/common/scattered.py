@@ -15,12 +15,15 @@ import msgspec
 from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.finding import Gain
 from warplens_tools.kernel import KernelView
+from warplens_tools.machine.footprint import footprint
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.common.sectors import NEAR, OVERFETCHED, RECORD_BYTES, Cause
+from warplens_tools.sass.addresses import CONSTANT, AddressPattern, without_constant
 from warplens_tools.sass.banks import wavefronts
 from warplens_tools.sass.lanes import FEW_QUOTIENTS
 from warplens_tools.sass.listing import Sass
 from warplens_tools.sass.pipes import access_bytes, is_load
+from warplens_tools.sass.warps import WARP
 
 #: Neighbouring elements that one pass of a loop must read for the thread to walk a stretch of its own.
 _WALKED = 3
@@ -30,8 +33,6 @@ _DEALT = frozenset({"read", "write"})
 _UNKNOWN_PASSES = 17.0
 #: A distance between lanes that only the launch knows: "4*lane*c[0x0][0x22c]".
 _SYMBOLIC = re.compile(r"lane\*(?!\d)|[A-Za-z)\]][\w.()\[\]]*\*lane\b")
-#: Bytes of the widest access of a lane.
-_VECTOR_BYTES = 16
 _PLACE = re.compile(r"\[(R\d+)(?:\.\w+)*(?:\+(-?0x[0-9a-f]+))?\]")
 
 
@@ -69,10 +70,11 @@ def scattered(view: KernelView) -> list[Scattered]:
         place, load = sass.lines[i], is_load(sass.instructions[i])
         if place is not None and (place, load) not in told:
             groups.setdefault((place, load), []).append(i)
+    records = _Records(sass)
     found = [
         s
         for (at, load), indices in groups.items()
-        for s in _of_line(sass, at, indices, near=_are_neighbours(view, at, load=load))
+        for s in _of_line(sass, at, indices, records, near=_are_neighbours(view, at, load=load))
     ]
     return sorted(found, key=lambda s: (-(s.sectors - s.ideal_sectors) * sass.weights[s.indices[0]], s.line))
 
@@ -89,7 +91,9 @@ def _steps(values: Sequence[int]) -> set[int]:
     return {abs(b - a) for a, b in itertools.pairwise(values)}
 
 
-def _of_line(sass: Sass, line: int, every: Sequence[int], *, near: bool) -> Iterator[Scattered]:
+def _of_line(
+    sass: Sass, line: int, every: Sequence[int], records: _Records, *, near: bool
+) -> Iterator[Scattered]:
     """What is scattered of one line's loads, or of its stores; `near`: the source has neighbours side by side."""
     patterns = {p.index: p for p in sass.patterns}
     indices = [i for i in every if i in patterns]
@@ -103,9 +107,13 @@ def _of_line(sass: Sass, line: int, every: Sequence[int], *, near: bool) -> Iter
             if sectors < OVERFETCHED * ideal:
                 continue
             cause: Cause = "chunk" if walks else "field" if stride <= RECORD_BYTES else plain
-            groups.setdefault((cause, sectors, stride), []).append(i)
+            if cause != "field" or records.are_split(pattern):
+                groups.setdefault((cause, sectors, stride), []).append(i)
         elif _SYMBOLIC.search(pattern.form):
-            groups.setdefault((plain, 32, None), []).append(i)
+            # Lanes are as far apart as a run-time value says: known to be far only where something else goes along
+            # between them. A stride alone is 1 as likely as not, and a diagonal's neighbours are nobody's.
+            if records.are_rows(pattern):
+                groups.setdefault((plain, 32, None), []).append(i)
         elif (
             walks
             and not near
@@ -115,21 +123,55 @@ def _of_line(sass: Sass, line: int, every: Sequence[int], *, near: bool) -> Iter
         ):
             groups.setdefault(("chunk", 32, None), []).append(i)
     for (kind, sectors, apart), found in groups.items():
-        if kind == "field" and apart is not None and _is_whole(sass, found, apart):
-            continue  # One vector access would do, as scalar-access says: no byte is moved for nothing.
         ideal = access_bytes(sass.instructions[found[0]])
         yield Scattered(kind, line, tuple(found), sectors, ideal, apart, walks)
 
 
-def _is_whole(sass: Sass, indices: Sequence[int], apart: int) -> bool:
-    """Whether a line's accesses together take every byte of records that fit one vector access."""
-    if apart > _VECTOR_BYTES:
-        return False
-    places = [
-        _PLACE.search(next((o for o in sass.instructions[i].operands if "[R" in o), "")) for i in indices
-    ]
-    offsets = {int(p[2] or "0", 16) % apart for p in places if p is not None}
-    return len(offsets) * access_bytes(sass.instructions[indices[0]]) >= apart
+class _Records:
+    """What a kernel's accesses take together of the records that its lanes are apart by."""
+
+    def __init__(self, sass: Sass) -> None:
+        self.sass = sass
+        self._taken: dict[tuple[bool, str], set[tuple[int, int]]] = {}
+        self._places: dict[tuple[bool, str], set[int]] = {}
+        for p in sass.patterns:
+            if p.space == "global" and p.form:
+                at = sum(map(int, CONSTANT.findall(p.form)))
+                self._places.setdefault(self._key(p), set()).add(at)
+                if p.stride:
+                    self._taken.setdefault(self._key(p), set()).add((at % abs(p.stride), p.width))
+        #: Accesses whose address is not known, by what they are: they may be any record's other fields.
+        self._untold = {self._like(p) for p in sass.patterns if p.space == "global" and not p.form}
+
+    def are_split(self, pattern: AddressPattern) -> bool:
+        """Whether the kernel is known to leave most of the records' sectors, whose layout is the user's."""
+        if self._like(pattern) in self._untold or self.sass.table.is_toolkit(
+            self.sass.instructions[pattern.index]
+        ):
+            return False
+        return self._wasted(pattern) >= OVERFETCHED
+
+    def are_rows(self, pattern: AddressPattern) -> bool:
+        """Whether something goes on between lanes that are a run-time value apart, by no more than a cache line or than
+        an unrolled loop takes at once."""
+        places = self._places.get(self._key(pattern), ())
+        reach = max(places, default=0) - min(places, default=0) + pattern.width
+        line = self.sass.gpu.limits.cache_line_bytes
+        return 0 < pattern.goes_on <= max(reach, line) and not pattern.part
+
+    def _like(self, pattern: AddressPattern) -> tuple[bool, int, int]:
+        load = is_load(self.sass.instructions[pattern.index])
+        return load, pattern.width, self.sass.flow.depths[pattern.index]
+
+    def _key(self, pattern: AddressPattern) -> tuple[bool, str]:
+        return is_load(self.sass.instructions[pattern.index]), without_constant(pattern.form)
+
+    def _wasted(self, pattern: AddressPattern) -> float:
+        """Bytes of the sectors that all accesses to the same records touch, over the bytes that they want: what one of
+        them leaves the next finds in the L1, or completes in the L2."""
+        starts = [lane * abs(pattern.stride or 0) for lane in range(WARP)]
+        touched = footprint(starts, sorted(self._taken[self._key(pattern)]))
+        return len(touched.sectors) * SECTOR_BYTES / touched.wanted
 
 
 def _walks(sass: Sass, indices: Sequence[int]) -> bool:

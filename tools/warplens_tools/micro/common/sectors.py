@@ -96,6 +96,8 @@ def cause_of(warp: WarpAccess) -> Cause | None:
     if _is_field(warp):
         # Where every field is used, the same sectors serve the next access from L1.
         return "field" if warp.dram_sectors * SECTOR_BYTES >= OVERFETCHED * warp.wanted else None
+    if warp.stride is None and warp.reused_by == "nobody" and not warp.in_rows:
+        return None  # Nobody wants what lies between the lanes: no other layout of the threads would use it.
     return "write" if access.writes and not access.reads else "read"
 
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether lanes that a run-time value keeps apart are known to be far apart.
+
+In `a[i * stride]` the stride is 1 as likely as not: of an accessor, of a tensor's innermost extent, of a flag. In
+`a[i * columns + k]` something else goes along between the lanes, so they are rows apart, and what is left of their
+sectors is wanted too: that can be coalesced by another layout of the threads, where a diagonal cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplens_tools.arch.gpu import SECTOR_BYTES, Limits
+from warplens_tools.cuda.values.forms import Form, Monomial, Symbol
+from warplens_tools.cuda.values.loop_headers import Loop
+
+#: What stands for a number of blocks or iterations that is not known; lanes of a warp.
+_MANY = 32
+_SPLIT = frozenset({"/", "%", ">>", "&"})
+
+
+def in_rows(
+    index: Form, element: int, loops: Sequence[Loop], block: tuple[int, int, int] | None, limits: Limits
+) -> bool:
+    """Whether blocks, iterations, other rows of threads, or a share of a flat index go on where a lane is: one of them
+    moves the address by a cache line at most, and all of its values by a sector at least.
+
+    `element` is the bytes of one element, `block` the block's extents where they are known.
+    """
+    for symbols, factor in index.terms:
+        count = _values(symbols, loops, block)
+        step = abs(factor) * element
+        if count > 1 and step <= limits.cache_line_bytes and count * step >= SECTOR_BYTES:
+            return True
+    return False
+
+
+def _values(symbols: Monomial, loops: Sequence[Loop], block: tuple[int, int, int] | None) -> int:
+    """Values that a product takes beside those of neighbouring lanes; 0 where that is not known of it."""
+    moving = [s for s in symbols if s.name not in ("blockDim.y", "blockDim.z")]
+    if len(moving) != 1 or moving[0].name == "threadIdx.x":
+        return 0
+    (symbol,) = moving
+    if symbol.kind == "block":
+        return _MANY
+    if len(symbols) > 1:
+        return 0
+    if symbol.kind == "thread":
+        return block["xyz".index(symbol.name[-1])] if block is not None else 0
+    if symbol.kind == "loop":
+        trips = [x.trips for x in loops if symbol.name in (x.counter, f"{x.variable}@{x.offset}")]
+        return next((n for n in trips if n is not None), _MANY)
+    return _MANY if _is_share(symbol) else 0
+
+
+def _is_share(symbol: Symbol) -> bool:
+    """Whether it is the row or the column that a thread's number falls on, the same for most lanes of a warp."""
+    if symbol.operation not in _SPLIT:
+        return False
+    by = symbol.operands[1].value
+    wide = by is None or (1 << by if symbol.operation == ">>" else abs(by)) >= _MANY
+    inside = [s for operand in symbol.operands for s in operand.symbols]
+    return wide and any(s.kind in ("thread", "block", "loop") for s in inside)
