@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates a minute of one search with one process, with the pool on one and more cards, and on Ray.
 
-    python tests/bench/bench_pool.py [--candidates N] [--seconds S] [--ways one,pool1,pool2,ray] [--kill] [--together]
-        [--json FILE] [PROGRAM…]
+    python tests/bench/bench_pool.py [--candidates N] [--seconds S] [--ways one,pool1,pool2,single2,ray]
+        [--kill] [--together] [--json FILE] [PROGRAM…]
 
-Each way is random search with one seed, asked for a batch at a time as `optimize` does, so that what is asked does not
+`one` is a judge in this process, `pool2` the lanes of two cards, `single2` one lane a card, `ray` one task a card. Each
+way is random search with one seed, asked for a batch at a time as `optimize` does, so that what is asked does not
 depend on verdicts and all ways judge the same (the same again under other names where the space is used up); in a
 store and with a cache of baselines of its own. Printed as JSON: candidates a minute from the first ask to the last
 verdict, how long the cards measured, the noise floors (how far the baseline is from itself in the same visits), whether
 the ways' verdicts agree, on which cards each candidate met its baseline, and how often a lock was waited for. `--kill`
-ends one card's worker in the middle of one more run of the last way; `--together` runs two programs at once from two
-processes, on a card each, against each alone.
+ends one card's workers in the middle of one more run of the last way; `--together` runs two programs at once from two
+processes, on a card each, against each alone: how the noise floors of the same candidates compare, with the interval of
+their geometric mean, and whether any lock was waited for.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import functools
 import json
 import math
 import os
@@ -50,6 +53,7 @@ from warplens.service.workloads import workload_of
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.process.task import Task
 from warplens_tools.run.probe.library import cache_folder
+from warplens_tools.run.workload import Workload
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [
@@ -61,7 +65,20 @@ def ways(name: str) -> OpenJudge:
     """What opens the judge of a way."""
     if name == "one":
         return open_judge
+    if name.startswith("single"):
+        return functools.partial(_single_lanes, int(name.removeprefix("single")))
     return opener(None, "local") if name == "ray" else opener(int(name.removeprefix("pool")))
+
+
+def _single_lanes(cards: int, workload: Workload, kernel: str, arch: str, allowed: Allowed) -> Pool:
+    """One lane a card, as Ray has them: what Ray adds shows against this."""
+    lanes = [LocalLane(judge_setup(workload, kernel, arch, allowed), card) for card in chosen_cards(cards)]
+
+    def close() -> None:
+        for lane in lanes:
+            lane.close()
+
+    return Pool(lanes, close)
 
 
 class Spend(NamedTuple):
@@ -156,7 +173,7 @@ def _judged(
         while batch := more():
             judge.judge(batch, on_verdict=take, task=task)
     seconds = time.monotonic() - started
-    noises = [t.noise for v in verdicts for t in v.timings]
+    noises = {v.candidate: statistics.median(t.noise for t in v.timings) for v in verdicts if v.timings}
     costs = {
         part: sum(v.cost.get(part, 0.0) for v in verdicts) for part in ("build", "load", "compare", "time")
     }
@@ -166,10 +183,12 @@ def _judged(
         "seconds": seconds,
         "per_minute": 60 * len(verdicts) / seconds,
         "seconds_by_part": costs,
-        "noise_median": statistics.median(noises) if noises else None,
+        "noise_median": statistics.median(noises.values()) if noises else None,
         "cards": Counter(v.conditions.uuid for v in verdicts if v.conditions is not None),
         "locks_waited_for": len(waits),
         "states": {v.candidate: v.state for v in verdicts},
+        "speedups": {v.candidate: v.timings[0].speedup.median for v in verdicts if v.timings},
+        "noises": noises,
     }
 
 
@@ -230,6 +249,7 @@ def together(programs: list[Path], budget: Spend) -> dict[str, Any]:
     cards = chosen_cards(0)[:2]
     pair = list(zip(programs, cards, strict=False))
     alone = [_on(program, card, budget) for program, card in pair]
+    sys.stderr.write(f"alone: {[row['noise_median'] for row in alone]}\n")
     rows: list[dict[str, Any]] = [{} for _ in pair]
 
     def work(number: int) -> None:
@@ -240,7 +260,18 @@ def together(programs: list[Path], budget: Spend) -> dict[str, Any]:
         thread.start()
     for thread in threads:
         thread.join()
-    return {"alone": alone, "together": rows}
+    ratios = [compared(one["noises"], both["noises"]) for one, both in zip(alone, rows, strict=True)]
+    sys.stderr.write(f"noise together over alone: {ratios}\n")
+    waited = [row["locks_waited_for"] for row in rows]
+    return {"noise_ratios": ratios, "locks_waited_for": waited, "alone": alone, "together": rows}
+
+
+def compared(alone: dict[str, float], both: dict[str, float]) -> dict[str, float]:
+    """How much more the same candidates' noise is in the second run: geometric mean, with its 95 % interval."""
+    logs = [math.log(both[name] / alone[name]) for name in alone if both.get(name, 0) > 0 and alone[name] > 0]
+    mean, spread = statistics.mean(logs), statistics.stdev(logs) / math.sqrt(len(logs))
+    low, high = mean - 1.96 * spread, mean + 1.96 * spread
+    return {"ratio": math.exp(mean), "low": math.exp(low), "high": math.exp(high), "candidates": len(logs)}
 
 
 def _on(program: Path, card: str, budget: Spend) -> dict[str, Any]:
@@ -295,12 +326,13 @@ def main() -> int:
             options.json.write_text(json.dumps(result, indent=1) + "\n")
 
     for program in programs:
-        for name in options.ways.split(","):
+        for name in filter(None, options.ways.split(",")):
             row = measure(program, name, budget)
             sys.stderr.write(f"{program.name} {name}: {row['per_minute']:.1f} a minute\n")
-            keep(rows=[*result["rows"], row])
+            keep(rows=[*result["rows"], row], rates=rates([*result["rows"], row]))
     rows = result["rows"]
-    keep(rates=rates(rows), verdicts_that_differ={p.name: differing(rows, p.name) for p in programs})
+    if rows:
+        keep(rates=rates(rows), verdicts_that_differ={p.name: differing(rows, p.name) for p in programs})
     if options.kill:
         keep(killed=killed(programs[0], chosen_cards(0)[:2], budget))
     if options.together:
@@ -313,13 +345,15 @@ def main() -> int:
 def differing(rows: list[dict[str, Any]], program: str) -> dict[str, list[str]]:
     """Candidates of which not all ways say the same, and what they say."""
     own = [row["states"] for row in rows if row["program"] == program]
+    if not own:
+        return {}
     common = [name for name in own[0] if all(name in states for states in own)]
     said = {name: [states[name] for states in own] for name in common}
     return {name: states for name, states in said.items() if len(set(states)) > 1}
 
 
 def rates(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Each way's candidates a minute over the first one's, in geometric mean over the programs."""
+    """Each way's candidates a minute over the first one's, in geometric mean over the programs that went both ways."""
     found = {}
     first = rows[0]["way"]
     base = {row["program"]: row["per_minute"] for row in rows if row["way"] == first}
