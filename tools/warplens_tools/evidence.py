@@ -9,10 +9,12 @@ absent (`None`, or no such key), never zero.
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
 
+_DOUBLE = re.compile(r"\bdouble\b")
 Tier = Literal["source", "binary", "timing", "counters", "timeline"]
 TIERS: tuple[Tier, ...] = ("source", "binary", "timing", "counters", "timeline")
 
@@ -101,6 +103,11 @@ class CompiledKernel(msgspec.Struct, frozen=True):
     instructions: tuple[Instruction, ...] = ()
     #: Values of `__launch_bounds__` as compiled, where present.
     max_threads: int | None = None
+
+    @property
+    def is_double(self) -> bool:
+        """Whether a template argument or a parameter of it is double."""
+        return _DOUBLE.search(self.demangled) is not None
 
 
 class CompilerMessage(msgspec.Struct, frozen=True):
@@ -294,9 +301,10 @@ class KernelEvidence(msgspec.Struct, frozen=True):
 
     @property
     def worst(self) -> CompiledKernel | None:
-        """The instantiation that spills most, then takes most registers."""
+        """The instantiation that spills most, then takes most registers; of double only where there is no other, for a
+        kernel that is made for both is written for the narrower type's speed."""
         return max(
-            self.compiled,
+            [k for k in self.compiled if not k.is_double] or self.compiled,
             key=lambda k: (
                 k.resources.spill_store_bytes + k.resources.spill_load_bytes,
                 k.resources.registers,

@@ -96,6 +96,9 @@ class AtomicConflicts:
         if atomic.leader:
             return None
         warp = self.gpu.limits.warp_size
+        if atomic.together and atomic.space == "global":
+            cycles, _ = self._global_clocks(atomic, 1, own=True)
+            return AtomicConflict(atomic, float(warp), None, 0.0 if atomic.guarded else cycles)
         places = self._different(atomic)
         if places is None or places >= warp:
             places = self._least_places(atomic) if places is None or atomic.index is None else None
@@ -171,6 +174,7 @@ class AtomicConflicts:
             index=None,
             places=places,
             varies=True,
+            together=False,
             leader=False,
             guarded=False,
             span=span,

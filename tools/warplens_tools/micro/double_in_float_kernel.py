@@ -85,7 +85,11 @@ class DoubleInFloatKernel(MicroTool):
         if self.uses_double_data():
             return
         uses = double_uses(self.view.tree, self.view.kernel)
-        most = max(self.instances(), key=lambda tool: len(tool.double_indices), default=None)
+        most = max(
+            (tool for tool in self.instances() if tool.view.compiled and not tool.view.compiled.is_double),
+            key=lambda tool: len(tool.double_indices),
+            default=None,
+        )
         if most is None or not most.sass:
             if uses:
                 yield self._from_source(uses)
@@ -93,10 +97,14 @@ class DoubleInFloatKernel(MicroTool):
             yield most._from_binary(uses)
 
     def uses_double_data(self) -> bool:
-        """Whether the kernel handles double on purpose: a double parameter, array or template instantiation."""
-        kernel = self.view.kernel
+        """Whether the kernel handles double on purpose: a double parameter or array, or no instantiation without it."""
+        kernel, compiled = self.view.kernel, self.view.evidence.compiled
         types = [*(p.type for p in kernel.parameters), *(a.element_type for a in kernel.arrays)]
-        return any("double" in t for t in (*types, *(k.demangled for k in self.view.evidence.compiled)))
+        return any("double" in t for t in types) or (bool(compiled) and all(k.is_double for k in compiled))
+
+    def _is_for_both(self) -> bool:
+        """Whether there are instantiations of double beside others, which a literal with a suffix would round."""
+        return any(k.is_double for k in self.view.evidence.compiled)
 
     @cached_property
     def double_indices(self) -> list[int]:
@@ -156,11 +164,14 @@ class DoubleInFloatKernel(MicroTool):
             confidence=confidence,
             message=f"{self.view.kernel.name} handles float data but {named} makes it compute in double{detail}.",
             guidance=(
-                "Write float literals with the suffix f and call the float functions (sqrtf, expf, powf); "
+                "Give literals the type that the kernel is made for (T(0.5), not 0.5) and call the functions of that "
+                "type; keep double only where the extra digits are needed."
+                if self._is_for_both()
+                else "Write float literals with the suffix f and call the float functions (sqrtf, expf, powf); "
                 "keep double only where the extra digits are needed, and then only for the accumulator."
             ),
             evidence=seen,
-            fixes=self.fixes_of(REWRITE),
+            fixes=() if self._is_for_both() else self.fixes_of(REWRITE),
             related=(*place.related, *(RelatedSpan(use.span, f"{use.text} is double") for use in others)),
         )
 

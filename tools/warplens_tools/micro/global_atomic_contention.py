@@ -76,13 +76,15 @@ class GlobalAtomicContention(MicroTool):
         if not found:
             return
         gain = self.view.contention.gain("global atomics")
-        if gain is not None and gain.estimate < self.worth:
-            return
         worst = found[0]
+        if gain is not None and gain.estimate < self.worth and not worst.atomic.together:
+            return
         sure = worst.atomic.index is not None
         rare = self._is_rare(worst) or worst.chosen
         if rare and worst.places is None:
-            return
+            if not (worst.chosen or worst.atomic.together):
+                return
+            gain = None
         yield self.finding(
             worst.atomic.span,
             severity="information" if gain is None or rare else "warning",
@@ -146,6 +148,8 @@ class GlobalAtomicContention(MicroTool):
 
 def _who(worst: AtomicConflict) -> str:
     name = worst.atomic.name
+    if worst.atomic.together or (worst.chosen and worst.places is None):
+        return f"Atomic contention: the lanes of a warp that come here update one address of {name} at a time"
     if worst.chosen:
         return f"Atomic contention: threads that data chooses update one address of {name}"
     if worst.places is None:
@@ -157,6 +161,11 @@ def _who(worst: AtomicConflict) -> str:
 
 def _guidance(worst: AtomicConflict) -> str:
     name = worst.atomic.name
+    if worst.atomic.together or (worst.chosen and worst.places is None):
+        return (
+            "Add up over the warp by shuffles first, with zero from the lanes that take no part (or over those that "
+            f"__match_any_sync finds at one address), and let one lane do the atomic on {name}."
+        )
     if worst.places is None or worst.places == 1:
         return (
             "Add up within the warp by shuffles and within the block in shared memory, and let one thread of each "

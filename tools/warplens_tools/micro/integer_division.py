@@ -32,8 +32,9 @@ The routine for 64 bits is not counted where a short path for smaller operands s
 life of a block and the wait for its first load count as what remains.
 
 **Threshold.** A tenth of the kernel's time in the bounded model, memory traffic included: divisions that
-hide behind memory are not reported. Where only accesses that the source does not tell could hide them, it is
-information, from a gain of 1.5.
+hide behind memory are no warning. Where only accesses that the source does not tell could hide them, it is
+information, from a gain of 1.5; so is a gain below 1.2, and what memory hides where divisions take more than a third
+of the instructions.
 
 **References.** CUDA C++ Programming Guide, "Maximize Instruction Throughput" (integer arithmetic); CUDA C++
 Best Practices Guide, "Division Modulo Operations"; CUTLASS `FastDivmod`.
@@ -55,6 +56,7 @@ from warplens_tools.cuda.facts.divisions import (
 from warplens_tools.evidence import Instruction
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.counted import LEADING
+from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_arithmetic
 from warplens_tools.sass.blocks import body_of
@@ -67,6 +69,11 @@ from warplens_tools.text import Span
 LONG_SHARE = 0.0
 #: Instructions of a division of 32 bits at most, remainder and the test for the short path included; of the routine.
 PER_DIVISION, LONG = 32, 70
+#: Divisions from which it is told as information that memory hides them.
+SEVERAL = 2
+#: Gain from which it is a warning: below it readers of other people's code called it arguable at most
+#: (tests/wild/labels).
+WARNED = 1.2
 #: Instructions of a division by a constant over those of one by a variable (about 5 of 20).
 CONSTANT_SHARE = 0.25
 
@@ -101,9 +108,11 @@ class IntegerDivision(MicroTool):
         sites = self.division_sites()
         if not sites:
             return
-        ratio, sure = self._ratio(sites)
-        if ratio < (self.worth if sure else self.doubtful):
+        ratio, sure, alone = self._ratio(sites)
+        hidden = ratio < (self.worth if sure else self.doubtful)
+        if hidden and (alone < self.doubtful or sum(s.many for s in sites) < SEVERAL):
             return
+        loud = sure and not hidden and ratio >= WARNED
         worst = max(sites, key=lambda s: self.sass.weigh((*s.indices, *s.calls)))
         found = self._written(worst)
         here = (
@@ -111,19 +120,13 @@ class IntegerDivision(MicroTool):
         )
         divisors = ", ".join(dict.fromkeys(d.divisor for d in found))
         by = f" by {divisors}" if divisors else ""
-        wide = f", and a routine of {LONG} where an operand needs more than 32 bits" if worst.calls else ""
-        each = round(min(len(worst.indices) / max(worst.many, 1), PER_DIVISION)) or LONG
         yield self.finding(
             here,
-            severity="warning" if sure else "information",
-            confidence="low"
-            if not sure
-            else "high"
-            if any(self.sass.flow.depths[i] for i in worst.indices)
-            else "medium",
+            severity="warning" if loud else "information",
+            confidence="medium" if sure and not hidden else "low",
             message=(
-                f"Run-time integer division{by} takes about {each} instructions each time{wide}; by a constant it "
-                f"would take about {round(CONSTANT_SHARE * PER_DIVISION)}."
+                f"Run-time integer division{by} takes about {self._cost(worst)}; by a constant it would take about "
+                f"{round(CONSTANT_SHARE * PER_DIVISION)}."
             ),
             guidance=(
                 f"Make {divisors or 'the divisor'} a template parameter or a power of two (mask and shift), carry "
@@ -143,7 +146,7 @@ class IntegerDivision(MicroTool):
                     "time over time with divisions by constants", round(ratio, 2), "", self.worth
                 ),
             ),
-            gain=Gain.of(ratio, ratio),
+            gain=Gain.of(ratio, ratio) if not hidden else None,
             related=(*self._callers(worst, here), *self._others(sites, here)),
             index_query="FastDivmod precomputed integer division",
         )
@@ -165,8 +168,9 @@ class IntegerDivision(MicroTool):
             for line in sorted(n for n in marked if n is not None)
         ]
 
-    def _ratio(self, sites: Sequence[Site]) -> tuple[float, bool]:
-        """Bounded time as it is over that with divisions by constants, and whether memory surely leaves room for it.
+    def _ratio(self, sites: Sequence[Site]) -> tuple[float, bool, float]:
+        """Bounded time as it is over that with divisions by constants, whether memory surely leaves room for it, and
+        the same of the pipes alone.
 
         What else the lines compute stays: of their instructions at most `PER_DIVISION` a division are the division's.
         """
@@ -182,8 +186,10 @@ class IntegerDivision(MicroTool):
                     weight[i] += entered
                     after[i] = after[i] * CONSTANT_SHARE + entered * CONSTANT_SHARE
         before, later = self.sass.cycles_at(weight), self.sass.cycles_at(after)
-        start = self.view.waiting.start
-        return self.ratio_above_memory(before | start, later | start)
+        # What the kernel waits for anyway: the life of a block, and atomics that meet at one place.
+        floor = self.view.waiting.start | self.view.contention.cycles
+        ratio, sure = self.ratio_above_memory(before | floor, later | floor)
+        return ratio, sure, bound_ratio(before, later)
 
     def _routine(self, sites: Sequence[Site]) -> list[int]:
         """Indices of the routines that the sites call."""
@@ -194,6 +200,13 @@ class IntegerDivision(MicroTool):
     def _long_share(self, site: Site) -> float:
         short = any(is_reciprocal(self.sass.instructions[i]) for i in site.indices)
         return LONG_SHARE if short else 1.0
+
+    def _cost(self, site: Site) -> str:
+        short = any(is_reciprocal(self.sass.instructions[i]) for i in site.indices)
+        if not short:
+            return f"{LONG} instructions each time, in a routine for 64 bits"
+        wide = f", and a routine of {LONG} where an operand needs more than 32 bits" if site.calls else ""
+        return f"{round(min(len(site.indices) / site.many, PER_DIVISION))} instructions each time{wide}"
 
     def _written(self, site: Site) -> tuple[Division, ...]:
         """The divisions in the text of a site: on its line, or in the functions which that line calls; else those of

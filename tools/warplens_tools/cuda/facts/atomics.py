@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import loops_around
 from warplens_tools.cuda.facts.guards import Guards, Test, mentions
-from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
+from warplens_tools.cuda.facts.lane_names import lane_names, lane_names_by_element, mentions_lanes
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.syntax.types import integer_type
@@ -44,6 +44,8 @@ class Atomic(msgspec.Struct, frozen=True):
     places: int | None
     #: It differs between the lanes of a warp, as far as data flow tells.
     varies: bool
+    #: The lanes of a warp that come here together go to one place, which data chose and all of them read.
+    together: bool
     #: Few come here: single threads that are chosen by their index, one block, or who found a new extreme.
     leader: bool
     #: Data decides who comes here, and how often it lets them is not known.
@@ -72,7 +74,9 @@ class _AtomicReader:
     def __init__(self, tree: SourceTree, kernel: Kernel, forms: FormReader, body: Node) -> None:
         self.tree, self.forms, self.body = tree, forms, body
         self.pointers = PointerReader(kernel, forms)
-        self.varying = lane_names(tree.code_of(body))
+        code = tree.code_of(body)
+        self.varying = lane_names(code)
+        self.apart = lane_names_by_element(code, [a.name for a in kernel.arrays if a.space == "shared"])
         self.guards = Guards(forms, self.varying)
 
     def atomic(self, call: Node) -> Atomic | None:
@@ -87,6 +91,8 @@ class _AtomicReader:
         if place is None:
             return None
         name, tests = name.removeprefix("::"), self.guards.tests(call)
+        code = self.tree.code_of(target)
+        varies = mentions_lanes(code, self.varying)
         return Atomic(
             function=name,
             name=place.name,
@@ -94,7 +100,8 @@ class _AtomicReader:
             element_type=place.element_type,
             index=place.offset,
             places=self._places(place, index),
-            varies=mentions_lanes(self.tree.code_of(target), self.varying),
+            varies=varies,
+            together=varies and place.offset is None and not mentions_lanes(code, self.apart),
             leader=self.guards.are_few(tests) or self._is_compared(name, target, tests),
             guarded=bool(self.guards.data(tests)),
             span=self.tree.span(call),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)(?=(\s*\{?[^;{}]*))")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -13,6 +14,15 @@ _LANES = frozenset({"threadIdx", "laneid", "thread_rank"})
 def lane_names(code: str) -> frozenset[str]:
     """Names in a kernel's body that may differ between lanes: by data flow from `threadIdx`, no control flow."""
     return names_from(code, _LANES)
+
+
+def lane_names_by_element(code: str, shared: Collection[str]) -> frozenset[str]:
+    """As `lane_names`, where what is read of a shared array differs between lanes only if its index does: in
+    `id = ids[j]` all lanes of a warp read one element, whoever wrote it."""
+    if not shared:
+        return lane_names(code)
+    element = rf"\b(?:{'|'.join(map(re.escape, sorted(shared)))})\s*\[([^\[\]]*)\]"
+    return lane_names(re.sub(element, r"(\1)", code))
 
 
 def names_from(code: str, first: frozenset[str]) -> frozenset[str]:

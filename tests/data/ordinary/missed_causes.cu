@@ -1,0 +1,72 @@
+// Causes that ordinary code hides: behind a guard, in one of several instantiations, behind memory.
+
+// All pixels of a block go through one list, so that the lanes that take part add to one place at a time.
+__global__ void splat(float *gradients, const int *list, const float *weights, int count, float limit)
+{
+    __shared__ int ids[256];
+    float x = weights[threadIdx.x + blockIdx.x * 256];
+    for (int round = 0; round < count; round += 256) {
+        __syncthreads();
+        ids[threadIdx.x] = list[round + threadIdx.x];
+        __syncthreads();
+        for (int j = 0; j < 256; ++j) {
+            x = x * 0.9f + 0.1f;
+            if (x < limit) continue;
+            int id = ids[j];
+            atomicAdd(&gradients[id], x);  // told: global-atomic-contention information
+        }
+    }
+}
+
+void run_splat(float *gradients, const int *list, const float *weights, int count, float limit)
+{
+    splat<<<2000, 256>>>(gradients, list, weights, count, limit);
+}
+
+// Made for float and for double: the literal is double in both.
+template <typename T>
+__global__ void soft_steps(T *__restrict__ values, T scale, int n, int steps)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    T v = values[i];
+    for (int s = 0; s < steps; ++s) v = 1.0 / (1.0 + v * scale);  // told: double-in-float-kernel warning
+    values[i] = v;
+}
+
+void run_soft(float *f, double *d, int n, int steps)
+{
+    soft_steps<<<(n + 255) / 256, 256>>>(f, 0.5f, n, steps);
+    soft_steps<<<(n + 255) / 256, 256>>>(d, 0.5, n, steps);
+}
+
+// Sizes of 64 bits that fit 32: the short path of the division is all that runs, and it is the kernel's work.
+__global__ void rolled(float *__restrict__ to, const float *__restrict__ from, long n, long n0, long n1, long n2)
+{
+    const long i = (long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const long a = i % n0;  // told: integer-division warning
+    const long b = i / n0 % n1;
+    const long c = i / (n0 * n1) % n2;
+    to[i] = from[(c * n1 + (b + 1) % n1) * n0 + a];
+}
+
+void run_rolled(float *to, const float *from, long n, long n0, long n1, long n2)
+{
+    rolled<<<(n + 255) / 256, 256>>>(to, from, n, n0, n1, n2);
+}
+
+// One division beside much traffic: it hides there.
+__global__ void biased(float *__restrict__ y, const float4 *__restrict__ x, const float4 *__restrict__ z,
+                       const float *__restrict__ bias, int n, int channels)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float4 a = x[i], b = z[i];
+    y[i] = a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w + bias[i % channels];
+}
+
+void run_biased(float *y, const float4 *x, const float4 *z, const float *bias, int n, int channels)
+{
+    biased<<<(n + 255) / 256, 256>>>(y, x, z, bias, n, channels);
+}
