@@ -31,6 +31,7 @@ from warplens.measure.build.linking import (
     with_report,
 )
 from warplens.measure.build.unit import Unit, why_more
+from warplens.measure.build.wide import means_wide
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import (
@@ -50,6 +51,7 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.ptx_widths import narrowed
 from warplens_tools.toolchain.symbols import (
     code_digest,
     unit_free_name,
@@ -97,6 +99,8 @@ class Builder:
         self._lacking: InputError | MissingToolError | ToolFailedError | None = None
         self.fence = Fence(toolchain, self._flags, settings)
         self.text = self.read(workload)
+        #: Its device code works something out in 64 bits.
+        self._means_wide = means_wide(self.text)
         #: Candidates, by id, that are refused for their host side alone, which the compiler's split shows.
         self.changing_host: set[str] = set()
         split = HostSplit(
@@ -266,6 +270,10 @@ class Builder:
             return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
         if why := why_more(unit, baseline, self.workload.source, self._toolchain):
             return Verdict(candidate.id, "refused", why)
+        if why := narrowed(baseline.ptx, unit.ptx) if self._means_wide else "":
+            return Verdict(
+                candidate.id, "unproven", f"{why}: arrays larger than this program's may overflow it"
+            )
         compiled = _counterpart(target, unit.evidence.kernels)
         if compiled is None:
             return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")

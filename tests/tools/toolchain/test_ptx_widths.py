@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets that are 32 bits wide where they were 64, seen in what nvcc makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warplens.measure.build.wide import means_wide
+from warplens_tools.process.run import run
+from warplens_tools.text import SourceText
+from warplens_tools.toolchain.locate import resolve_toolchain
+from warplens_tools.toolchain.ptx_widths import narrowed
+
+pytestmark = pytest.mark.compiler
+
+#: One file for all: compiling is what takes time. Each kernel's twin has the name of the kernel and a number.
+KERNELS = {
+    "image": """
+        const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+        if (x < width && y < height) out[SIZE(y) * width + x] = in[SIZE(y) * width + x] + 1;""",
+    "array": """
+        const SIZE i = SIZE(blockIdx.x) * blockDim.x + threadIdx.x;
+        if (i < n) out[i] = in[i] + 1;""",
+    "strided": """
+        const SIZE step = SIZE(gridDim.x) * blockDim.x;
+        for (SIZE i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) out[i] = in[i];""",
+    "rows": """
+        const int row = blockIdx.x * blockDim.x + threadIdx.x;
+        float sum = 0;
+        for (SIZE j = offsets[row]; j < SIZE(offsets[row + 1]); ++j) sum += in[j];
+        out[row] = sum;""",
+    "tiled": """
+        __shared__ float tile[32][33];
+        for (int j = 0; j < 32; j += 8) tile[threadIdx.y + j][threadIdx.x] =
+            in[size_t(blockIdx.y * 32 + threadIdx.y + j) * width + blockIdx.x * 32 + threadIdx.x];
+        __syncthreads();
+        const float* first = in + size_t(blockIdx.y) * 32 * width;
+        out[size_t(blockIdx.x * 32 + threadIdx.y) * height + threadIdx.x] =
+            tile[threadIdx.x][threadIdx.y] + first[threadIdx.y * width];""",
+}
+WIDE = {"image": "size_t", "array": "size_t", "strided": "size_t", "rows": "long long", "tiled": "size_t"}
+
+
+@pytest.fixture(scope="module")
+def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    toolchain = resolve_toolchain()
+    nvcc = toolchain.find("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    folder: Path = tmp_path_factory.mktemp("widths")
+    found = {}
+    for name, size in (("wide", ""), ("narrow", "int")):
+        bodies = [
+            f"#undef SIZE\n#define SIZE {(size or WIDE[kernel]).replace('long long', 'Long')}\n"
+            f'extern "C" __global__ void {kernel}(const float* in, float* out, const Long* offsets, int width,'
+            f" int height, size_t n) {{{body}\n}}"
+            for kernel, body in KERNELS.items()
+        ]
+        source = folder / f"{name}.cu"
+        source.write_text("using Long = long long;\n" + "\n".join(bodies))
+        made = folder / f"{name}.ptx"
+        run([str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)], timeout=120)
+        found[name] = made.read_text()
+    return found
+
+
+def only(ptx: str, kernel: str) -> str:
+    start = ptx.index(f".visible .entry {kernel}(")
+    end = ptx.find(".visible .entry", start + 1)
+    return ptx[start : end if end > 0 else None]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        ("image", "multiplies parameter 4 in 32 bits"),
+        ("array", "multiplies numbers of blocks in 32 bits"),
+        ("strided", "in 32 bits"),
+        ("rows", "halves of the 64-bit numbers behind parameter 3"),
+        ("tiled", ""),
+    ],
+)
+def test_narrow_offsets_are_seen(ptx: dict[str, str], kernel: str, said: str) -> None:
+    wide, narrow = only(ptx["wide"], kernel), only(ptx["narrow"], kernel)
+    found = narrowed(wide, narrow)
+    assert said in found and bool(said) == bool(found), found
+    assert not narrowed(narrow, wide) and not narrowed(wide, wide) and not narrowed(narrow, narrow)
+
+
+def test_the_source_says_whether_64_bits_are_meant() -> None:
+    host = "int main() { size_t n = 3; return n; }"
+    assert means_wide(SourceText("__global__ void k(float* a, size_t n) { a[n] = 1; }" + host))
+    assert means_wide(
+        SourceText("template <class T>\n__device__ T f(T* a, int n) { return a[long(n) * n]; }")
+    )
+    assert not means_wide(SourceText("__global__ void k(float* a, int n) { a[n] = 1; }" + host))
