@@ -16,7 +16,13 @@ def means_wide(text: SourceText) -> bool:
     """Whether a function for the device names an integer type of 64 bits."""
     tree = parse_tree(text)
     for function in tree.functions:
-        head = tree.words(max(0, function.start_byte - 80), function.start_byte) + tree.code_of(function)
-        if _DEVICE.search(head) and _WIDE.search(tree.code_of(function)):
+        body = function.child_by_field_name("body")
+        if body is None:
+            continue
+        # a macro that was taken out may stand before it, over white space
+        start, code = function.start_byte, tree.masked.code
+        while start > 0 and code[start - 1] in b" \t\n":
+            start -= 1
+        if _DEVICE.search(tree.words(start, body.start_byte)) and _WIDE.search(tree.code_of(function)):
             return True
     return False
