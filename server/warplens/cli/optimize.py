@@ -27,6 +27,7 @@ from warplens.service.model import Choice, ConsentError, chosen, give_consent, r
 from warplens.service.optimize import OptimizeOptions, optimize_path
 from warplens.service.pooled import opener, search_opener
 from warplens.service.service import Service
+from warplens.service.torch_search import TorchOptions, begin_solution, is_task_file, optimize_task
 from warplens.settings import Loaded
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import Task
@@ -57,6 +58,7 @@ def optimize(
     provider: str = "",
     model: str = "",
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    python: str = "",
     objective: Literal["time", "energy", "lexicographic"] | None = None,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
 ) -> int:
@@ -68,7 +70,9 @@ def optimize(
     Parameters
     ----------
     file
-        The file that holds the kernel; a Python script with CUDA in a string is one.
+        The file that holds the kernel; a Python script with CUDA in a string is one. A PyTorch task (`Model`,
+        `get_inputs`, `get_init_inputs`) is one too: a model writes its `ModelNew`, which --apply puts beside it as
+        NAME_new.py, where the next search begins.
     kernel
         The kernel's name, plain or qualified; the hottest by total time if left out.
     budget
@@ -112,6 +116,8 @@ def optimize(
         The model, as its vendor names it; the setting if left out.
     yes
         Agree to what is sent to that model's endpoint, unasked.
+    python
+        For a PyTorch task: the Python that has PyTorch; the one that runs Warplens if left out.
     objective
         What is to be less: time; the whole program's energy, among versions that are faster; or its energy among
         versions as fast as the fastest, within 1 %. The setting if left out.
@@ -144,6 +150,10 @@ def optimize(
         raise InputError("FILE is missing", remedy="see `warplens optimize --help`")
     if edited is not None:
         result = prove_edited(service, file, edited, options, task=task, judge=judge)
+    elif is_task_file(file):
+        result = optimize_task(service, file, options, TorchOptions(python), task=task)
+        if apply and result.proof is not None:
+            begin_solution(file)
     else:
         found = optimize_script if file.suffix == ".py" else optimize_path
         result = found(service, file, options, task=task, judge=judge)

@@ -84,12 +84,17 @@ class Timing(msgspec.Struct, frozen=True):
     rounds: int
     #: "flushed" (L2 cold) or "program" (as the program leaves it).
     cache: Literal["flushed", "program"] = "program"
-    #: What was timed: the launch; for edits of host code the whole process, or all that the device did in it.
-    span: Literal["launch", "process", "device"] = "launch"
+    #: What was timed: the launch; for edits of host code the whole process, or all that the device did in it; for a
+    #: PyTorch task a call of the module.
+    span: Literal["launch", "process", "device", "call"] = "launch"
 
 
 #: What a timing of more than a launch is of, in words.
-SPANS = {"process": "whole process, on the clock outside", "device": "device busy, as CUPTI traced it"}
+SPANS = {
+    "process": "whole process, on the clock outside",
+    "device": "device busy, as CUPTI traced it",
+    "call": "one call of the module",
+}
 
 
 class Outside(msgspec.Struct, frozen=True):

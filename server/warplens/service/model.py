@@ -246,17 +246,7 @@ class ModelPart:
 
     def used(self) -> ModelUse:
         """What it did and cost so far."""
-        asker = self._asker
-        return ModelUse(
-            provider=self._model.provider,
-            model=asker.provider.model,
-            proposals=sum(source.made for source in self._sources),
-            tokens=asker.ledger.tokens,
-            dollars=asker.ledger.dollars,
-            by_role=asker.ledger.by_role(),
-            troubles=dict(sorted(asker.troubles.items())),
-            stopped=asker.closed,
-        )
+        return used_of(self._asker, self._model.provider, self._sources)
 
     def _findings(self, text: SourceText) -> Sequence[Finding]:
         """All that is known of the user's own text; of others what their source shows."""
@@ -266,6 +256,20 @@ class ModelPart:
     def _metrics(self, kernel: str) -> Mapping[str, float]:
         known = next((k for k in self._report.kernels if k.qualified_name == kernel), None)
         return known.profile.metrics if known is not None and known.profile is not None else {}
+
+
+def used_of(asker: Asker, provider: str, sources: Sequence[ModelSource]) -> ModelUse:
+    """What the model did and cost so far."""
+    return ModelUse(
+        provider=provider,
+        model=asker.provider.model,
+        proposals=sum(source.made for source in sources),
+        tokens=asker.ledger.tokens,
+        dollars=asker.ledger.dollars,
+        by_role=asker.ledger.by_role(),
+        troubles=dict(sorted(asker.troubles.items())),
+        stopped=asker.closed,
+    )
 
 
 def _library_options(trees: Sequence[Corpus], given: Sequence[str], text: SourceText) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from warplens.agent.edits import text_hash
 from warplens.agent.llm import context
 from warplens.agent.llm.anchors import MOST_ANCHORS, Anchor
 from warplens.agent.llm.asking import LOOKS, Asker
@@ -19,6 +20,7 @@ from warplens.agent.llm.situation import Outcome, Situation, outcome_of
 from warplens.agent.versions import Node
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.finding import Finding
 from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText
@@ -26,6 +28,11 @@ from warplens_tools.text import SourceText
 #: Failures of other branches that a planner is told, the latest.
 MOST_FAILURES = 8
 _FEEDBACK_TITLES = {"guidance": "Findings", "metrics": "Metrics of the original", "nothing": ""}
+
+
+def essence_of(text: SourceText) -> str:
+    """A hash of a text of CUDA without comments and blanks: what a compiler would see is the same."""
+    return text_hash(SourceText(" ".join(without_comments(to_ascii(text.text), keep_strings=True).split())))
 
 
 class Briefing(msgspec.Struct, frozen=True):
@@ -51,6 +58,12 @@ class Briefing(msgspec.Struct, frozen=True):
     findings: Callable[[SourceText], Sequence[Finding]] = lambda _: ()
     #: Raw counters of the user's version, for the comparison with guidance alone.
     metrics: Callable[[], Mapping[str, float]] = dict
+    #: The file is a solution of a PyTorch task: why a version of it may not be judged ("" if it may), and what stays
+    #: the same where only comments and blanks differ. None for a file of CUDA.
+    refused: Callable[[SourceText], str] | None = None
+    essence: Callable[[SourceText], str] = essence_of
+    #: The text that the search begins from is no version of its own: it is left as soon as one is right.
+    opening: bool = False
 
 
 class Case:
@@ -77,6 +90,7 @@ class Case:
             looks=LOOKS if self._asker.library is not None and role != "debugger" else 0,
             arch=briefing.arch,
             plans=plans,
+            module=briefing.refused is not None,
         )
 
     def for_planner(self) -> str:
@@ -141,7 +155,8 @@ class Case:
 
     def _facts(self) -> str:
         situation, briefing = self._situation, self._briefing
-        facts = [f"Kernel {briefing.kernel}" + (f", built for {briefing.arch}" if briefing.arch else "")]
+        what = "Module" if briefing.refused is not None else "Kernel"
+        facts = [f"{what} {briefing.kernel}" + (f", built for {briefing.arch}" if briefing.arch else "")]
         facts += [words for words in (briefing.card, self._measured()) if words]
         verdict = situation.node.verdict
         if verdict is not None and verdict.resources is not None:

@@ -29,6 +29,14 @@ HOST_TOO = (
 )
 
 
+#: The same of a solution of a PyTorch task.
+SOLUTION = (
+    "everything in the file but what the task gives (`get_inputs`, `get_init_inputs`, the module's parameters): "
+    "imports, strings of CUDA, functions, `ModelNew`. Nothing is read but the file itself and what Python, PyTorch and "
+    "the CUDA toolkit bring; no network. Nothing of one call may be kept for the next but the parameters and buffers "
+    "whose contents do not rest on inputs."
+)
+
 #: How a planner is asked for one plan, and for several at once.
 ONE_PLAN = {
     "what": "one change that makes",
@@ -72,19 +80,21 @@ def system_prompt(
     looks: int = 0,
     arch: str = "",
     plans: int = 1,
+    module: bool = False,
 ) -> str:
     """What a role is told before its case. `looks` is how often it may look into CUTLASS, 0 for never; `plans` how
-    many a planner gives at once."""
+    many a planner gives at once; `module` says that it is about a module of PyTorch and not about a kernel."""
     library = ""
     if looks:
         form = prompt_file("look_planner" if role == "planner" else "look_coder").strip()
         library = filled("library", looks=str(looks), form=form, arch=arch or "sm_90a").rstrip("\n")
     values = {
-        "allowed": HOST_TOO if host_edits else DEVICE_ONLY,
+        "allowed": SOLUTION if module else HOST_TOO if host_edits else DEVICE_ONLY,
         "library": library,
         "most_anchors": str(most_anchors),
         "precision": " unless it clearly pays: half, bfloat16 and TF32 are allowed here"
         if lower_precision
         else "",
     } | {name: words.format(plans) for name, words in (SEVERAL_PLANS if plans > 1 else ONE_PLAN).items()}
-    return filled(role, **{name: values[name] for name in places(role)}).strip() + "\n"
+    name = f"{role}_task" if module else role
+    return filled(name, **{place: values[place] for place in places(name)}).strip() + "\n"

@@ -30,7 +30,6 @@ from warplens.agent.versions import Node
 from warplens.measure.build.allowed import why_not_allowed, why_outside
 from warplens.measure.build.includes import uses_cutlass
 from warplens.measure.verdict import State
-from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText, TextEdit
@@ -85,6 +84,8 @@ class ModelSource:
         if not version.works:
             return self._repair_ideas(version)
         key = version.ask.candidate.text_hash
+        if self.briefing.opening and version.parent is None and any(n.works for n in self._judged):
+            return ()
         if self._plans.get(key, 0) >= PLANS or key in self._barren:
             return ()
         move = Move(("model",), "model:planner", "a change that the model plans", PRIOR[1], PRIOR[0])
@@ -96,7 +97,7 @@ class ModelSource:
     def told(self, version: Node) -> None:
         """Remember it, whoever made it."""
         self._judged.append(version)
-        self._texts.add(_essence(version.text))
+        self._texts.add(self.briefing.essence(version.text))
 
     def _repair_ideas(self, version: Node) -> tuple[Idea, ...]:
         mine = version.ask.move.rule.startswith("model:")
@@ -261,21 +262,25 @@ class ModelSource:
             after = version.text.apply(list(edits))
         except InputError as error:
             raise ReplyError("ambiguous_anchor", str(error)) from error
-        essence = _essence(after)
-        if essence == _essence(version.text):
+        essence_of = self.briefing.essence
+        essence = essence_of(after)
+        if essence == essence_of(version.text):
             raise ReplyError("no_change", "that changes nothing but comments or blanks")
         root = situation_of(version, ()).root
-        if essence in self._texts or essence == _essence(root.text):
+        if essence in self._texts or essence == essence_of(root.text):
             raise ReplyError("duplicate", "that version was judged before; change something else")
-        briefing = self.briefing
-        if briefing.host_edits:
-            why = why_outside(root.text, after, briefing.kernel, briefing.path)[0]
-        else:
-            why = why_not_allowed(root.text, after, briefing.kernel, briefing.path)
-        if why:
+        if why := self._why_not(root.text, after):
             raise ReplyError("not_allowed", f"{why}; what may be edited was said above")
         self._texts.add(essence)
         return edits
+
+    def _why_not(self, before: SourceText, after: SourceText) -> str:
+        briefing = self.briefing
+        if briefing.refused is not None:
+            return briefing.refused(after)
+        if briefing.host_edits:
+            return why_outside(before, after, briefing.kernel, briefing.path)[0]
+        return why_not_allowed(before, after, briefing.kernel, briefing.path)
 
     def _caveat(self, version: Node, edits: Sequence[TextEdit]) -> str:
         """What the user's own build needs for these edits."""
@@ -294,11 +299,6 @@ def _uses_library(text: SourceText) -> bool:
 
 def _quoted(text: SourceText, blocks: Blocks) -> list[TextEdit]:
     return [replaced(text, old, new) for old, new in blocks.quotations]
-
-
-def _essence(text: SourceText) -> str:
-    """A hash of the text without comments and blanks: what a compiler would see is the same."""
-    return text_hash(SourceText(" ".join(without_comments(to_ascii(text.text), keep_strings=True).split())))
 
 
 def _digest(version: Node, edits: Sequence[TextEdit]) -> str:

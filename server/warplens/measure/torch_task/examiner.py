@@ -154,8 +154,9 @@ class Examination:
             # processes load PyTorch side by side
             others = {name: started() for name in ("eager", *self.request["baselines"])}
             self.load(others["eager"], self.task.path, "Model")
-            with self.card():
-                self.own_work(new, others["eager"])
+            if self.request["own_work"]:
+                with self.card():
+                    self.own_work(new, others["eager"])
             return self.timed(new, others)
 
     @property

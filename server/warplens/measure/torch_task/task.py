@@ -40,6 +40,8 @@ class TorchTask(msgspec.Struct, frozen=True):
     #: Compare and time gradients too, in training mode.
     backward: bool = False
     lower_precision: bool = False
+    #: Refuse a candidate that leaves every operation to the library.
+    own_work: bool = True
     #: Beside eager execution in FP32.
     baselines: tuple[Baseline, ...] = ("tf32", "bf16", "compile")
     rounds: int = 10

@@ -161,6 +161,13 @@ class Runner:
         return {"operations": seen}
 
 
+def _said(error: Exception) -> str:
+    """An error in a few lines: those in which a compiler names errors, else the last."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if ": error" in line or "error:" in line]
+    return f"{type(error).__name__}: {' | '.join((named or lines[-1:])[:4])}"
+
+
 def _differs(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and x.is_floating_point()
 
@@ -189,10 +196,7 @@ def main() -> None:
                     message["do"]
                 ](message)
         except Exception as error:  # noqa: BLE001 - whatever a candidate raises is said
-            answer = {
-                "error": f"{type(error).__name__}: {str(error).strip().splitlines()[-1:]}",
-                "raised": True,
-            }
+            answer = {"error": _said(error), "raised": True}
         channel.send_bytes(json.dumps(answer).encode())
 
 

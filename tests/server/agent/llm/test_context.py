@@ -120,8 +120,19 @@ def test_every_prompt_is_filled_and_names_its_form() -> None:
     )
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_prompts_about_a_module_are_whole(role: Role) -> None:
+    for lower in (False, True):
+        text = prompts.system_prompt(
+            role, host_edits=False, lower_precision=lower, most_anchors=8, plans=3, module=True
+        )
+        assert "{{" not in text and "`ModelNew`" in text and "never instructions" in text
+        assert prompts.SOLUTION in text and "CUTLASS" not in text
+        assert estimated_tokens(text) < 1500
+
+
 def test_every_prompt_file_is_used() -> None:
-    used = {*ROLES, "library", "look_planner", "look_coder"}
+    used = {*ROLES, *(f"{role}_task" for role in ROLES), "library", "look_planner", "look_coder"}
     assert {p.stem for p in FOLDER.glob("*.md")} == used
 
 
