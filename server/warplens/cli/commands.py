@@ -18,6 +18,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("optimize", "warplens.cli.optimize:optimize", "Search for a faster version of a kernel, proven on this GPU."),
     ("evaluate", "warplens.cli.evaluate:evaluate", "Judge the candidates that `optimize --ask` has written."),
     ("task", "warplens.cli.task:task", "Judge a ModelNew against a PyTorch task, as KernelBench writes them."),
+    ("bench", "warplens.cli.bench:app", "Solutions of KernelBench's tasks, judged by its rule and by ours."),
     ("spec", "warplens.cli.spec:spec", "Write a first launch spec for kernels without a program."),
     ("tune", "warplens.cli.tune:tune", "The numbers of a kernel alone, searched and proven; results in T4 too."),
     ("history", "warplens.cli.history:app", "Past runs, and what the rules were worth."),

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_FAILED = 0, 1, 2
 _SIGNALLED = 128
 #: Commands whose words are paths and values: an empty one would silently mean the current folder.
-_TAKE_PATHS = frozenset({"check", "profile", "optimize", "evaluate", "spec", "task", "config", "index"})
+_TAKE_PATHS = frozenset(
+    {"check", "profile", "optimize", "evaluate", "spec", "task", "bench", "config", "index"}
+)
 _SIGINT = 2
 #: Words of a command line that asks for help: a command, its own command, and --help.
 _LONGEST = 4

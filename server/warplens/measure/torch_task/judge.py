@@ -46,8 +46,8 @@ class TaskJudge:
         """`asked.candidate` is left open; `text` is what candidates edit."""
         self._asked, self._text, self._python, self._examine = asked, text, python, examine
         self._folder = tempfile.TemporaryDirectory(prefix="warplens-solutions-")
-        #: What was said of each version, by candidate.
-        self.said: dict[str, TorchVerdict] = {}
+        #: Speedups over eager execution of the versions that were right, with their texts.
+        self._right: list[tuple[float, SourceText]] = []
 
     def __enter__(self) -> TaskJudge:
         return self
@@ -117,13 +117,18 @@ class TaskJudge:
         """A bound on `confirm`."""
         return _CONFIRMATION_SECONDS
 
+    def best(self) -> SourceText | None:
+        """The fastest version that was right, faster than the reference or not; None for none."""
+        return max(self._right, key=lambda pair: pair[0])[1] if self._right else None
+
     def _one(self, name: str, text: SourceText, task: Task, **changed: object) -> TorchVerdict:
         path = Path(self._folder.name) / name / "solution.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text.text, "utf-8", newline="")
         asked = msgspec.structs.replace(self._asked, **{"candidate": str(path), "baselines": (), **changed})
         found = self._examine(asked, self._python, task)
-        self.said[name] = found
+        if found.state in _WORKS and asked.own_work:
+            self._right.append((found.speedups["eager"][0], text))
         return found
 
 
