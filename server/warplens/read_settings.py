@@ -47,7 +47,8 @@ def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, A
         value = os.environ.get("WARPLENS_" + key.replace("-", "_").upper())
         if value:
             merged[key] = value
-    base = file.parent if file else (root or _folder(start))
+    topmost = file.parent if file else root
+    base = topmost or _folder(start)
     try:
         settings = from_builtins(merged, Settings, strict=False)
     except msgspec.ValidationError:
@@ -59,7 +60,7 @@ def load_usable(start: Path, *, root: Path | None = None, editor: Mapping[str, A
                 place = (str(file), line_of(file, key)) if file is not None and key in table else ("", 1)
                 problems.append(Problem(f"{place[0] or 'the settings'}: {wrong}", *place))
         settings = from_builtins(usable, Settings, strict=False)
-    return Loaded(settings, str(base), str(file or ""), tuple(problems))
+    return Loaded(settings, str(base), str(file or ""), tuple(problems), str(topmost or ""))
 
 
 _TAKEN: dict[str, str] = {}

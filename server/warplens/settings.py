@@ -234,3 +234,10 @@ class Loaded(msgspec.Struct, frozen=True):
     root: str
     file: str = ""
     problems: tuple[Problem, ...] = ()
+    #: The folder above which nothing is searched for: the workspace's, or the settings file's; "" for no such bound.
+    topmost: str = ""
+
+    @property
+    def bound(self) -> Path | None:
+        """How far up the commands that build a file are searched for; None for as far as there are folders."""
+        return Path(self.topmost) if self.topmost else None

@@ -57,6 +57,15 @@ def test_without_a_settings_file_the_root_is_a_files_own_folder(tmp_path: Path) 
     assert load(tmp_path / "k.cu").root == load(tmp_path).root == str(tmp_path)
 
 
+def test_what_builds_a_file_is_searched_for_above_its_folder_where_nothing_bounds_it(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "k.cu").touch()
+    assert load(tmp_path / "below" / "k.cu").bound is None
+    assert load(tmp_path / "below" / "k.cu", root=tmp_path).bound == tmp_path
+    (tmp_path / "warplens.toml").touch()
+    assert load(tmp_path / "below" / "k.cu").bound == tmp_path
+
+
 def test_the_editor_overrides_the_file_and_the_environment_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,6 @@ def project_folder(path: Path, root: Path) -> Path:
 
 def _units(path: Path, loaded: Loaded) -> list[Path]:
     try:
-        return listed_units(path, root=Path(loaded.root), database=loaded.settings.database)
+        return listed_units(path, root=loaded.bound, database=loaded.settings.database)
     except InputError:  # the check of the saved file says so
         return []

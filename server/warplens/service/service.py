@@ -120,7 +120,7 @@ class Service:
             return unit_flags(
                 unit,
                 configured=loaded.settings.flags,
-                root=Path(loaded.root),
+                root=loaded.bound,
                 database=loaded.settings.database,
             )
         except InputError:  # the check of the saved file says so
@@ -300,7 +300,7 @@ class Service:
             flags=unit_flags(
                 unit,
                 configured=settings.flags or cutlass_flags(unit, file.model),
-                root=Path(loaded.root),
+                root=loaded.bound,
                 database=settings.database,
             ),
             arch=target_architecture(
