@@ -27,7 +27,9 @@ def workload_of(path: Path, unit: Path, loaded: Loaded, kernel: str = "") -> Wor
     settings, root = loaded.settings, loaded.root
     matching = _program(path, unit, loaded)
     program = matching or Program(source="")
-    flags = unit_flags(unit, configured=settings.flags, root=loaded.bound, database=settings.database).arguments
+    flags = unit_flags(
+        unit, configured=settings.flags, root=loaded.bound, database=settings.database
+    ).arguments
     # What is linked counts for the program alone; compile flags leave it out.
     libraries = tuple(word for word in settings.flags if word.startswith(("-l", "-L")))
     directory = Path(root, program.directory) if program.directory else path.parent

@@ -24,9 +24,11 @@ __shared__ float tile[32][33];      // lanes are 33 words apart: 32 banks
 **Evidence.** The index as a function of `threadIdx`, the pitch of the declaration and the block's
 extents, evaluated for every lane of a warp; where SASS is at hand, the `LDS`/`STS` it became.
 
-**Threshold.** Twice the wavefronts of a conflict-free access; a warning from four times on. Where the block is not
-known from the launches, a warp is taken to run along `threadIdx.x`, and the confidence is lower. Counters that
-show no more wavefronts on the line than needed withdraw it.
+**Threshold.** Twice the wavefronts of a conflict-free access of that width (four for 16 bytes a lane, two for 8); a
+warning from four times on. Where the block is not known from the launches, what a square block has too counts, with
+lower confidence. What the compiler merged into wider accesses is judged as merged. Padding is offered where it parts
+the lanes that meet: those of one row it does not. Counters that show no more wavefronts on the line than needed
+withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Shared Memory" (of compute capability 5.x and later); CUDA C++
 Best Practices Guide, "Shared Memory and Memory Banks".
@@ -34,13 +36,14 @@ Best Practices Guide, "Shared Memory and Memory Banks".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
-from warplens_tools.machine.conflicts import Conflict
+from warplens_tools.machine.conflicts import Conflict, HiddenConflict
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import judge_by_wavefronts
@@ -54,6 +57,15 @@ _ALIGNED_PAD = (
     "Swizzle the column index with the row in steps of 16 bytes (column ^ row), or pad the rows by 16 bytes: the "
     "16-byte asynchronous copies that fill the tile need every row aligned to 16 bytes."
 )
+
+
+_MATRIX_PAD = (
+    "Swizzle the column index with the row in steps of 16 bytes (column ^ row), or pad the rows by 16 bytes: ldmatrix "
+    "takes rows of 16 bytes, aligned to 16."
+)
+_WORD = 4
+_ACROSS = re.compile(r"threadIdx\.x\s*\*|\*\s*threadIdx\.x")
+_HEAD = re.compile(r"\s*(?:for|while|if|do)\b[^;{]*")
 
 
 class SharedBankConflicts(MicroTool):
@@ -85,39 +97,75 @@ class SharedBankConflicts(MicroTool):
         """A conflict that only SASS shows: its array is indexed by a function or a class of the program's own."""
         if not self.sass:
             return
-        if not self.sass.where(lambda x: x.opcode in ("LDS", "STS")):
-            return
-        shared = [p for p in self.sass.patterns if p.space == "shared" and (p.conflict or 0.0) >= CONFLICTING]
-        if not shared:
+        found = [c for c in self.view.conflicts.hidden if c.degree >= CONFLICTING]
+        if not found:
             return
         weight = self.sass.weights
-        worst = max(shared, key=lambda p: weight[p.index] * (p.conflict or 0.0))
-        after = self.sass.cycles | self.view.traffic.cycles()
-        extra = sum(weight[p.index] * (p.passes or 0) * (1.0 - 1.0 / (p.conflict or 1.0)) for p in shared)
+        worst = max(found, key=lambda c: weight[c.pattern.index] * c.degree)
+        after = self.sass.cycles | self.view.traffic.pessimistic_cycles
+        extra = sum(weight[c.pattern.index] * c.passes * (1.0 - 1.0 / c.degree) for c in found)
         ratio = bound_ratio(after | {"lsu": after.get("lsu", 0.0) + extra}, after)
-        degree, passes = worst.conflict or 1.0, worst.passes or 1
-        doing = "reads" if self.sass.instructions[worst.index].opcode == "LDS" else "writes"
-        yield self.finding(self.sass.lines[worst.index],
-            severity="warning" if degree >= WARNED else "information",
-            confidence="high" if self.view.launches.lanes(self.view.gpu.limits.warp_size) is not None else "medium",
+        ideal = worst.passes / worst.degree
+        loads = self._loads(worst.pattern.index)
+        yield self.finding(
+            self._line(worst.pattern.index, loads=loads),
+            severity="warning" if worst.degree >= WARNED else "information",
+            confidence="high" if self._lanes_known else "medium",
             message=(
-                f"{_conflict(passes, degree)}: this line {doing} shared memory with {passes} wavefronts per request "
-                f"instead of {round(passes / degree)}."
+                f"{_conflict(worst.passes, worst.degree)}: this line {'reads' if loads else 'writes'} shared memory "
+                f"with {worst.passes} wavefronts per request instead of {round(ideal)}."
             ),
-            guidance=(
-                _ALIGNED_PAD
-                if self._copies_wide()
-                else "Pad the rows of the tile by one word so that neighbouring lanes fall into different banks, or "
-                "swizzle the column index with the row (column ^ row)."
-            ),
+            guidance=self._cure(worst),
             evidence=(
-                self.view.observe("shared-memory wavefronts per request", float(passes), "",
-                    round(passes / degree, 1), "addresses of the lanes, from SASS",
+                self.view.observe(
+                    "shared-memory wavefronts per request", float(worst.passes), "",
+                    round(ideal, 1), "addresses of the lanes, from SASS",
                 ),
             ),
             gain=Gain.of(ratio, ratio),
             index_query="shared memory swizzle layout bank conflict free transpose",
         )  # fmt: skip
+
+    @property
+    def _lanes_known(self) -> bool:
+        return self.view.launches.lanes(self.view.gpu.limits.warp_size) is not None
+
+    def _loads(self, index: int) -> bool:
+        return self.sass.instructions[index].opcode in ("LDS", "LDSM")
+
+    def _line(self, index: int, *, loads: bool) -> int | None:
+        """The line of an instruction; where the source has no such access on it, the nearest that has: the compiler
+        moves stores to where paths meet."""
+        line = self.sass.lines[index]
+        ways = [a for a in self.view.accesses if a.space == "shared" and (a.reads if loads else a.writes)]
+        places = {a.span.line for a in ways}
+        if line is None or not ways or line in places or not self._is_misplaced(line, loads=loads):
+            return line
+        # Of those near, the one whose lanes are a row apart.
+        across = {a.span.line for a in ways if any(map(_ACROSS.search, a.indices))}
+        return min(across or places, key=lambda n: abs(n - line))
+
+    def _is_misplaced(self, line: int, *, loads: bool) -> bool:
+        """Whether all that the source has of shared memory on a line goes the other way, or it heads a statement."""
+        here = [a for a in self.view.accesses if a.space == "shared" and a.span.line == line]
+        head = _HEAD.match(self.view.text.line_text(line)) is not None
+        return head or (bool(here) and not any(a.reads if loads else a.writes for a in here))
+
+    def _cure(self, worst: HiddenConflict) -> str:
+        width = worst.pattern.width
+        if worst.in_row:
+            return (
+                f"Neighbouring lanes are {worst.in_row} bytes apart in one row, which padding the rows does not part: "
+                f"let consecutive lanes take consecutive {width}-byte pieces of it."
+            )
+        if self.sass.instructions[worst.pattern.index].opcode in ("LDSM", "STSM"):
+            return _MATRIX_PAD
+        if self._copies_wide():
+            return _ALIGNED_PAD
+        return (
+            f"Pad the rows of the tile by {'one word' if width <= _WORD else '16 bytes'} so that neighbouring lanes "
+            "fall into different banks, or swizzle the column index with the row (column ^ row)."
+        )
 
     def _copies_wide(self) -> bool:
         """Whether 16-byte asynchronous copies fill shared memory: a pad of one word would break their alignment."""
@@ -132,27 +180,27 @@ class SharedBankConflicts(MicroTool):
     def _finding(self, array: ArrayDeclaration, worst: Conflict, group: list[Conflict]) -> Finding:
         access, wide = worst.access, self._copies_wide()
         pitch = f"[{array.extents[-1]}]" if len(array.extents) > 1 else ""
+        padded = bool(pitch) and self.view.conflicts.is_padded_away(worst, array.sizes[-1] or 0)
         return self.finding(
             access.span,
             severity="warning" if worst.degree >= WARNED else "information",
-            confidence="high"
-            if self.view.launches.lanes(self.view.gpu.limits.warp_size) is not None
-            else "medium",
+            confidence="high" if self._lanes_known else "medium",
             message=(
                 f"{_conflict(worst.passes, worst.degree)}: {self.view.said(access.span)} takes "
                 f"{worst.passes} wavefronts per request instead of {round(worst.passes / worst.degree)}."
             ),
             guidance=(
                 _ALIGNED_PAD
-                if pitch and wide
+                if padded and wide
                 else f"Pad the inner extent of {array.name}{pitch} so that neighbouring lanes fall into different "
                 "banks, or swizzle the column index with the row (column ^ row)."
-                if pitch
-                else f"Give neighbouring threads neighbouring words of {array.name}."
+                if padded
+                else f"Let neighbouring lanes access neighbouring words of {array.name}"
+                f"{': they meet inside one row, which padding does not part.' if pitch else '.'}"
             ),
             evidence=self._observations(worst),
             gain=self._gain(group),
-            fixes=self.fixes_of(REWRITE, array.name) if pitch and not wide else (),
+            fixes=self.fixes_of(REWRITE, array.name) if padded and not wide else (),
             related=(RelatedSpan(array.span, f"{array.name} is declared here"),),
             index_query="shared memory swizzle layout bank conflict free transpose" if pitch else "",
         )
@@ -171,7 +219,7 @@ class SharedBankConflicts(MicroTool):
         """Throughput bound with the extra wavefronts of every conflicting access of the array, and without."""
         if not self.sass:
             return None
-        after = self.sass.cycles | self.view.traffic.cycles()
+        after = self.sass.cycles | self.view.traffic.pessimistic_cycles
         lsu = after.get("lsu", 0.0) + self.view.conflicts.extra_passes(group)
         ratio = bound_ratio(after | {"lsu": lsu}, after)
         return Gain.of(ratio, ratio)

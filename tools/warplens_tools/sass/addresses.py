@@ -61,6 +61,8 @@ class AddressPattern(msgspec.Struct, frozen=True):
     #: Passes over those of a conflict-free access, and the passes; None where not known.
     conflict: float | None = None
     passes: int | None = None
+    #: Of each lane from the first one, where they conflict.
+    at: tuple[int, ...] = ()
     #: "4*lane + 1024*blockIdx.x + c[0x0][0x210]"; "" where nothing is known.
     form: str = ""
     #: Whether not all lanes make the access, as threadIdx alone tells.
@@ -300,4 +302,5 @@ def _with_conflicts(
     if len(seen) > 1:
         return msgspec.structs.replace(found, why="the conflicts hang on an alignment that is not known")
     degree, passes = seen.pop()
-    return msgspec.structs.replace(found, conflict=degree, passes=passes)
+    at = tuple(addresses) if degree > 1.0 else ()
+    return msgspec.structs.replace(found, conflict=degree, passes=passes, at=at)
