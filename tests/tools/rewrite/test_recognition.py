@@ -140,3 +140,45 @@ __global__ void filter(const float* in, const float* weights, float* out, int si
     )
     after = rewritten("register-tile", program(code, main))
     assert "the host does not know" not in after[0].refused
+
+
+BATCH_NORM = """
+__global__ void normalise(const float* x, const float* gamma, float* y, int N, int C, int H, int W) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= C) return;
+    float sum = 0.0f, sq = 0.0f;
+    for (int n = 0; n < N; n++) {
+        for (int h = 0; h < H; h++) {
+            for (int w = 0; w < W; w++) {
+                float v = x[((n * C + c) * H + h) * W + w];
+                sum += v;
+                sq += v * v;
+            }
+        }
+    }
+    float mean = sum / (N * H * W);
+    float var = sq / (N * H * W) - mean * mean;
+    for (int n = 0; n < N; n++)
+        for (int h = 0; h < H; h++)
+            for (int w = 0; w < W; w++) {
+                int i = ((n * C + c) * H + h) * W + w;
+                y[i] = gamma[c] * (x[i] - mean) * rsqrtf(var + 1e-5f);
+            }
+}
+"""
+RUN_NORM = N + (
+    "  int C = 3, H = 5, W = 7; Device<float> x(n * C * H * W), g(C, 2), y(n * C * H * W, 3);\n"
+    "  normalise<<<1, 64>>>(x, g, y, n, C, H, W); y.show();"
+)
+
+
+def test_rows_and_columns_that_lie_side_by_side_are_dealt_out_together() -> None:
+    for slug in ("block-per-row", "warp-per-row"):
+        after = holds(slug, program(BATCH_NORM, RUN_NORM), (2,), relative=1e-4, absolute=1e-5)
+        assert after.count("hw < H * W") == 2 and "((n * C + c) * H) * W + hw" in after
+
+
+def test_rows_with_a_pitch_of_their_own_stay_apart() -> None:
+    apart = BATCH_NORM.replace("* H + h) * W + w", "* H + h) * (W + 1) + w")
+    after = rewritten("block-per-row", program(apart, RUN_NORM))[1]
+    assert "hw" not in after and "h < H" in after

@@ -48,6 +48,9 @@ Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 #: The variable that the thread's number is given to.
 _NUMBER = re.compile(r"\b(\w+)\s*=[^;=]*\bthreadIdx\s*\.\s*x\b[^;]*;")
 #: Threads along y; a `blockIdx.y` alone tells one problem of many from another.
+_LINES = re.compile(r"\bblockIdx\s*\.\s*[yz]\b")
+#: Loops that follow each other walk a row of the thread's own again and again.
+_PASSES = 2
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
 
@@ -61,14 +64,38 @@ def along_one_axis(code: str) -> float:
     """What a rewrite that gives an output to several threads is worth: little where outputs lie in a plane, by two
     axes or by one number that is divided, for there are enough of them, and neighbours share operands already.
     """
+    if _PLANE.search(code):
+        return 0.1
     number = _NUMBER.search(code)
     divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
-    return 0.1 if divided or _PLANE.search(code) else 1.0
+    return 0.1 if divided and _nests(code) < _PASSES else 1.0
 
 
 def in_a_plane(code: str) -> float:
-    """What several outputs a thread are worth: little on a line, where there are seldom threads to spare."""
-    return 1.0 if _PLANE.search(code) else 0.2
+    """What several outputs a thread are worth: little on a line, where there are seldom threads to spare, unless there
+    are many lines.
+    """
+    if _PLANE.search(code):
+        return 1.0
+    return 0.6 if _LINES.search(code) else 0.2
+
+
+def _nests(code: str) -> int:
+    """How many loops follow each other, those inside others not counted."""
+    depths, depth, least = (
+        list[int](),
+        0,
+        re.compile(r"[{}]|\bfor\s*\([^{}]*?;[^{}]*?;[^{};]*?\)\s*(?=(for\b)?)"),
+    )
+    nested = False
+    for found in least.finditer(code):
+        if found[0] in "{}":
+            depth += 1 if found[0] == "{" else -1
+            continue
+        if not nested:
+            depths.append(depth)
+        nested = found[1] is not None
+    return depths.count(min(depths)) if depths else 0
 
 
 def nowhere_apart(kernel: Kernel) -> Sequence[Target]:

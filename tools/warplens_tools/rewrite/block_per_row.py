@@ -65,6 +65,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.common.collapsed import collapsing
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
 from warplens_tools.rewrite.common.launches import Launch, times
@@ -78,6 +79,7 @@ CAVEAT = "sums are added up in another order: results may differ in the last dig
 _WARP, _SMALLEST, _THREADS = 32, 64, 128
 
 
+@collapsing
 @refusing
 def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
     """Deal the loops of every thread out to a block of its own."""

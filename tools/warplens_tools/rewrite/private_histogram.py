@@ -66,6 +66,7 @@ from warplens_tools.rewrite.common.reading import (
     refusing,
     shares_memory,
     squeezed,
+    statements,
     unwrapped,
 )
 from warplens_tools.rewrite.common.refusal import Refused
@@ -247,11 +248,11 @@ def _bound_of_sum(view: View, node: Node, depth: int) -> str:
     left, right, kind = field(node, "left"), field(node, "right"), operator_of(node)
     if kind == "%":
         return view.written(right)
-    value = view.value(right)
+    value = _number(view, right)
     if kind == "&" and value is not None:
         return str(value + 1)
     if kind in ("+", "*") and value is None:
-        left, value = right, view.value(left)
+        left, value = right, _number(view, left)
     inner = _bound(view, left, depth + 1)
     if value is None or value < 0 or not inner.isdigit():
         return ""
@@ -260,9 +261,16 @@ def _bound_of_sum(view: View, node: Node, depth: int) -> str:
         ">>": ((below - 1) >> value) + 1,
         "/": (below - 1) // value + 1 if value else 0,
         "+": below + value,
+        "-": below - value,
         "*": (below - 1) * value + 1,
     }.get(kind, 0)
     return str(found) if found else ""
+
+
+def _number(view: View, node: Node) -> int | None:
+    """The value of a constant, a letter among them."""
+    written = view.written(node)
+    return ord(written[1]) if re.fullmatch(r"'[ -~]'", written) else view.value(node)
 
 
 def _member_type(view: View, node: Node) -> str:
@@ -306,13 +314,15 @@ def _bound_of_call(view: View, node: Node, depth: int) -> str:
 def _bound_of_name(view: View, node: Node, depth: int) -> str:
     name = view.code(node)
     for condition in walk(view.body):
-        if condition.type != "binary_expression" or operator_of(condition) not in ("<", ">="):
+        kind = operator_of(condition) if condition.type == "binary_expression" else ""
+        if kind not in ("<", ">=", "<=") or view.code(unwrapped(field(condition, "left"))) != name:
             continue
-        if (
-            view.code(unwrapped(field(condition, "left"))) == name
-            and view.value(field(condition, "right")) != 0
-        ):
-            return view.written(field(condition, "right"))
+        right = field(condition, "right")
+        most = _number(view, right)
+        if kind == "<=" and most is not None:
+            return str(most + 1)
+        if kind == "<" or (kind == ">=" and most != 0 and _leaves(condition)):
+            return view.written(right) if most is None else str(most)
     for statement in walk(view.body):
         if statement.type != "declaration" or not re.search(rf"\b{re.escape(name)}\b", view.code(statement)):
             continue
@@ -320,6 +330,16 @@ def _bound_of_name(view: View, node: Node, depth: int) -> str:
             if one.name == name and one.value is not None:
                 return _bound(view, one.value, depth + 1) or _of_type(one.type)
     return ""
+
+
+def _leaves(condition: Node) -> bool:
+    """Whether a condition stands before a way out: `if (bin >= bins) return;`"""
+    outer = condition.parent
+    while outer is not None and outer.type not in ("if_statement", "compound_statement"):
+        outer = outer.parent
+    then = outer.child_by_field_name("consequence") if outer is not None else None
+    inside = statements(then) if then is not None else []
+    return len(inside) == 1 and inside[0].type in ("return_statement", "continue_statement")
 
 
 def _of_type(written: str) -> str:

@@ -160,7 +160,7 @@ class KernelReader:
 
     def work(self, loop: Counting) -> Work:
         """Whether the iterations of a loop may be taken by others, and what they fold into."""
-        why = self._leaves(loop) or self._memory(loop)
+        why = self.why_not_apart(loop)
         if why:
             return Work(loop, why_not=why)
         found = list(folds(self.tree, loop.body))
@@ -173,6 +173,10 @@ class KernelReader:
             elif not self._is_private(loop, node):
                 return Work(loop, why_not=why)
         return Work(loop, tuple(kept.values()))
+
+    def why_not_apart(self, loop: Counting) -> str:
+        """Why iterations may not be in any order, for what they leave or write to memory; "" where they may."""
+        return self._leaves(loop) or self._memory(loop)
 
     def _is_own(self, loop: Counting, fold: Fold) -> bool:
         node = next(n for n in self.names[fold.place.split(".")[0]] if n.id in fold.own)

@@ -100,16 +100,18 @@ class Sharer:
         Raises:
             Refused: they would, as in a walk down columns.
         """
-        loops = [work.loop for work in self._works]
-        inside = [
-            a.traced
-            for a in self.reader.accesses
-            if a.traced is not None
-            and a.space == "global"
-            and any(one.offset == loop.node.start_byte for one in a.loops for loop in loops)
-        ]
-        beside = any(form.coefficient("threadIdx.x") in (1, -1) for form in inside)
-        if beside and not any(map(self.reader.neighbours, loops)):
+        beside = along = False
+        for work in self._works:
+            for access in self.reader.accesses:
+                mine = next((one for one in access.loops if one.offset == work.loop.node.start_byte), None)
+                form = access.traced
+                if mine is None or form is None or access.space != "global" or not mine.counter:
+                    continue
+                moves = any(symbol.mentions(mine.counter) for symbol in form.symbols)
+                by_thread = any(symbol.mentions("threadIdx.x") for symbol in form.symbols)
+                beside = beside or (moves and form.coefficient("threadIdx.x") in (1, -1))
+                along = along or (by_thread and form.coefficient(mine.counter) in (1, -1))
+        if beside and not along:
             raise Refused("neighbouring threads walk neighbouring columns, which the loops go down")
 
     def _settle(self, root: Node) -> tuple[str, ...]:
