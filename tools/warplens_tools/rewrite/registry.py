@@ -6,6 +6,7 @@ from __future__ import annotations
 from warplens_tools.rewrite import (
     block_per_row,
     block_row_kept,
+    block_row_vectors,
     coarsen_tile,
     constant_power,
     count_in_vectors,
@@ -51,6 +52,7 @@ from warplens_tools.rewrite import (
     warp_per_row,
     warp_reduction,
     warp_row_kept,
+    warp_row_vectors,
     widen_access,
     widen_loop,
 )
@@ -97,6 +99,7 @@ REWRITES: tuple[Rewrite, ...] = (
     hold_row.REWRITE,
     index_into_axes.REWRITE,
     block_row_kept.REWRITE,
+    block_row_vectors.REWRITE,
     count_in_vectors.REWRITE,
     outputs_in_patches.REWRITE,
     plain_arithmetic.REWRITE,
@@ -105,6 +108,7 @@ REWRITES: tuple[Rewrite, ...] = (
     sum_kept_tile.REWRITE,
     turned_tile.REWRITE,
     warp_row_kept.REWRITE,
+    warp_row_vectors.REWRITE,
     online_softmax.REWRITE,
 )
 

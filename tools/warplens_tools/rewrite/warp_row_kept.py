@@ -38,6 +38,8 @@ __device__ float lanesSum(float value) {
 
 constexpr int kHeld = 8;  // elements of a row that a thread keeps
 
+constexpr int kVector = 4;  // elements at a time, up to 16 bytes
+
 __global__ void rmsNorm(const float* __restrict__ in, float* __restrict__ out, int rows, int cols) {
   const int lane = threadIdx.x % kLanesPerRow;
   int row = blockIdx.x * (blockDim.x / kLanesPerRow) + threadIdx.x / kLanesPerRow;
@@ -52,8 +54,20 @@ __global__ void rmsNorm(const float* __restrict__ in, float* __restrict__ out, i
       sum += inHeld[h] * inHeld[h];
     }
   }
-  for (int j = lane + kHeld * kLanesPerRow; j < cols; j += kLanesPerRow) {
-    sum += in[row * cols + j] * in[row * cols + j];
+  for (int first = kHeld * kLanesPerRow + kVector * lane; first < cols; first += kVector * kLanesPerRow) {
+    if (first + kVector <= cols &&
+        reinterpret_cast<size_t>(&in[row * cols + first]) % 16 == 0) {
+      alignas(16) float inPart[kVector];
+      *reinterpret_cast<float4*>(inPart) = *reinterpret_cast<const float4*>(&in[row * cols + first]);
+      #pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        sum += inPart[v] * inPart[v];
+      }
+    } else {
+      for (int j = first; j < cols && j < first + kVector; ++j) {
+        sum += in[row * cols + j] * in[row * cols + j];
+      }
+    }
   }
   sum = lanesSum(sum);
   float scale = rsqrtf(sum / cols + 1e-5f);
@@ -64,8 +78,23 @@ __global__ void rmsNorm(const float* __restrict__ in, float* __restrict__ out, i
       out[row * cols + j] = inHeld[h] * scale;
     }
   }
-  for (int j = lane + kHeld * kLanesPerRow; j < cols; j += kLanesPerRow) {
-    out[row * cols + j] = in[row * cols + j] * scale;
+  for (int first = kHeld * kLanesPerRow + kVector * lane; first < cols; first += kVector * kLanesPerRow) {
+    if (first + kVector <= cols &&
+        reinterpret_cast<size_t>(&out[row * cols + first]) % 16 == 0 &&
+        reinterpret_cast<size_t>(&in[row * cols + first]) % 16 == 0) {
+      alignas(16) float outPart[kVector];
+      alignas(16) float inPart[kVector];
+      *reinterpret_cast<float4*>(inPart) = *reinterpret_cast<const float4*>(&in[row * cols + first]);
+      #pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        outPart[v] = inPart[v] * scale;
+      }
+      *reinterpret_cast<float4*>(&out[row * cols + first]) = *reinterpret_cast<float4*>(outPart);
+    } else {
+      for (int j = first; j < cols && j < first + kVector; ++j) {
+        out[row * cols + j] = in[row * cols + j] * scale;
+      }
+    }
   }
 }
 

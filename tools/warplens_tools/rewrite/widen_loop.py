@@ -125,6 +125,7 @@ def _work(view: View, loop: Node) -> Work:
         raise Refused("the loop is not over one variable")
     base, first = _start(view, declared[0].value)
     bound = field(unwrapped(field(loop, "condition")), "right")
+    begun = view.forms.traced(base) if base is not None else None
     return Work(
         name=declared[0].name,
         type=declared[0].type,
@@ -135,6 +136,7 @@ def _work(view: View, loop: Node) -> Work:
         step=view.written(field(update, "right")),
         counter=known.counter,
         stride=step,
+        begun=begun.constant if begun is not None else 0,
     )
 
 

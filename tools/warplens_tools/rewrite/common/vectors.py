@@ -91,6 +91,8 @@ class Work(msgspec.Struct, frozen=True):
     #: In a loop: the symbol that counts its iterations, and the form of its step.
     counter: str = ""
     stride: Form | None = None
+    #: The constant in what all threads begin at: `kHeld * 32` elements that were taken before.
+    begun: int = 0
 
     def fields(self, offset: Form) -> int | None:
         """Elements from one index to the next; None where that is no constant."""
@@ -146,7 +148,8 @@ def _array(view: View, work: Work, node: Node, is_store: bool) -> Array | None:
     if not view.is_plain_enough(node) or offset is None or size is None or not 0 < size <= 12:
         return None
     fields = work.fields(offset)
-    if fields is None or not 1 <= fields <= _MOST_FIELDS or not 0 <= offset.constant < fields:
+    least = offset.constant - (work.begun * fields if fields is not None else 0)
+    if fields is None or not 1 <= fields <= _MOST_FIELDS or not 0 <= least < fields:
         return None
     own = {
         d.name for s in work.statements for n in walk(s) if n.type == "identifier" for d in _of(view, n, s)
@@ -157,8 +160,8 @@ def _array(view: View, work: Work, node: Node, is_store: bool) -> Array | None:
     return Array(
         pointer.name,
         view.written(node),
-        offset.constant,
-        ((node, offset.constant),),
+        least,
+        ((node, least),),
         pointer.element_type,
         size,
         fields,
