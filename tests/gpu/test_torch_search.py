@@ -130,4 +130,4 @@ def test_a_task_is_searched_end_to_end(tmp_path: Path, monkeypatch: pytest.Monke
     states = [t.state for t in result.tried]
     assert states[0] == "crashed" and "cols" in result.tried[0].reason
     assert len(states) == 3 and set(states[1:]) <= {"faster", "same", "slower"}, result.tried
-    assert result.model is not None and result.model.proposals == 3
+    assert result.model is not None and result.model.proposals >= 2

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The space of a PyTorch task: one Python file that defines `ModelNew`, with as many kernels as it takes.
 
-It begins as the task's own module under that name. No rewrite and no parameter applies to a file as a whole: all steps
-come from further sources.
+It begins as the task's own module under that name. Steps are other values of the numbers that its kernels name, and
+what further sources bring; no rewrite applies to a file as a whole.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from warplens.agent.actions import KernelSpace
+from warplens.agent.moves import Move, Proposal
+from warplens.agent.text_source import TextSource
 from warplens.agent.versions import ProposalSource
 from warplens_tools.arch.gpu import Limits
 from warplens_tools.errors import InputError
@@ -22,6 +25,17 @@ from warplens_tools.tunable.parameter import Geometry
 
 #: What a solution defines, and what its task does.
 SOLUTION, REFERENCE = "ModelNew", "Model"
+#: A named number of a kernel, as models are asked to write them.
+_NUMBER = re.compile(
+    r"""^[ \t]* (?:static\s+)? const(?:expr)? \s+ (?:int|unsigned|long) \s+
+    (?P<name>\w+) \s*=\s* (?P<value>[1-9]\d*) \s*;""",
+    re.MULTILINE | re.VERBOSE,
+)
+#: The largest that is tried; gain and chance that are expected of another number before any was tried, below those of
+#: a model's step. Ours to choose.
+_MOST, _PRIOR = 4096, (1.1, 0.25)
+#: What knows nothing of a file of Python.
+_OTHERS = ("rewrites", "parameters", "templates")
 _ASKED = {REFERENCE, "get_inputs", "get_init_inputs"}
 
 
@@ -31,7 +45,8 @@ class TaskSpace(KernelSpace):
     def __init__(
         self, baseline: SourceText, *, path: str, limits: Limits, further: Sequence[ProposalSource]
     ) -> None:
-        super().__init__(baseline, path=path, kernel=SOLUTION, limits=limits, further=further)
+        super().__init__(baseline, path=path, kernel=SOLUTION, limits=limits, without=_OTHERS)
+        self.sources = (TextSource("parameters", numbers_of), *further)
 
     def geometry(self, text: SourceText) -> Geometry:
         """A module launches as it likes."""
@@ -41,6 +56,18 @@ class TaskSpace(KernelSpace):
     def illegal(self, text: SourceText) -> str:
         """Why a version could not run."""
         return why_no_solution(text.text)
+
+
+def numbers_of(text: SourceText) -> Iterator[Proposal]:
+    """Half and twice each named number of the file's kernels, such as a tile's size or the threads of a block."""
+    for found in _NUMBER.finditer(text.text):
+        name, written = found["name"], int(found["value"])
+        span = text.span(found.start("value"), found.end("value"))
+        for value in (2 * written, written // 2):
+            if 1 <= value <= _MOST:
+                title = f"{name}: {written} to {value}"
+                move = Move((f"{name}={value}",), "parameter:number", title, *_PRIOR)
+                yield Proposal(move, (TextEdit(span, str(value)),))
 
 
 def is_task(text: str) -> bool:

@@ -21,7 +21,7 @@ from tests.server.agent.llm.endpoint import Answer, Endpoint, serving
 from tests.server.agent.llm.scripted import by_role, case_of, code, plan, role_of
 
 from warplens.agent.result import OptimizeResult
-from warplens.agent.task_space import first_solution, is_task, python_essence, why_no_solution
+from warplens.agent.task_space import first_solution, is_task, numbers_of, python_essence, why_no_solution
 from warplens.measure.torch_task.judge import TaskJudge
 from warplens.measure.torch_task.task import TorchTask, TorchVerdict
 from warplens.service.applying import apply_result
@@ -151,6 +151,15 @@ def test_a_solution_begins_as_the_tasks_own_module() -> None:
         first_solution(SourceText("x = 1"))
     assert python_essence(SourceText("a = 7 // 2  # x\n")) == python_essence(SourceText("\na = 7 // 2\n"))
     assert python_essence(SourceText("a = 7 // 2\n")) != python_essence(SourceText("a = 7 // 3\n"))
+
+
+def test_named_numbers_of_kernels_are_tuned() -> None:
+    text = SourceText(
+        'CUDA = r"""\nconstexpr int kTile = 16;\n  const int kOne = 1;\nint i = 3;\n"""\nconst = 5\n'
+    )
+    steps = [(p.move.title, text.apply(list(p.edits)).text) for p in numbers_of(text)]
+    assert [title for title, _ in steps] == ["kTile: 16 to 32", "kTile: 16 to 8", "kOne: 1 to 2"]
+    assert "kTile = 32;" in steps[0][1] and "const int kOne = 2;" in steps[2][1]
 
 
 def test_a_first_right_module_then_a_faster_one_with_two_kernels(tmp_path: Path) -> None:
