@@ -4,7 +4,7 @@
     python -m tests.suite.study begin FOLDER NAME ... [--feedback guidance] [--budget 20] [--batch 7]
     python -m tests.suite.study drive FOLDER      # writes prompts and candidates as answers come; --once: one pass
     python -m tests.suite.study evaluate FOLDER [--also FOLDER ...] [--at-once 4]     # where the card is
-    python -m tests.suite.study report FOLDER [--beside SUITE.json ...] [--out FILE]
+    python -m tests.suite.study report FOLDER [--also FOLDER ...] [--beside SUITE.json ...] [--out FILE]
 
 FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
 `.answer.md` for `.prompt.md`. No rewrite, parameter or template takes part, so whatever is gained is the model's.
@@ -146,6 +146,19 @@ def speedup(verdict: Verdict) -> float:
     return verdict.timings[0].speedup.median if verdict.state == "faster" else 1.0
 
 
+def tried(exchange: Exchange, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Each proposal with its verdict."""
+    titles: dict[str, str] = {}
+    for path in exchange.folder.glob("asks/judge-*.json"):
+        candidate = exchange.candidate(path.stem)
+        titles[candidate.id] = f"{candidate.title} ({candidate.origin})"
+    return [
+        {"title": titles[v.candidate], "state": v.state}
+        | ({"speedup": round(v.timings[0].speedup.median, 3)} if v.timings else {"reason": v.reason})
+        for v in verdicts
+    ]
+
+
 def row(folder: Path, name: str) -> dict[str, Any]:
     """One program's figures."""
     exchange = Exchange(folder / "asks" / name)
@@ -164,7 +177,7 @@ def row(folder: Path, name: str) -> dict[str, Any]:
         "confirmed": confirmed(exchange),
         "waiting": len(exchange.waiting()),
         "states": dict(states),
-        "reasons": [v.reason for v in verdicts if v.state != "faster"],
+        "tried": tried(exchange, verdicts),
     }
 
 
@@ -184,13 +197,10 @@ def beside(entry: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def report(folder: Path, others: Sequence[Path], out: Path | None) -> None:
-    """The study as JSON: of each program what was proposed, built, right and faster, the best, and what it was
+def arm(folder: Path, known: dict[str, Any]) -> dict[str, Any]:
+    """One study's figures: of each program what was proposed, built, right and faster, the best, and what it was
     confirmed with."""
     plan = json.loads((folder / "study.json").read_text())
-    known = {
-        r["program"]: r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r
-    }
     rows = [
         row(folder, name) for name in plan["kernels"] if (folder / "asks" / name / "exchange.json").is_file()
     ]
@@ -198,19 +208,26 @@ def report(folder: Path, others: Sequence[Path], out: Path | None) -> None:
     prompts = list((folder / "prompts").glob(f"*{PROMPT}"))
     roles = Counter(path.name.split("-")[1] for path in prompts)
     logs = [math.log(entry["best"]) for entry in rows if entry["best"]]
-    result = {
-        "command": "python -m tests.suite.study",
+    return {
+        "name": folder.name,
         "feedback": plan["feedback"],
         "budget": plan["budget"],
-        "judged": sum(entry["judged"] for entry in rows),
-        "built": sum(entry["built"] for entry in rows),
-        "right": sum(entry["right"] for entry in rows),
-        "faster": sum(entry["faster"] for entry in rows),
+        **{name: sum(entry[name] for entry in rows) for name in ("judged", "built", "right", "faster")},
+        "programs_with_a_verdict": len(logs),
+        "programs_made_faster": sum(log > 0 for log in logs),
         "geometric_mean_of_the_best": round(math.exp(sum(logs) / len(logs)), 3) if logs else None,
         "prompts": dict(roles),
         "corrections": sum("# Your earlier reply" in path.read_text("utf-8") for path in prompts),
         "rows": rows,
     }
+
+
+def report(folders: Sequence[Path], others: Sequence[Path], out: Path | None) -> None:
+    """The studies as JSON, side by side."""
+    known = {
+        r["program"]: r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r
+    }
+    result = {"command": "python -m tests.suite.study", "arms": [arm(folder, known) for folder in folders]}
     text = json.dumps(result, indent=1) + "\n"
     if out is not None:
         out.write_text(text)
@@ -235,14 +252,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     folder = given.folder.absolute()
+    folders = [folder, *(also.absolute() for also in given.also)]
     if given.what == "begin":
         begin(folder, given)
     elif given.what == "drive":
         drive(folder, once=given.once)
     elif given.what == "evaluate":
-        evaluate([folder, *(also.absolute() for also in given.also)], given.at_once)
+        evaluate(folders, given.at_once)
     else:
-        report(folder, given.beside, given.out)
+        report(folders, given.beside, given.out)
 
 
 if __name__ == "__main__":

@@ -73,11 +73,13 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
     other = tmp_path / "suite.json"
     other.write_text(json.dumps({"rows": [{"program": "scale", "expert": 1.6, "judged": 2, "speedup": 1.1}]}))
     capsys.readouterr()
-    report(folder, [other], None)
-    said = json.loads(capsys.readouterr().out)
+    report([folder], [other], None)
+    (said,) = json.loads(capsys.readouterr().out)["arms"]
     (row,) = said["rows"]
     assert (row["judged"], row["right"], row["faster"], row["waiting"]) == (2, 1, 1, 0)
-    assert row["states"] == {"wrong": 1, "faster": 1} and row["reasons"] == ["planted"]
+    assert row["states"] == {"wrong": 1, "faster": 1}
+    assert [(t["state"], t.get("reason")) for t in row["tried"]] == [("wrong", "planted"), ("faster", None)]
+    assert said["programs_made_faster"] == said["programs_with_a_verdict"] == 1
     assert row["best"] == row["confirmed"] > 1 and 0 < row["share"] <= 2
     # what is measured meanwhile is told from the first verdict on, so that nobody is asked the same twice
     early, *later = [
