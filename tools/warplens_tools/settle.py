@@ -28,6 +28,8 @@ WARNED_UNMEASURED = 1.12
 #: How far a gain may be from the expected one, as a factor: of the 36 planted programs of docs/benchmarks/planted.json
 #: 33 gained on the card within the first of what was promised, and all within the second.
 SPREAD: dict[Confidence, float] = {"high": 1.5, "medium": 2.0}
+#: The registers that count cycles and nanoseconds, as SASS reads them.
+_CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 _MEASURED = ("timing", "counters", "timeline")
 
 
@@ -116,10 +118,21 @@ def _severity(
     share = timing.share if timing is not None and not of_program else None
     ratio = gain.estimate if share is None else 1.0 / (1.0 - share + share / gain.estimate)
     seen = _is_measured(finding) or view.launching.duration_origin[0] in _MEASURED
-    if ratio < (WARNED if seen else WARNED_UNMEASURED) or (not seen and prints(view.tree, view.kernel)):
+    if ratio < (WARNED if seen else WARNED_UNMEASURED) or (not seen and _is_held_up(view)):
         return "information"
     louder = sure == "high" and not _is_measured(finding)
     return "warning" if louder else finding.severity
+
+
+def _is_held_up(view: KernelView) -> bool:
+    """Whether the kernel prints, or loops until a clock has run on: what it computes beside that takes no time."""
+    if prints(view.tree, view.kernel):
+        return True
+    depths, code = view.sass.flow.depths, view.sass.instructions
+    return any(
+        depth and (x.opcode == "NANOSLEEP" or any(o.startswith(_CLOCKS) for o in x.operands))
+        for depth, x in zip(depths, code, strict=True)
+    )
 
 
 def one_a_cause(ranked: Sequence[Finding], families: Mapping[str, str]) -> tuple[Finding, ...]:

@@ -70,3 +70,44 @@ void run_biased(float *y, const float4 *x, const float4 *z, const float *bias, i
 {
     biased<<<(n + 255) / 256, 256>>>(y, x, z, bias, n, channels);
 }
+
+// Two blocks an SM, one load a thread in flight: the store of each iteration may be to what the next one loads.
+__global__ void leaky(float *y, const float *x, int n, float slope)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = x[i] > 0.0f ? x[i] : x[i] * slope;  // told: aliasing-reload information
+}
+
+void run_leaky(float *y, const float *x, int n, float slope)
+{
+    leaky<<<264, 256>>>(y, x, n, slope);  // told: grid-too-small warning
+}
+
+__global__ void leaky_apart(float *__restrict__ y, const float *__restrict__ x, int n, float slope)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = x[i] > 0.0f ? x[i] : x[i] * slope;
+}
+
+void run_leaky_apart(float *y, const float *x, int n, float slope)
+{
+    leaky_apart<<<264, 256>>>(y, x, n, slope);  // told: grid-too-small warning
+}
+
+// A mock that spends its time on purpose: what it computes beside that costs nothing.
+__device__ unsigned long long nanoseconds()
+{
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
+__global__ void mock(float *to, const float *from, long n, long shift, unsigned long long duration)
+{
+    const unsigned long long start = nanoseconds();
+    while (nanoseconds() - start < duration) {
+    }
+    for (long i = threadIdx.x; i < n; i += blockDim.x) to[(i + shift) % n] = from[i % shift];  // told: integer-division information
+}
+
+void run_mock(float *to, const float *from, long n, long shift) { mock<<<264, 256>>>(to, from, n, shift, 40000); }

@@ -31,12 +31,16 @@ __global__ void filter(float *out, const float *in, const float *taps, int n)
 __global__ void scale(float *__restrict__ out, const float *__restrict__ in, const float *__restrict__ gain, int n)
 ```
 
+Where no element is reloaded, the loads of an iteration still wait for the store of the one before: few bytes are
+then in flight.
+
 **Evidence.** In the source, an index that no variable of the loop changes, and a store in the same loop through
 another pointer without `__restrict__` (for an element that is updated, a load); where SASS is at hand, a load
 (a store) that is really inside a loop on that line. Counters tell how busy the caches were, and the share of
 stalls on global memory: they confirm the finding, bound its gain, or withdraw it.
 
-**Threshold.** None: one such load is reported. Without SASS the confidence is low, as the compiler may see
+**Threshold.** None: one such load is reported. Loads that only stand behind stores are information, where the bytes
+in flight fall short of the DRAM roof's need by 1.3. Without SASS the confidence is low, as the compiler may see
 more.
 
 **References.** CUDA C++ Programming Guide, "__restrict__"; CUDA C++ Best Practices Guide, "Data Access
@@ -58,7 +62,13 @@ from warplens_tools.machine.gain import bound_ratio, removal_gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.rewrite.restrict_const import REWRITE
+from warplens_tools.sass.flow import Loop
 from warplens_tools.sass.pipes import access_bytes
+
+#: Bytes in flight short of what the DRAM roof needs, from which loads behind stores are told.
+SHORT_OF = 1.3
+#: Iterations whose loads nvcc issues together where nothing keeps it from that.
+UNROLLED = 4
 
 
 class Repeat(msgspec.Struct, frozen=True):
@@ -94,6 +104,7 @@ class AliasingReload(MicroTool):
         if confirmed:
             found = [r for r in found if self._indices(r)]
         if not found:
+            yield from self._behind_stores()
             return
         worst = max(found, key=lambda r: len(r.access.loops))
         text = self.view.said(worst.access.span)
@@ -110,6 +121,57 @@ class AliasingReload(MicroTool):
             fixes=self.fixes_of(REWRITE),
             related=(RelatedSpan(worst.others[0].span, _related(worst)),),
         )
+
+    def _behind_stores(self) -> Iterator[Finding]:
+        """A loop whose loads stand behind the stores of the iteration before: each waits for its own loads."""
+        turns = [t for loop in self.sass.flow.innermost_loops if (t := self._turns(loop))]
+        if not turns or self._is_restricted():
+            return
+        worst = max(turns, key=len)
+        loads = [i for turn in worst for i in turn]
+        line = self.sass.hottest_line(loads)
+        held, limits = self.view.waiting.residency, self.gpu.limits
+        threads = (held.warps if held is not None else limits.max_warps) * limits.warp_size
+        each = sum(access_bytes(self.sass.instructions[i]) for i in loads) / len(worst)
+        needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
+        gain = min(needed / (each * threads), float(max(len(worst), UNROLLED)))
+        if line is None or gain < SHORT_OF:
+            return
+        yield self.finding(
+            line,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Loads behind stores: each iteration of this loop waits for its own {each:.0f} bytes a thread, as "
+                "its store may alias the next one's loads."
+            ),
+            guidance=(
+                "Declare the pointers __restrict__ if they never overlap, or load the elements of several iterations "
+                "into locals before the first is stored; wider accesses put more bytes in flight too."
+            ),
+            evidence=(
+                self.view.observe("groups of loads with stores between them in the loop", float(len(worst))),
+                self.view.observe("bytes in flight per SM", round(each * threads), "byte", round(needed),
+                    "Little's law: latency times this SM's share of the DRAM roof"),
+            ),
+            gain=Gain.of(gain, gain),
+        )  # fmt: skip
+
+    def _turns(self, loop: Loop) -> list[list[int]]:
+        """The loop's global loads in groups, a store behind each; none where it stores nothing."""
+        groups: list[list[int]] = [[]]
+        for i in self.sass.flow.instructions_of(loop):
+            x = self.sass.instructions[i]
+            if x.opcode == "STG" and groups[-1]:
+                groups.append([])
+            elif x.opcode == "LDG":
+                groups[-1].append(i)
+        return [g for g in groups if g] if len(groups) > 1 else []
+
+    def _is_restricted(self) -> bool:
+        """Whether every pointer parameter says that it has its data alone."""
+        pointers = [p for p in self.view.kernel.parameters if p.pointer]
+        return bool(pointers) and all(p.restrict for p in pointers)
 
     def _indices(self, repeat: Repeat) -> list[int]:
         """Instructions of its kind on its line that stand in a loop of the compiled code."""

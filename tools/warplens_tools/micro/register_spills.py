@@ -104,6 +104,9 @@ class RegisterSpills(MicroTool):
             f"{self.view.kernel.name} spills {r.spill_store_bytes} bytes of stores and {r.spill_load_bytes} bytes of "
             f"loads per thread to local memory at {r.registers} registers per thread"
         )
+        given = self.view.template_arguments if len(self.view.evidence.compiled) > 1 else {}
+        if given:
+            text += f", with {', '.join(f'{name} = {value}' for name, value in given.items())}"
         bounds = self.view.kernel.launch_bounds
         if bounds is not None and cap is not None and r.registers >= cap - 1:
             blocks = f", {bounds.min_blocks}" if bounds.min_blocks else ""
