@@ -158,9 +158,12 @@ class AliasingReload(MicroTool):
         )  # fmt: skip
 
     def _turns(self, loop: Loop) -> list[list[int]]:
-        """The loop's global loads in groups, a store behind each; none where it stores nothing."""
+        """The loop's global loads in groups, a store behind each; none where it stores nothing, or meets at barriers."""
         groups: list[list[int]] = [[]]
-        for i in self.sass.flow.instructions_of(loop):
+        every = self.sass.flow.instructions_of(loop)
+        if any(self.sass.instructions[i].opcode == "BAR" for i in every):
+            return []
+        for i in every:
             x = self.sass.instructions[i]
             if x.opcode == "STG" and groups[-1]:
                 groups.append([])
