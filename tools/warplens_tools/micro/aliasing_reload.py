@@ -158,7 +158,7 @@ class AliasingReload(MicroTool):
         )  # fmt: skip
 
     def _turns(self, loop: Loop) -> list[list[int]]:
-        """The loop's global loads in groups, a store behind each; none where it stores nothing, or meets at barriers."""
+        """The loop's global loads in groups, a store behind each; none where it stores nothing, or has barriers."""
         groups: list[list[int]] = [[]]
         every = self.sass.flow.instructions_of(loop)
         if any(self.sass.instructions[i].opcode == "BAR" for i in every):
