@@ -125,7 +125,8 @@ class AliasingReload(MicroTool):
     def _behind_stores(self) -> Iterator[Finding]:
         """A loop whose loads stand behind the stores of the iteration before: each waits for its own loads."""
         turns = [t for loop in self.sass.flow.innermost_loops if (t := self._turns(loop))]
-        if not turns or self._is_restricted():
+        barriers = self.sass.where(lambda x: x.opcode == "BAR")
+        if not turns or self._is_restricted() or barriers:
             return
         worst = max(turns, key=len)
         loads = [i for turn in worst for i in turn]
@@ -158,12 +159,9 @@ class AliasingReload(MicroTool):
         )  # fmt: skip
 
     def _turns(self, loop: Loop) -> list[list[int]]:
-        """The loop's global loads in groups, a store behind each; none where it stores nothing, or has barriers."""
+        """The loop's global loads in groups, a store behind each; none where it stores nothing."""
         groups: list[list[int]] = [[]]
-        every = self.sass.flow.instructions_of(loop)
-        if any(self.sass.instructions[i].opcode == "BAR" for i in every):
-            return []
-        for i in every:
+        for i in self.sass.flow.instructions_of(loop):
             x = self.sass.instructions[i]
             if x.opcode == "STG" and groups[-1]:
                 groups.append([])
