@@ -4,6 +4,7 @@
     python -m tests.suite.study begin FOLDER NAME ... [--feedback guidance] [--budget 20] [--batch 7]
     python -m tests.suite.study drive FOLDER      # writes prompts and candidates as answers come; --once: one pass
     python -m tests.suite.study evaluate FOLDER [--also FOLDER ...] [--at-once 4]     # where the card is
+    python -m tests.suite.study confirm FOLDER [--also FOLDER ...]    # asks for the fastest so far to be measured again
     python -m tests.suite.study report FOLDER [--also FOLDER ...] [--beside SUITE.json ...] [--out FILE]
 
 FOLDER/prompts holds the prompts of all programs and takes the answers, each under the name of its prompt with
@@ -32,7 +33,7 @@ from tests.suite.catalogue import programs
 from tests.suite.search import LEAST_GAIN
 
 from warplens.agent.llm.files import ANSWER, PROMPT
-from warplens.measure.exchange import Exchange
+from warplens.measure.exchange import Exchange, confirmed_as
 from warplens.measure.verdict import Verdict
 from warplens.service.exchange import Standing, ask, file_of
 from warplens.service.model import Choice
@@ -124,6 +125,19 @@ def evaluate(folders: Sequence[Path], at_once: int) -> None:
 
     with ThreadPoolExecutor(at_once) as pool:
         list(pool.map(measured, waiting_in(folders)))
+
+
+def confirm(folder: Path) -> None:
+    """Ask for the fastest version so far of each program to be measured again, as a search does at its end."""
+    for asks in sorted((folder / "asks").iterdir()):
+        exchange = Exchange(asks)
+        verdicts = verdicts_of(exchange) if exchange.begun else []
+        best = max(verdicts, key=speedup, default=None)
+        if best is None or best.state != "faster":
+            continue
+        (name,) = asks.glob(f"asks/judge-{best.candidate}-*.json")
+        candidate = exchange.candidate(name.stem)
+        exchange.ask(confirmed_as(candidate), candidate)
 
 
 def verdicts_of(exchange: Exchange) -> list[Verdict]:
@@ -239,7 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["begin", "drive", "evaluate", "report"])
+    parser.add_argument("what", choices=["begin", "drive", "evaluate", "confirm", "report"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--feedback", default="guidance", choices=["guidance", "metrics", "nothing"])
@@ -259,6 +273,9 @@ def main() -> None:
         drive(folder, once=given.once)
     elif given.what == "evaluate":
         evaluate(folders, given.at_once)
+    elif given.what == "confirm":
+        for each in folders:
+            confirm(each)
     else:
         report(folders, given.beside, given.out)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.server.agent.doubles import CODE
 from tests.server.measure.test_exchange import Judged
-from tests.suite.study import drive, report
+from tests.suite.study import confirm, drive, report
 
 from warplens.agent.llm.files import ANSWER, PROMPT
 from warplens.service.exchange import answer
@@ -70,6 +70,10 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
         if not reply(folder):
             assert answer(folder / "asks" / "scale", judge=lambda *_: Judged(SourceText(CODE)))
     assert standing["ended"] == "faster"
+    # which the search has asked for already
+    asked = sorted((folder / "asks").glob("*/asks/confirm-*.json"))
+    confirm(folder)
+    assert sorted((folder / "asks").glob("*/asks/confirm-*.json")) == asked and len(asked) == 1
     other = tmp_path / "suite.json"
     other.write_text(json.dumps({"rows": [{"program": "scale", "expert": 1.6, "judged": 2, "speedup": 1.1}]}))
     capsys.readouterr()
