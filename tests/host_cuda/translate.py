@@ -21,7 +21,7 @@ def as_host_code(text: str) -> str:
         ValueError: a launch whose end or callee cannot be found.
     """
     text = _DYNAMIC.sub(r"\1* \2 = HOST_CUDA_DYNAMIC(\1);", text)
-    text = _ALIGNED.sub(r"alignas(16) \1", text)
+    text = _ALIGNED.sub(r"\2 \1", text)
     while (start := text.find("<<<")) >= 0:
         text = _without_launch(text, start)
     return text

@@ -304,7 +304,7 @@ COMPILED = [
 def test_edited_kernels_still_compile(tmp_path: Path) -> None:
     """One translation unit with every sample after every rewrite, each in its own namespace."""
     samples = [*COMPILED, *(FENCE.findall(page(r))[0] for r in REWRITES)]
-    parts = ["#include <cuda_fp16.h>\n#include <cuda_pipeline.h>\n#include <math.h>\n"]
+    parts = ["#include <cuda_fp16.h>\n#include <cuda_pipeline.h>\n#include <math.h>\n#include <mma.h>\n"]
     changed = 0
     for number, sample in enumerate(samples):
         for of in REWRITES:

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a product of half or bfloat16 operands for tensor cores: tiles as `tile_writer` fills them, sums by warps."""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from warplens_tools.rewrite.common.declared import declared_in
+from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.operand_tiles import Operand, Product
+from warplens_tools.rewrite.common.reading import View, field, operator_of, renamed, unwrapped
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.style import indented
+from warplens_tools.rewrite.common.tile_sides import Shape, Side
+from warplens_tools.rewrite.common.tile_writer import TileWriter
+from warplens_tools.text import SourceText, TextEdit
+
+#: Types that tensor cores multiply exactly and add up in float, as the C++ interface of CUDA names them.
+_TYPES = frozenset({"half", "__half", "__nv_bfloat16", "nv_bfloat16"})
+_CONVERSION = re.compile(r"__half2float|__bfloat162float|float|static_cast\s*<\s*float\s*>")
+#: A matrix of the C++ interface; warps of a block, along y and along x.
+_EDGE, _ROWS, _COLUMNS = 16, 4, 2
+#: Eight warps, each with 32 by 64 outputs of 128 by 128; two steps of 16 between barriers.
+SHAPE = Shape(threads=(32, _ROWS * _COLUMNS), outputs=(4, 16), depth=32)
+_WMMA = "nvcuda::wmma"
+
+
+class TensorWriter(TileWriter):
+    """The new text of one kernel, and of its launches.
+
+    Raises:
+        Refused: its operands are of other types, or more is done with them than to add up products.
+    """
+
+    def __init__(self, view: View, product: Product, launches: Launches) -> None:
+        _check(view, product)
+        super().__init__(view, product, launches, SHAPE)
+        self.columns, self.rows = self.sides
+        self.state = product.states[0].declared
+        self.sums = self.style.local(f"{self.state.name}Tiles")
+        self.row, self.column = self.style.local("warpRow"), self.style.local("warpColumn")
+        self.staged, self.element = self.style.local("staged"), self.style.local("e")
+        if self.columns.axis.offset or self.rows.axis.offset:
+            raise Refused("its outputs do not begin at the first")
+
+    def _parts(self, side: Side) -> str:
+        """Matrices of a warp along one axis."""
+        return f"{side.tile} / {_EDGE * (_ROWS if side is self.rows else _COLUMNS)}"
+
+    def _shared(self) -> str:
+        return super()._shared().replace("__shared__ ", "__shared__ __align__(32) ")
+
+    def _states(self) -> str:
+        fragment = f"{_WMMA}::fragment<{_WMMA}::accumulator, {_EDGE}, {_EDGE}, {_EDGE}, float>"
+        number = f"threadIdx.{self.rows.letter}"
+        return "\n".join(
+            [
+                f"const int {self.row} = {number} / {_COLUMNS} * ({self.rows.tile} / {_ROWS});",
+                f"const int {self.column} = {number} % {_COLUMNS} * ({self.columns.tile} / {_COLUMNS});",
+                f"{fragment} {self.sums}[{self._parts(self.rows)}][{self._parts(self.columns)}];",
+                self._both(f"{_WMMA}::fill_fragment({self._sum()}, 0.0f);"),
+            ]
+        )
+
+    def _sum(self) -> str:
+        return f"{self.sums}[{self.rows.counter}][{self.columns.counter}]"
+
+    def _both(self, inner: str) -> str:
+        """Code for each of a warp's matrices."""
+        for side in (self.columns, self.rows):
+            head = f"for (int {side.counter} = 0; {side.counter} < {self._parts(side)}; ++{side.counter}) {{"
+            inner = f"#pragma unroll\n{head}\n{indented(inner)}\n}}"
+        return inner
+
+    def _compute(self) -> str:
+        lines = list[str]()
+        names = {}
+        for side, use, layout in (
+            (self.rows, "matrix_a", "col_major"),
+            (self.columns, "matrix_b", "row_major"),
+        ):
+            operand = next(o for o in self.product.operands if o.axis == side.axis.name)
+            name = names[use] = self.style.local(f"{use[-1]}Part")
+            kind = f"{_WMMA}::{use}, {_EDGE}, {_EDGE}, {_EDGE}, {operand.element_type}, {_WMMA}::{layout}"
+            lines.append(f"{_WMMA}::fragment<{kind}> {name}[{self._parts(side)}];")
+            lines.append(self._loaded(operand, side, name))
+        first, second = (
+            f"{names[u]}[{s.counter}]" for u, s in (("matrix_a", self.rows), ("matrix_b", self.columns))
+        )
+        lines.append(self._both(f"{_WMMA}::mma_sync({self._sum()}, {first}, {second}, {self._sum()});"))
+        inner, depth = self.inner, self.depth
+        head = f"#pragma unroll\nfor (int {inner} = 0; {inner} < {depth}; {inner} += {_EDGE}) {{"
+        return "\n".join([head, indented("\n".join(lines)), "}"])
+
+    def _loaded(self, operand: Operand, side: Side, name: str) -> str:
+        start = self.row if side is self.rows else self.column
+        place = f"&{self.tiles[id(operand)]}[{self.inner}][{start} + {side.counter} * {_EDGE}]"
+        load = f"{_WMMA}::load_matrix_sync({name}[{side.counter}], {place}, {side.tile}{self._padding(operand)});"
+        head = f"for (int {side.counter} = 0; {side.counter} < {self._parts(side)}; ++{side.counter})"
+        return f"#pragma unroll\n{head} {load}"
+
+    def _tail(self) -> str:
+        e, warp = self.element, f"threadIdx.{self.rows.letter}"
+        lane = f"threadIdx.{self.columns.letter}"
+        store = f"{_WMMA}::store_matrix_sync(&{self.staged}[{warp}][0][0], {self._sum()}, {_EDGE + 4}, "
+        inner = [
+            f"{store}{_WMMA}::mem_row_major);",
+            "__syncwarp();",
+            f"for (int {e} = {lane}; {e} < {_EDGE * _EDGE}; {e} += 32) {{",
+            indented(self._output()),
+            "}",
+            "__syncwarp();",
+        ]
+        extents = f"[{self.rows.threads}][{_EDGE}][{_EDGE + 4}]"
+        return f"__shared__ __align__(32) float {self.staged}{extents};\n{self._both(chr(10).join(inner))}"
+
+    def _output(self) -> str:
+        """What is done with one sum."""
+        e, state = self.element, self.state
+        value = self.view.written(state.value) if state.value is not None else "0.0f"
+        staged = f"{self.staged}[threadIdx.{self.rows.letter}][{e} / {_EDGE}][{e} % {_EDGE}]"
+        is_zero = re.fullmatch(r"0*\.?0*[fF]?", value)
+        total = staged if is_zero else f"({value}) + {staged}"
+        names = frozenset[str]().union(*(self.view.names(n) for n in self.product.tail))
+        names |= self.view.names(state.value) if state.value is not None else frozenset()
+        tests = [f"{s.axis.name} < {s.limit}" for s in (self.rows, self.columns)] + list(self.outputs.others)
+        names |= frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(tests)))
+        own = {
+            d.name for n in self.product.tail if n.type == "declaration" for d in declared_in(self.view, n)
+        }
+        axes = {s.axis.name for s in self.sides}
+        kept = [d for d in self._declarations(names - own, axes) if not self._is_axis(d)]
+        lines = [
+            f"{s.axis.type} {s.axis.name} = {s.first} + {start} + {s.counter} * {_EDGE} + {e} {sign} {_EDGE};"
+            for s, start, sign in ((self.rows, self.row, "/"), (self.columns, self.column, "%"))
+        ]
+        tail = [self.style.code(renamed(self.view.written(n), {})) for n in self.product.tail]
+        inner = [f"float {state.name} = {total};", *tail]
+        return "\n".join([*lines, *kept, f"if ({' && '.join(tests)}) {{", indented("\n".join(inner)), "}"])
+
+
+def _check(view: View, product: Product) -> None:
+    changed = product.states
+    if len(product.outputs.axes) != 2 or product.outputs.early or product.kept:
+        raise Refused("its outputs are no plain matrix")
+    if len(changed) != 1 or changed[0].declared.type.split()[-1:] != ["float"] or changed[0].declared.stars:
+        raise Refused("it does not add up in one float")
+    types = {o.element_type for o in product.operands}
+    axes = {o.axis for o in product.operands}
+    if len(product.operands) != 2 or len(types) != 1 or None in axes or len(axes) != 2:
+        raise Refused("it does not multiply two matrices of one type")
+    if not {view.concrete(t) for t in types} <= _TYPES:
+        raise Refused("its operands are no half and no bfloat16")
+    if not product.zero_is_neutral or not _adds_products(view, product, changed[0].declared.name):
+        raise Refused("it does more than to add up products of its operands")
+
+
+def _adds_products(view: View, product: Product, state: str) -> bool:
+    """Whether the loop's body is `sum += float(a) * float(b)` of its two operands."""
+    given: dict[str, Node] = {}
+    for node in product.body[:-1]:
+        if node.type != "declaration":
+            return False
+        given |= {d.name: d.value for d in declared_in(view, node) if d.value is not None}
+    last = product.body[-1]
+    inner = last.named_children[0] if last.type == "expression_statement" else last
+    if inner.type != "assignment_expression" or view.code(field(inner, "left")) != state:
+        return False
+    right = unwrapped(field(inner, "right"))
+    factors = list[Node]()
+    if operator_of(inner) == "+=":
+        factors = _factors(right)
+    elif right.type == "binary_expression" and operator_of(right) == "+":
+        sides = [unwrapped(field(right, name)) for name in ("left", "right")]
+        others = [n for n in sides if view.code(n) != state]
+        factors = _factors(others[0]) if len(others) == 1 else []
+    elif right.type == "call_expression" and view.code(field(right, "function")) in (
+        "fmaf",
+        "fma",
+        "__fmaf_rn",
+    ):
+        listed = field(right, "arguments").named_children
+        factors = listed[:2] if len(listed) == 3 and view.code(listed[2]) == state else []
+    found = {_operand_of(view, product, given, f) for f in factors}
+    return len(factors) == 2 and None not in found and len(found) == 2
+
+
+def _factors(node: Node) -> list[Node]:
+    node = unwrapped(node)
+    if node.type != "binary_expression" or operator_of(node) != "*":
+        return []
+    return [field(node, "left"), field(node, "right")]
+
+
+def _operand_of(
+    view: View, product: Product, given: dict[str, Node], node: Node, *, converted: bool = False
+) -> int | None:
+    """Which operand an expression is, made a float; None for another."""
+    node = unwrapped(node)
+    for number, operand in enumerate(product.operands):
+        if converted and any(p.id == node.id for p in operand.places):
+            return number
+    if node.type == "identifier" and view.code(node) in given:
+        return _operand_of(view, product, given, given[view.code(node)], converted=converted)
+    if node.type == "cast_expression" and view.code(field(node, "type")) == "float":
+        return _operand_of(view, product, given, field(node, "value"), converted=True)
+    if node.type == "call_expression" and _CONVERSION.fullmatch(view.code(field(node, "function"))):
+        listed = field(node, "arguments").named_children
+        return _operand_of(view, product, given, listed[0], converted=True) if len(listed) == 1 else None
+    return None
+
+
+def including(text: SourceText, header: str) -> list[TextEdit]:
+    """The edit that includes a header behind those that the file begins with; none where it does already."""
+    if re.search(rf"#\s*include\s*<{re.escape(header)}>", text.text):
+        return []
+    found = list(re.finditer(r"^[ \t]*#[ \t]*include\b[^\n]*(?:\n|\Z)", text.text, re.MULTILINE))
+    at = found[-1].end() if found else 0
+    return [TextEdit(text.span(at, at), f"#include <{header}>{text.newline}")]

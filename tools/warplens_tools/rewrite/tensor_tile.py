@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensor-tile
+
+Multiply half or bfloat16 matrices on tensor cores.
+
+Where a product's operands are half or bfloat16 and its sum is float, tensor cores do the same: products are exact,
+and are added up in float, 16 by 16 by 16 of them at a time. Each block fills tiles of both operands in shared memory,
+each of its eight warps multiplies 32 by 64 outputs of them, and what the kernel does with a sum stays as it is.
+
+```cuda
+#include <cuda_fp16.h>
+
+__global__ void matmul(const half* A, const half* B, half* C, int M, int N, int K) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row < M && col < N) {
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) {
+      sum += __half2float(A[row * K + k]) * __half2float(B[k * N + col]);
+    }
+    C[row * N + col] = __float2half(sum);
+  }
+}
+void run(const half* A, const half* B, half* C, int M, int N, int K) {
+  dim3 block(16, 16), grid((N + 15) / 16, (M + 15) / 16);
+  matmul<<<grid, block>>>(A, B, C, M, N, K);
+}
+```
+
+```cuda
+#include <cuda_fp16.h>
+#include <mma.h>
+
+constexpr int kTileDepth = 32;  // steps of k held at a time
+constexpr int kThreadsX = 32;  // threads of a block along col
+constexpr int kOutputsX = 4;  // outputs of a thread along col
+constexpr int kTileX = kThreadsX * kOutputsX;
+constexpr int kThreadsY = 8;  // threads of a block along row
+constexpr int kOutputsY = 16;  // outputs of a thread along row
+constexpr int kTileY = kThreadsY * kOutputsY;
+
+__global__ void matmul(const half* A, const half* B, half* C, int M, int N, int K) {
+  __shared__ __align__(32) half tileA[kTileDepth][kTileY + 8];
+  __shared__ __align__(32) half tileB[kTileDepth][kTileX];
+  const int thread = threadIdx.y * kThreadsX + threadIdx.x;
+  const int row0 = blockIdx.y * kTileY;
+  const int col0 = blockIdx.x * kTileX;
+  const int warpRow = threadIdx.y / 2 * (kTileY / 4);
+  const int warpColumn = threadIdx.y % 2 * (kTileX / 2);
+  nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> sumTiles[kTileY / 64][kTileX / 32];
+  #pragma unroll
+  for (int i = 0; i < kTileY / 64; ++i) {
+    #pragma unroll
+    for (int j = 0; j < kTileX / 32; ++j) {
+      nvcuda::wmma::fill_fragment(sumTiles[i][j], 0.0f);
+    }
+  }
+  for (int k0 = 0; k0 < K; k0 += kTileDepth) {
+    for (int t = thread; t < kTileY * kTileDepth; t += kThreadsX * kThreadsY) {
+      int row = row0 + t / kTileDepth;
+      int k = k0 + t % kTileDepth;
+      tileA[t % kTileDepth][t / kTileDepth] = row < M && k < K ? A[row * K + k] : half{};
+    }
+    for (int t = thread; t < kTileDepth * kTileX; t += kThreadsX * kThreadsY) {
+      int col = col0 + t % kTileX;
+      int k = k0 + t / kTileX;
+      tileB[t / kTileX][t % kTileX] = col < N && k < K ? B[k * N + col] : half{};
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int kk = 0; kk < kTileDepth; kk += 16) {
+      nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::col_major> aPart[kTileY / 64];
+      #pragma unroll
+      for (int i = 0; i < kTileY / 64; ++i) nvcuda::wmma::load_matrix_sync(aPart[i], &tileA[kk][warpRow + i * 16], kTileY + 8);
+      nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> bPart[kTileX / 32];
+      #pragma unroll
+      for (int j = 0; j < kTileX / 32; ++j) nvcuda::wmma::load_matrix_sync(bPart[j], &tileB[kk][warpColumn + j * 16], kTileX);
+      #pragma unroll
+      for (int i = 0; i < kTileY / 64; ++i) {
+        #pragma unroll
+        for (int j = 0; j < kTileX / 32; ++j) {
+          nvcuda::wmma::mma_sync(sumTiles[i][j], aPart[i], bPart[j], sumTiles[i][j]);
+        }
+      }
+    }
+    __syncthreads();
+  }
+  __shared__ __align__(32) float staged[kThreadsY][16][20];
+  #pragma unroll
+  for (int i = 0; i < kTileY / 64; ++i) {
+    #pragma unroll
+    for (int j = 0; j < kTileX / 32; ++j) {
+      nvcuda::wmma::store_matrix_sync(&staged[threadIdx.y][0][0], sumTiles[i][j], 20, nvcuda::wmma::mem_row_major);
+      __syncwarp();
+      for (int e = threadIdx.x; e < 256; e += 32) {
+        int row = row0 + warpRow + i * 16 + e / 16;
+        int col = col0 + warpColumn + j * 16 + e % 16;
+        if (row < M && col < N) {
+          float sum = staged[threadIdx.y][e / 16][e % 16];
+          C[row * N + col] = __float2half(sum);
+        }
+      }
+      __syncwarp();
+    }
+  }
+}
+void run(const half* A, const half* B, half* C, int M, int N, int K) {
+  dim3 block(kThreadsX, kThreadsY), grid((N + kTileX - 1) / kTileX, (M + kTileY - 1) / kTileY);
+  matmul<<<grid, block>>>(A, B, C, M, N, K);
+}
+```
+
+Left alone: products that are multiplied or added in half, that are scaled inside the loop, and other types, which
+tensor cores would round.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import msgspec
+
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.operand_tiles import read_product
+from warplens_tools.rewrite.common.outputs import launched_outputs
+from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
+from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.tensor_writer import TensorWriter, including
+
+_CAVEAT = "sums are added up in another order: results may differ in the last digits"
+
+
+def _apply(view: View, target: Target) -> RewriteResult:
+    del target
+    if has_barrier(view) or view.kernel.arrays:
+        raise Refused("the kernel shares memory already")
+    launches, outputs = launched_outputs(view)
+    writer = TensorWriter(view, read_product(view, outputs), launches)
+    result = writer.result("Multiply on tensor cores", _CAVEAT)
+    return msgspec.structs.replace(result, edits=(*including(view.text, "mma.h"), *result.edits))
+
+
+REWRITE = Rewrite(
+    slug="tensor-tile",
+    title="Multiply half or bfloat16 matrices on tensor cores",
+    apply=refusing(_apply),
+    answers=("missing-cache-reuse", "small-register-tile"),
+    useless_at="dram",
+    chance=0.6,
+    gain=16.0,
+    ranges={
+        "kTileDepth": (16, 32),
+        "kOutputsX": (1, 2, 4),
+        "kOutputsY": (8, 16),
+        "kThreadsX": (),
+        "kThreadsY": (),
+    },
+)
