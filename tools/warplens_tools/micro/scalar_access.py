@@ -27,7 +27,8 @@ how busy L1 was, what warps stalled on, and the share of device memory's roof: t
 its gain, or withdraw it.
 
 **Threshold.** Half of what Little's law asks, all of it for elements of one or two bytes, with the wait of a load
-among many and this card's roof; a kernel with enough bytes in flight stays silent, however narrow its loads.
+among many and this card's roof; a kernel with enough bytes in flight stays silent, however narrow its loads. Where no
+launch tells the block, it is information, of a kernel that device memory bounds, at the occupancy of blocks of 256.
 
 **References.** V. Volkov, "Better Performance at Lower Occupancy", GTC 2010; J. Luitjens, "CUDA Pro Tip: Increase
 Performance with Vectorized Memory Access", NVIDIA Technical Blog; GPUscout's check of vector loads.
@@ -37,6 +38,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
+from warplens_tools.arch.occupancy import Occupancy, occupancy
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.gain import removal_gain
@@ -44,6 +48,7 @@ from warplens_tools.machine.waiting import LOW_OCCUPANCY
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.micro.common.sectors import SectorTool
 from warplens_tools.sass.pipes import access_bytes, is_load
+from warplens_tools.text import Span
 
 #: Share of the bytes that Little's law asks for, below which it is said; latency is known to a factor.
 SHORT = 0.5
@@ -51,8 +56,19 @@ SHORT = 0.5
 SHORT_OF_SMALL = 1.0
 _SMALL = 2
 _NARROW, _WIDE = 4, 16
+#: Threads of a block that suits a kernel without barriers.
+_SUITABLE = 256
 #: Bytes of structs that one vector access takes.
 _RECORDS = (8, 16)
+
+
+class Narrow(msgspec.Struct, frozen=True):
+    """A load of few bytes a thread: where it stands, in words, of which array ("" if not told)."""
+
+    place: Span | int
+    said: str
+    name: str
+    bytes: int
 
 
 class ScalarAccess(SectorTool):
@@ -73,32 +89,38 @@ class ScalarAccess(SectorTool):
         if split is not None:
             yield split
             return
-        found = self.view.occupancy
         shape = self.view.shape
         if shape is not None and shape.blocks < self.gpu.multiprocessors:
             return
         # Where a block's warps meet they wait for each other too, which wider loads do not change.
         meets = any(x.opcode == "BAR" for x in self.sass.instructions)
-        if found is None or found.occupancy <= LOW_OCCUPANCY or meets:
+        known = self.view.occupancy
+        if meets or (known is not None and known.occupancy <= LOW_OCCUPANCY):
             return
+        found, narrow = known or self._at_best(), self._narrowest() or self._hidden_narrowest()
         per_thread = self.sass.loaded_bytes
         in_flight = float(per_thread * found.warps * self.gpu.limits.warp_size)
         needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
-        narrow = self._narrowest()
-        if not in_flight or narrow is None or in_flight >= _short(narrow) * needed:
+        if not in_flight or narrow is None:
             return
-        access, most = narrow.access, self._gain(_WIDE / max(narrow.element, min(per_thread, _WIDE)))
-        if most < self.worth:
+        most = self._gain(_WIDE / max(narrow.bytes, min(per_thread, _WIDE)))
+        loud = known is not None
+        if in_flight >= _short(narrow) * needed or (
+            most < self.worth if loud else not self._is_bound_by_dram()
+        ):
             return
-        yield self.finding(access.span,
+        gain = Gain.of(most, max(most, needed / in_flight)) if loud else None
+        yield self.finding(narrow.place,
+            severity="warning" if loud else "information",
             confidence="medium",
             message=(
-                f"{self.view.said(access.span)} loads {narrow.element} bytes a thread: {in_flight / 1024:.1f} KB in "
-                f"flight per SM where device memory needs {needed / 1024:.1f} KB."
+                f"{narrow.said} loads {narrow.bytes} {'byte' if narrow.bytes == 1 else 'bytes'} a thread: "
+                f"{in_flight / 1024:.1f} KB in flight per SM{'' if known is not None else ' at full occupancy'} where "
+                f"device memory needs {needed / 1024:.1f} KB."
             ),
             guidance=(
-                f"Let each thread handle 16 bytes of {access.name} at once (a uint4 or float4 load and store), or "
-                "several independent elements a block's width apart."
+                f"Let each thread handle 16 bytes{f' of {narrow.name}' if narrow.name else ''} at once (a uint4 or "
+                f"float4 load and store), or several independent elements a block's width apart.{self._of_aliases()}"
             ),
             evidence=(
                 self.view.observe("bytes in flight per SM", in_flight, "byte", round(_short(narrow) * needed),
@@ -106,9 +128,37 @@ class ScalarAccess(SectorTool):
                 ),
                 self.view.observe("theoretical occupancy", round(found.occupancy, 3)),
             ),
-            gain=Gain.of(most, max(most, needed / in_flight)),
+            gain=gain,
             index_query="vectorized copy alignment 128 bit",
         )  # fmt: skip
+
+    def _is_bound_by_dram(self) -> bool:
+        """Whether device memory is busier than all else, whatever the launch."""
+        demand = self.view.demand
+        return demand.dram_lower > max(demand.pipes.values(), default=0.0)
+
+    def _at_best(self) -> Occupancy:
+        """What an SM holds of the kernel in blocks that suit it, where no launch tells the block."""
+        assert self.view.compiled is not None
+        resources = self.view.compiled.resources
+        return occupancy(
+            self.gpu.limits,
+            block_threads=_SUITABLE,
+            registers=resources.registers,
+            shared_bytes=resources.shared_bytes,
+        )
+
+    def _of_aliases(self) -> str:
+        """What keeps a loop's loads from being issued ahead: a store between them that may go to the same place."""
+        depths = self.sass.flow.depths
+        loads = self.sass.where(lambda x: x.opcode == "LDG" and "CONSTANT" not in x.modifiers)
+        stores = self.sass.where(lambda x: x.opcode == "STG")
+        tied = {depths[i] for i in loads} & {depths[i] for i in stores} - {0}
+        return (
+            " Mark the pointers __restrict__: a store keeps the next loads from being issued ahead."
+            if tied
+            else ""
+        )
 
     def _split_record(self) -> Finding | None:
         """A struct of 8 or 16 bytes, all of them used, that is loaded or stored a member at a time."""
@@ -151,7 +201,7 @@ class ScalarAccess(SectorTool):
             index_query="vectorized copy alignment 128 bit",
         )  # fmt: skip
 
-    def _narrowest(self) -> WarpAccess | None:
+    def _narrowest(self) -> Narrow | None:
         """A coalesced load that became instructions of at most four bytes a lane."""
         found = [
             w
@@ -159,7 +209,25 @@ class ScalarAccess(SectorTool):
             if w.access.reads and w.sectors <= w.ideal_sectors + 1 and w.element <= _NARROW and self.is_compiled(w)
             and w.stride == w.element and self._is_narrow(w)
         ]  # fmt: skip
-        return min(found, key=lambda w: w.element, default=None)
+        least = min(found, key=lambda w: w.element, default=None)
+        if least is None:
+            return None
+        span = least.access.span
+        return Narrow(span, self.view.said(span), least.access.name, least.element)
+
+    def _hidden_narrowest(self) -> Narrow | None:
+        """The same of the deepest loop that loads, where only SASS tells that lanes are neighbours; none where any load
+        there is wider, or not known to be coalesced."""
+        sass = self.sass
+        patterns = {p.index: p for p in sass.patterns if p.space == "global"}
+        loads = [i for i in patterns if sass.instructions[i].opcode == "LDG"]
+        deepest = max((sass.flow.depths[i] for i in loads), default=0)
+        inner = [patterns[i] for i in loads if sass.flow.depths[i] == deepest]
+        streams = [p for p in inner if p.stride == p.width]
+        line = sass.hottest_line([p.index for p in streams])
+        if line is None or len(streams) < len(inner) or any(p.width > _NARROW for p in inner):
+            return None
+        return Narrow(line, "This line", "", min(p.width for p in streams))
 
     def _is_narrow(self, warp: WarpAccess) -> bool:
         loads = [self.sass.instructions[i] for i in self.sass.global_on(warp.access.span.line)]
@@ -177,6 +245,6 @@ class ScalarAccess(SectorTool):
         return max(floor, moved) / max(moved, floor / wider) if floor > busy else 1.0
 
 
-def _short(narrow: WarpAccess) -> float:
+def _short(narrow: Narrow) -> float:
     """Share of what Little's law asks, below which a load is too narrow."""
-    return SHORT_OF_SMALL if narrow.element <= _SMALL else SHORT
+    return SHORT_OF_SMALL if narrow.bytes <= _SMALL else SHORT
