@@ -57,10 +57,10 @@ def test_a_block_that_no_launch_tells_may_be_square(launch: str, degree: float) 
     ],
 )
 def test_padding_parts_rows_alone(index: str, *, helps: bool) -> None:
-    view = source(index, "[32][256]", "32")
+    view = source(index, "[32][128]", "" if index.startswith("[c]") else "32")
     (found,) = view.conflicts.every
     assert found.degree >= 2.0
-    assert view.conflicts.is_padded_away(found, 256) == helps
+    assert view.conflicts.is_padded_away(found, 128) == helps
     (said,) = [f for f in findings(SharedBankConflicts, view.text.text) if f.code == "WL108"]
     assert said.guidance.startswith("Pad") == helps
 

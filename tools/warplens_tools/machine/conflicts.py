@@ -146,15 +146,19 @@ class BankConflicts:
         """Whether padding rows of `pitch` elements by a word, or by 16 bytes, rids the access of half the conflict at
         least: where the lanes that meet are in one row it does not."""
         access, width = conflict.access, type_bytes(conflict.access.element_type)
-        block = self._blocks()[0]
-        lanes = self._addresses(access, block, _PROBES[0]) if pitch > 0 else None
-        if lanes is None or width is None:
+        every = [self._addresses(access, block, _PROBES[0]) for block in self._blocks()]
+        if pitch <= 0 or width is None or None in every:
             return True
-        each = min(
-            conflict_degree([at * width + at // pitch * pad for at in lanes], width, self.limits)
-            for pad in _PADS
+
+        def least(lanes: list[int]) -> float:
+            padded = [[at * width + at // pitch * pad for at in lanes] for pad in _PADS]
+            return min(conflict_degree(starts, width, self.limits) for starts in padded)
+
+        known = [lanes for lanes in every if lanes is not None]
+        return all(
+            least(lanes) <= conflict_degree([at * width for at in lanes], width, self.limits) / 2.0
+            for lanes in known
         )
-        return each <= conflict_degree([at * width for at in lanes], width, self.limits) / 2.0
 
     def _through_powers(self, access: ArrayAccess, width: int, doubling: Collection[str]) -> Conflict | None:
         """As `in_source` in a loop whose variable is doubled or halved: the mean over its powers of two.
