@@ -36,7 +36,7 @@ from warplens_tools.toolchain.compile import DEVICE_TEXT
 from warplens_tools.toolchain.locate import Toolchain
 
 #: Changes when older entries no longer mean the same.
-_FORMAT = "1"
+_FORMAT = "2"
 #: Entries kept; the least recently used go first.
 KEPT = 16
 #: A program larger than this is built again.

@@ -190,6 +190,7 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
         records=types.records,
         held=types.held,
         optional=types.optional,
+        ptx=unit.ptx,
         control=control(unit, target.compiled, program.read_bytes()),
     )
     return PreparedWorkload(

@@ -183,6 +183,7 @@ def test_floats_passed_by_value_are_varied() -> None:
         JobParameter(1, "f32", scalar=True),
         JobParameter(2, "f64", scalar=True),
         JobParameter(3, "integer", scalar=True, width=4),
+        JobParameter(4, "f16", scalar=True),
     )
 
 
@@ -190,3 +191,12 @@ def test_pointers_that_the_source_asks_for_may_be_null() -> None:
     text = "if (!mask || mask[i]) x += gain ? gain[i] : 1; if (bias) y += bias[j]; if (left != nullptr && n) z();"
     assert optional_names(text) >= {"mask", "gain", "bias", "left"}
     assert not optional_names("y[i] = a[i] * b[i];") & {"a", "b", "y"}
+
+
+def test_vectors_halves_and_unknown_types_by_value() -> None:
+    found = {p.index: p for p in probed_parameters("k(int3, float4, __half, Mode, float2 const*)")}
+    assert [f.offset for f in found[0].fields] == [0, 4, 8] and found[0].fields[0].width == 4
+    assert (found[1].size, {f.element for f in found[1].fields}) == (16, {"f32"})
+    assert found[2] == JobParameter(2, "f16", scalar=True)
+    # what nobody knows is told by its contents
+    assert set(found) == {0, 1, 2, 4} and not found[4].scalar

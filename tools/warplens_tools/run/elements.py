@@ -115,20 +115,30 @@ def optional_names(text: str) -> frozenset[str]:
 
 
 def with_optional(
-    probed: Sequence[JobParameter], source: Sequence[Parameter], optional: Collection[str]
+    probed: Sequence[JobParameter],
+    source: Sequence[Parameter],
+    optional: Collection[str],
+    asked: Collection[int] = (),
 ) -> tuple[JobParameter, ...]:
-    """The parameters, with pointers marked that may be null as the source says."""
+    """The parameters, with pointers marked that may be null as the source says, or that are `asked` in the code."""
     names = {index: p.name for index, p in enumerate(source)}
     return tuple(
-        msgspec.structs.replace(p, optional=not p.scalar and names.get(p.index, "") in optional)
+        msgspec.structs.replace(
+            p, optional=not p.scalar and (names.get(p.index, "") in optional or p.index in asked)
+        )
         for p in probed
     )
 
 
 def _by_value(index: int, text: str, records: Mapping[str, Record]) -> JobParameter | None:
     name = _NOISE.sub("", text)
-    if element_of(name) in ("f32", "f64") and name in ("float", "double"):
+    if name in _ELEMENTS and name not in _PAIRS:
         return JobParameter(index, element_of(name), scalar=True)
+    if (whole := whole_bytes(text)) and not {"*", "&"} & set(text):
+        width = integer_width(text)
+        each = width or _SIZES[element_of(text)]
+        fields = tuple(JobField(at, element_of(text), width) for at in range(0, whole, each))
+        return JobParameter(index, "other", scalar=True, size=whole, fields=fields)
     if _INTEGER.fullmatch(name):
         return JobParameter(index, "integer", scalar=True, width=integer_width(name))
     record = None if "*" in text or "&" in text else _record(text, records)

@@ -68,8 +68,12 @@ def paired(
 ) -> list[tuple[SurveyedShape, Shape]] | None:
     """Which geometry of a rebuilt program stands for which of the original's, both of one kernel; None if unclear.
 
-    They are as many, launched as often, and in the order of their threads: a wrong pair does not compute the same.
+    Launches stand for each other in the order in which they are made. Where that is not known, geometries are as many,
+    launched as often, and in the order of their threads: a wrong pair does not compute the same.
     """
+    ordered = _in_order(before, after)
+    if ordered is not None:
+        return ordered
 
     def threads(shape: SurveyedShape) -> tuple[int, ...]:
         return math.prod(shape.grid) * math.prod(shape.block), shape.runs, shape.shared
@@ -78,3 +82,16 @@ def paired(
     if [s.runs for s in old] != [s.runs for s in new] or not old:
         return None
     return [(a, Shape(b.grid, b.block, b.shared)) for a, b in zip(old, new, strict=True)]
+
+
+def _in_order(
+    before: Sequence[SurveyedShape], after: Sequence[SurveyedShape]
+) -> list[tuple[SurveyedShape, Shape]] | None:
+    """The same by the order of the launches; None where it is not known of all, or one shape would have two."""
+    if any(len(s.order) != s.launches + s.captured for s in (*before, *after)) or not before:
+        return None
+    new = {number: Shape(s.grid, s.block, s.shared) for s in after for number in s.order}
+    if new.keys() != {number for s in before for number in s.order}:
+        return None
+    pairs = [(s, {new[number] for number in s.order}) for s in before]
+    return [(s, shapes.pop()) for s, shapes in pairs] if all(len(p) == 1 for _, p in pairs) else None

@@ -23,10 +23,28 @@ _FULL_RANGE = _each("one buffer of integers of all sizes", "full", _BUFFERS)
 _LESS = (
     Variant("with integers by value one less", kind="less"),
     Variant("with integers by value halved", kind="halved"),
+    Variant("with small integers by value below zero", kind="below"),
     *_each("one integer by value one less", "less", _NUMBERS),
     Variant("with ones for zeros by value", kind="raised"),
     *_each("a one for a zero by value", "raised", _NUMBERS),
     *_each("one small integer by value larger", "more", _NUMBERS),
+)
+#: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
+_ASKED = (
+    Variant("with integers that the kernel asks for", kind="asked"),
+    Variant("with integers that the kernel asks for, again", kind="asked"),
+)
+_BELOW = _each("-1 in one buffer of integers", "below", _BUFFERS)
+_ODD = (
+    Variant("with NaN", kind="specials"),
+    Variant("with infinities", kind="infinities"),
+    *_each("NaN in one buffer", "specials", _BUFFERS),
+)
+#: Counts far larger, and other shapes of what is as large.
+_SIZES = (
+    Variant("with small integers by value many times as large", kind="many"),
+    *_each("one small integer by value many times as large", "many", _NUMBERS),
+    *_each("one length by value larger and another one less", "reshaped", 6),
 )
 _OPTIONAL = _each("one optional pointer null, or not", "toggled", 3)
 #: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
@@ -50,7 +68,10 @@ VARIANTS = (
     Variant("with runs of zeros", kind="blanks"),
     Variant("with halves of zeros", kind="halves"),
     Variant("with zeros alone", kind="naught"),
-    Variant("with NaN and infinity", kind="specials"),
+    *_ODD,
+    *_ASKED,
+    *_BELOW,
+    *_SIZES,
     Variant("negated", -1.0),
     Variant("with mixed signs", kind="signs"),
     Variant("far from zero", kind="shifted"),
@@ -73,13 +94,15 @@ ALTERNATIVES = (
     ),
     tuple(v.name for v in _ONE_BUFFER),
     tuple(v.name for v in _LESS),
-    ("with spikes", "with zeros filled", "with NaN and infinity"),
+    ("with spikes", "with zeros filled"),
+    tuple(v.name for v in _ODD),
+    tuple(v.name for v in (*_ASKED, *_SIZES[-6:])),
     ("with runs of zeros", "with halves of zeros", "with zeros alone"),
     ("negated", "with mixed signs", "far from zero"),
     tuple(v.name for v in _OPTIONAL),
     ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
-LATE = frozenset(v.name for v in _FULL_RANGE)
+LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES[:-6]))
 #: Inputs that a lower precision holds exactly: what is off on them was not the precision.
 SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)

@@ -34,6 +34,7 @@ from warplens_tools.run.probe.records import (
     Stage,
 )
 from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
+from warplens_tools.toolchain.ptx_asks import asked as asked_of
 
 #: Of a kernel's crashes and hangs on inputs of one kind, as of a type's full range: more of them are not risked.
 _CRASHES = 2
@@ -68,6 +69,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     held: dict[str, JobParameter] = {}
     #: Names that the source asks for whether they are null.
     optional: frozenset[str] = frozenset()
+    #: The unit's PTX, which says what the kernel compares its inputs with.
+    ptx: str = ""
 
 
 class VisitResult(msgspec.Struct, frozen=True):
@@ -203,6 +206,7 @@ class Visits:
     def _job(self, batch: Sequence[JobCandidate], result: str) -> Job:
         place, s = self._place, self._settings
         shape = place.target.shape
+        asked = asked_of(place.ptx, place.target.compiled.mangled)
         return Job(
             mode="visit",
             result=result,
@@ -216,10 +220,12 @@ class Visits:
                 probed_parameters(place.target.compiled.demangled, place.parameters, place.records),
                 place.parameters,
                 place.optional,
+                asked.optional,
             ),
             variables=place.variables,
             held=place.held,
             variants=self._drawn(),
+            constants=asked.constants,
             candidates=tuple(batch),
             options={
                 "repeats": s.repeats,

@@ -62,3 +62,20 @@ def test_device_code_does_not_decide_geometry_but_block_variables_do() -> None:
     assert sizes(CODE) != sizes(CODE.replace("t = 256", "t = 128"))
     asked = CODE.replace("t = 256", "t = n > 9 ? other(n) : 256")
     assert sizes(asked) != sizes(asked.replace(": 256", ": 128"))
+
+
+def test_launches_stand_for_each_other_in_their_order() -> None:
+    def runs(shape: SurveyedShape, *order: int) -> SurveyedShape:
+        return msgspec.structs.replace(shape, launches=len(order), order=tuple(map(float, order)))
+
+    def kernel(grid: int, *order: int) -> SurveyedShape:
+        return runs(surveyed("_Z5scalePffi", grid, 256), *order)
+
+    was = (kernel(9, 0), kernel(8, 1), kernel(7, 2, 3))
+    assert counterpart(was, (kernel(3, 0), kernel(2, 1, 2, 3)), NAME) == Shape((3, 1, 1), (256, 1, 1), 0)
+    assert counterpart(was[1:] + was[:1], (kernel(3, 0), kernel(2, 1, 2, 3)), NAME) == Shape(
+        (2, 1, 1), (256, 1, 1), 0
+    )
+    # one shape would have two, and one launch is missing
+    assert isinstance(counterpart(was, (kernel(3, 0, 2), kernel(2, 1, 3)), NAME), NoGeometry)
+    assert isinstance(counterpart(was, (kernel(3, 0), kernel(2, 1, 2)), NAME), NoGeometry)

@@ -42,13 +42,7 @@ void checksum(void** arguments) {
     }
 }
 
-void store(Element element, std::uint8_t* at, double value) {
-    if (element == Element::f64) std::memcpy(at, &value, 8);
-    const auto single = static_cast<float>(value);
-    if (element == Element::f32) std::memcpy(at, &single, 4);
-    const auto half = static_cast<_Float16>(single);
-    if (element == Element::f16) std::memcpy(at, &half, 2);
-}
+using warplens::store;
 
 void move(Element element, void** arguments) {
     std::uint8_t* data = memory(arguments);
@@ -113,6 +107,12 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         case 16: return value(i - i % (2 + s.seed % 3));
         case 17: return own ? own : 1;
         case 19: return own > 0 && own <= 64 ? own * 2 + 1 : own;
+        case 20: {
+            const auto* given = reinterpret_cast<const std::int64_t*>(s.limit);
+            const bool few = s.seed >> 62 & 1;
+            return few == (bits >> 62 == 0) ? static_cast<std::uint64_t>(given[1 + mix(bits) % static_cast<std::uint64_t>(given[0])]) : own;
+        }
+        case 21: return bits >> 62 ? own : ~std::uint64_t{0};
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
     }
 }
@@ -130,10 +130,10 @@ double number(const Source& s, std::uint64_t i, Element element) {
         while (run > 1 && run * 8 > s.count) run /= 2;
         return mix(s.seed + i / run) >> 63 ? 0 : value;
     }
-    if (s.kind == 6) {
+    if (s.kind == 6 || s.kind == 22) {
         const double infinity = static_cast<double>(INFINITY);
         if (bits % 8192 && i != s.seed % s.count) return value;
-        return bits >> 63 ? std::nan("") : bits >> 62 & 1 ? infinity : -infinity;
+        return s.kind == 6 ? std::nan("") : bits >> 63 ? infinity : -infinity;
     }
     if (s.kind == 13) return (i * 2 < s.count) == static_cast<bool>(s.seed >> 63) ? 0 : value;
     if (s.kind == 14) return 0;

@@ -153,6 +153,7 @@ void Accompaniment::compare(Part& part, const Launch& launch) {
             oracle.given(part.loaded->launch()).go(stream_);
             wait(stream_, oracle.limit());
             outcome = oracle.verify(c);
+            if (!outcome.reason.empty()) outcome = oracle.reconsider(c, outcome);
             memory_->unbind();
             if (!outcome.reason.empty()) break;
         }

@@ -121,6 +121,7 @@ void compare_element(const Expected& e, const std::uint8_t* got, const Tolerance
         if (hides) d.first = std::min(d.first, at);
         return;
     }
+    if (e.partial && (!(std::fabs(right) < large(e.element)) || (!e.magnitude.empty() && !(e.magnitude[i] < large(e.element))))) return;
     if (std::isfinite(right) && std::isfinite(value)) part.norms.add(right, value);
     ++part.compared;
     if (equal || (std::isnan(right) && std::isnan(value))) return;
@@ -262,6 +263,29 @@ double load(Element element, const std::uint8_t* at) {
     }
 }
 
+static std::uint16_t half_bits(float value) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
+    const float size = std::fabs(value);
+    if (!(size < 65520)) return static_cast<std::uint16_t>(sign | (std::isnan(value) ? 0x7e00 : 0x7c00));
+    if (size < 0x1p-14f) return static_cast<std::uint16_t>(sign | std::lrint(size * 0x1p24f));
+    const int exponent = std::ilogb(size);
+    return static_cast<std::uint16_t>(sign + ((exponent + 14) << 10) + std::lrint(std::ldexp(size, 10 - exponent)));
+}
+
+void store(Element element, std::uint8_t* at, double value) {
+    const auto single = static_cast<float>(value);
+    std::uint32_t bits;
+    std::memcpy(&bits, &single, sizeof bits);
+    const auto half = half_bits(single);
+    const auto upper = static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    if (element == Element::f64) std::memcpy(at, &value, sizeof value);
+    else if (element == Element::f32) std::memcpy(at, &single, sizeof single);
+    else if (element == Element::f16) std::memcpy(at, &half, sizeof half);
+    else if (element == Element::bf16) std::memcpy(at, &upper, sizeof upper);
+}
+
 void Difference::merge(const Difference& other) {
     ratio = std::max(ratio, other.ratio);
     relative = std::max(relative, other.relative);
@@ -272,6 +296,7 @@ void Difference::merge(const Difference& other) {
     first = std::min(first, other.first);
     scale = scale || other.scale;
     blind = blind || other.blind;
+    elsewhere = elsewhere || other.elsewhere;
     coarse = coarse || other.coarse;
     as_floats = as_floats || other.as_floats;
 }
@@ -329,12 +354,46 @@ Difference compare(const Expected& expected, const std::uint8_t* got, const Tole
     if (expected.odd && !is_floating(expected.element)) return {};
     if (expected.unordered) {
         Difference d;
-        d.wrong = !same_sorted(unit_of(expected), expected.bytes.data(), got, expected.bytes.size());
+        const std::size_t unit = unit_of(expected), count = expected.bytes.size() / unit;
+        d.wrong = !same_sorted(unit, expected.bytes.data(), got, expected.bytes.size());
+        for (std::size_t k = 0; !d.wrong && !d.elsewhere && k <= expected.bounds.size() && !expected.bounds.empty(); ++k) {
+            const std::size_t from = (k ? expected.bounds[k - 1] : 0) * unit;
+            const std::size_t to = (k < expected.bounds.size() ? expected.bounds[k] : count) * unit;
+            d.elsewhere = !same_sorted(unit, expected.bytes.data() + from, got + from, to - from);
+            if (d.elsewhere) d.first = from;
+        }
         return d;
     }
     Difference d = finish(compare_parallel(expected, got, tolerance), expected);
     if (expected.element == Element::other && d.wrong) d.as_floats = right_as_floats(expected, got, tolerance);
     return d;
+}
+
+// A place is crossed in a repeat where what lies before it is not the same elements.
+void add_order(Expected& e, const std::uint8_t* run) {
+    const std::size_t unit = unit_of(e), count = e.bytes.size() / unit;
+    e.crossed.resize(count);
+    ++e.orders;
+    std::uint64_t apart = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        e.crossed[i] += apart != 0;
+        const std::uint8_t *one = e.bytes.data() + i * unit, *other = run + i * unit;
+        if (std::memcmp(one, other, unit)) apart += hash_of(one, unit) - hash_of(other, unit);
+    }
+}
+
+// Buckets, say: a place that no repeat has crossed, while nearly all have crossed nearly every place around it.
+void find_bounds(Expected& e) {
+    constexpr std::size_t near = 32, far = 160;
+    constexpr std::uint16_t least = 8;
+    if (e.orders < least || e.crossed.size() < 2 * far) return;
+    std::vector<std::uint32_t> often(e.crossed.size() + 1, 0);
+    for (std::size_t i = 0; i < e.crossed.size(); ++i) often[i + 1] = often[i] + (10 * e.crossed[i] >= 8 * e.orders);
+    for (std::size_t i = far; i + far <= e.crossed.size(); ++i) {
+        if (e.crossed[i]) continue;
+        const std::uint32_t before = often[i - near] - often[i - far], after = often[i + far] - often[i + near];
+        if (10 * before >= 9 * (far - near) && 10 * after >= 9 * (far - near)) e.bounds.push_back(i);
+    }
 }
 
 static std::vector<std::uint64_t> rows_of(const std::vector<Column>& columns) {

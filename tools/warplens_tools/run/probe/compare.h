@@ -33,6 +33,7 @@ using Floats = std::vector<float, Unset<float>>;
 std::size_t element_size(Element element);   // 1 for `other` and `integer`: compared as bytes
 bool is_floating(Element element);
 double load(Element element, const std::uint8_t* at);
+void store(Element element, std::uint8_t* at, double value);  // floats only
 // Whether the contents hold the same elements, in whatever order, but for a chance of 2^-64. No proof against whoever
 // chooses the contents: `compare` sorts.
 bool same_elements(std::size_t unit, const std::uint8_t* a, const std::uint8_t* b, std::size_t size);
@@ -61,10 +62,15 @@ struct Expected {
     bool repeats = true;               // the baseline's repeats agree, floats within rounding
     bool precise = true;               // how coarsely all is rounded is judged, beside each result
     bool odd = false;                  // only where it is NaN or infinite says something: so it has to be
+    bool partial = false;              // results that overflow, or nearly, say nothing; all others do
     // What the results come to where they are added up in parts, per element; empty where that says nothing. Who is
     // about as near to it as the baseline is right.
     std::vector<double> reference;
     bool unordered = false;            // they do not, but hold the same elements in another order
+    // Of those: by the place before each element, how many repeats had other elements up to there; of so many repeats.
+    std::vector<std::uint16_t> crossed;
+    std::uint16_t orders = 0;
+    std::vector<std::size_t> bounds;   // elements before which nothing of what lies behind is ever put, and reversely
 };
 
 // F and L, the same for every stretch of a launch.
@@ -83,11 +89,12 @@ struct Difference {
     bool scale = false;                // the norm is off by half or more: zeros, stale or missing results
     bool blind = false;                // it is, but each element is no larger than its rounding error
     bool coarse = false;               // within their bounds, but rounded more coarsely than the baseline's
+    bool elsewhere = false;            // the same elements in another order, but beyond bounds that none has crossed
     bool as_floats = false;            // of unknown type, unequal, but within the bound when read as floats
 
     // All that is wrong is explained by an allowed lower precision.
-    bool lowered() const { return wrong + coarse && !(beyond || stray || nan || scale || blind || as_floats); }
-    bool right() const { return !wrong && !stray && !nan && !scale && !blind && !coarse; }
+    bool lowered() const { return wrong + coarse && !(elsewhere || beyond || stray || nan || scale || blind || as_floats); }
+    bool right() const { return !elsewhere && !wrong && !stray && !nan && !scale && !blind && !coarse; }
     void merge(const Difference& other);
 };
 
@@ -102,6 +109,10 @@ struct Column {
 };
 // Whether two tables hold the same rows, in whatever order: as many as the shortest column has.
 bool same_rows(const std::vector<Column>& a, const std::vector<Column>& b);
+
+// Counts one more order of the baseline's, and finds the bounds once there are enough.
+void add_order(Expected& expected, const std::uint8_t* run);
+void find_bounds(Expected& expected);
 
 // Marks the elements that differ between the contents before and after a run.
 void mark_written(std::vector<std::uint8_t>& written, Element element, const std::uint8_t* before,

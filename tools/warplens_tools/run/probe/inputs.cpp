@@ -7,6 +7,7 @@
 #include <random>
 
 #include "compare.h"
+#include "driver.h"
 
 namespace warplens {
 namespace {
@@ -19,6 +20,8 @@ constexpr std::size_t kTable = 65536;
 constexpr std::size_t kMostSpare = 256u << 20;
 // An integer by value that counts as small: a radius, a mode, no length of what lies in memory.
 constexpr std::int64_t kSmall = 64;
+// From here on one may be a length of rows or columns.
+constexpr std::int64_t kFewLong = 8;
 
 bool integral(Element element) { return element == Element::integer; }
 
@@ -34,17 +37,33 @@ void move_value(Element element, std::uint8_t* at, std::mt19937_64& random) {
     const double value = load(element, at);
     if (!std::isfinite(value)) return;
     const double r = std::uniform_real_distribution<>(0.1, 0.3)(random) * (random() % 2 ? 1 : -1);
-    const double other = value == 0 ? 0.4 + r : value * (1 + (value == 1 ? std::fabs(r) : r));
-    const auto single = static_cast<float>(other);
-    std::memcpy(at, element == Element::f64 ? static_cast<const void*>(&other) : &single, element_size(element));
+    store(element, at, value == 0 ? 0.4 + r : value * (1 + (value == 1 ? std::fabs(r) : r)));
 }
 
 // A float that is far from what it was: a temperature, a tolerance, a share.
 void widen(Element element, std::uint8_t* at, std::mt19937_64& random) {
     constexpr double factors[] = {-1, 0x1p-6, 0x1p-3, 8, 64};
-    const double other = load(element, at) * factors[random() % 5];
-    const auto single = static_cast<float>(other);
-    std::memcpy(at, element == Element::f64 ? static_cast<const void*>(&other) : &single, element_size(element));
+    store(element, at, load(element, at) * factors[random() % 5]);
+}
+
+// What 16-bit integers hold all of which are ordinary numbers of such a type, of many sizes; else `other`.
+Element disguised(const std::vector<std::uint8_t>& bytes) {
+    std::size_t brain = 0, half = 0, zeros = 0, negative = 0, count = bytes.size() / 2;
+    bool seen[256] = {};
+    for (std::size_t i = 0; i < count; ++i) {
+        std::uint16_t value;
+        std::memcpy(&value, bytes.data() + 2 * i, sizeof value);
+        const unsigned size = value & 0x7fffu;
+        zeros += size == 0;
+        negative += value >> 15;
+        brain += size >= 0x2b80 && size < 0x5400;
+        half += size >= 0x0c00 && size < 0x6400;
+        seen[size >> 7] = true;
+    }
+    const auto sizes = std::count(seen, seen + 256, true);
+    if (count < 256 || zeros * 2 > count || sizes < 6) return Element::other;
+    if (brain + zeros == count) return Element::bf16;
+    return half + zeros == count && negative * 8 > count && sizes > 16 ? Element::f16 : Element::other;
 }
 
 // A length, a width or a step that is one less, or half; what is zero stays, or is one: a flag.
@@ -54,7 +73,15 @@ void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_6
         const std::int64_t grown = value + 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(3 * value));
         std::memcpy(at, &grown, width);
     }
-    if (kind == Variant::more) return;
+    if (kind == Variant::many && value > 0 && value <= kSmall) {
+        const std::int64_t grown = value * (10 + static_cast<std::int64_t>(random() % 90));
+        std::memcpy(at, &grown, width);
+    }
+    if (kind == Variant::below && value <= kSmall) {
+        const std::int64_t negative = value > 1 && random() % 2 ? -value : -1;
+        std::memcpy(at, &negative, width);
+    }
+    if (kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped) return;
     const std::int64_t raised = value ? value : 1, less = value > 0 ? value - 1 : value;
     const std::int64_t other = kind == Variant::raised ? raised : kind == Variant::halved ? value / 2 : less;
     std::memcpy(at, &other, width);
@@ -63,7 +90,8 @@ void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_6
 }  // namespace
 
 Inputs::Inputs(const Job& job, const Launch& baseline, Memory& memory)
-    : job_(job), baseline_(baseline), memory_(memory), places_(signature(baseline.function)) {
+    : job_(job), baseline_(baseline), memory_(memory), places_(signature(baseline.function)), asked_(job.constants) {
+    asked_.insert(asked_.end(), {0, 1, -1});
     find_parameters();
     find_variables();
     auto place = [](const Typed& t) { return std::pair(t.block, t.offset); };
@@ -106,16 +134,7 @@ void Inputs::find_spare() {
     const std::size_t size = is_floating(element) ? element_size(element) : std::max((*first)->width, 1u);
     std::vector<std::uint8_t> values(bytes);
     for (std::size_t at = 0; at + size <= bytes; at += size) {
-        const double value = 0.5 + static_cast<double>(at / size % 13) / 8;
-        const auto single = static_cast<float>(value);
-        std::uint32_t bits = 0;
-        std::memcpy(&bits, &single, sizeof bits);
-        const auto upper = static_cast<std::uint16_t>(bits >> 16);
-        const auto half = static_cast<std::uint16_t>((bits >> 13 & 0x3ff) | ((bits >> 23) - 112) << 10);
-        if (element == Element::f64) std::memcpy(&values[at], &value, 8);
-        else if (element == Element::f32) std::memcpy(&values[at], &single, 4);
-        else if (element == Element::bf16) std::memcpy(&values[at], &upper, 2);
-        else if (element == Element::f16) std::memcpy(&values[at], &half, 2);
+        if (is_floating(element)) store(element, &values[at], 0.5 + static_cast<double>(at / size % 13) / 8);
         else values[at] = at / size % 3 != 0;
     }
     if (cuMemcpyHtoD(spare_, values.data(), bytes) != CUDA_SUCCESS) spare_ = 0;
@@ -160,6 +179,8 @@ void Inputs::find_by_value(std::size_t index, const Parameter* p) {
     else if (p && is_floating(p->element) && element_size(p->element) == size) fields = {{0, p->element, 0, false}};
     else if (!p || p->element == Element::other)
         fields = record_in(bytes, size, [&](CUdeviceptr address) { return memory_.find(address) != nullptr; }).fields;
+    // an enumeration, a flag of a type that the source names otherwise
+    if (!p && fields.empty() && (size == 1 || size == 2 || size == 4)) fields = {{0, Element::integer, static_cast<unsigned>(size), false}};
     for (const Field& field : fields) {
         if (!field.pointer) {
             words_.push_back({index, field});
@@ -286,6 +307,12 @@ void Inputs::find_areas() {
         const std::size_t bytes = end - t.offset;
         if (integral(element)) {
             if (t.width && bytes >= t.width) add_area({t.block, t.offset, bytes / t.width * t.width, element}, t.width);
+            if (t.width == 2 && t.offset % 2 == 0) {
+                std::vector<std::uint8_t> seen(std::min(bytes / 2 * 2, kSeen));
+                memory_.read_saved({t.block, t.offset, seen.size(), element}, seen.data());
+                const Element kind = disguised(seen);
+                if (is_floating(kind)) add_area({t.block, t.offset, bytes / 2 * 2, kind}, 0);
+            }
             continue;
         }
         const Records records = t.records.fields.empty() ? guessed({t.block, t.offset, bytes, element}) : t.records;
@@ -339,9 +366,19 @@ bool Inputs::is_index(const Area& area) const {
     });
 }
 
+// What the kernel compares with, on the card: how many, and each.
+CUdeviceptr Inputs::given() {
+    if (given_) return given_;
+    std::vector<std::int64_t> all = asked_;
+    all.insert(all.begin(), static_cast<std::int64_t>(asked_.size()));
+    check(cuMemAlloc(&given_, all.size() * sizeof all[0]), "cuMemAlloc");
+    check(cuMemcpyHtoD(given_, all.data(), all.size() * sizeof all[0]), "cuMemcpyHtoD");
+    return given_;
+}
+
 void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) {
-    if (variant.kind == Variant::full && is_index(area)) return;
-    memory_.vary(area.stretch, variant.kind, area.width, seed, fewest());
+    if ((variant.kind == Variant::full || variant.kind == Variant::asked) && is_index(area)) return;
+    memory_.vary(area.stretch, variant.kind, area.width, seed, variant.kind == Variant::asked ? given() : fewest());
 }
 
 void Inputs::put(const Variant& variant, std::uint64_t seed) {
@@ -349,16 +386,19 @@ void Inputs::put(const Variant& variant, std::uint64_t seed) {
     if (variant.own() || variant.of_other_values()) return;
     if (variant.by_value()) {
         for (const Area& area : integers_)
-            if (area.variable && variant.target < 0 && area.stretch.bytes <= kFewNumbers * area.width)
+            if (variant.kind < Variant::scalars && area.variable && variant.target < 0 && area.stretch.bytes <= kFewNumbers * area.width)
                 memory_.vary(area.stretch, variant.kind, area.width, next(), 0);
         return;
     }
     if (variant.of_integers()) {
+        if (variant.kind == Variant::below && variant.target < 0) return;
         for (std::size_t i = 0; i < integers_.size(); ++i)
             if (variant.target < 0 || variant.target == static_cast<int>(i)) vary(integers_[i], variant, next());
         return;
     }
-    for (const Area& area : floats_) {
+    for (std::size_t i = 0; i < floats_.size(); ++i) {
+        const Area& area = floats_[i];
+        if (variant.target >= 0 && variant.target != static_cast<int>(i)) continue;
         if (variant.kind == Variant::moved) memory_.move(area.stretch, variant.scale, variant.noise, next());
         else memory_.vary(area.stretch, variant.kind, 0, next(), 0);
     }
@@ -371,16 +411,55 @@ void Inputs::move(double move, std::uint64_t seed) {
     }
 }
 
-void Inputs::keep_part(std::uint64_t part, std::uint64_t parts) {
-    for (const Area& area : floats_) {
-        auto read_only = [&](const Typed& t) { return t.block == area.stretch.block && t.offset == area.stretch.offset && t.constant; };
-        if (!area.stretch.stride && !area.variable && std::any_of(typed_.begin(), typed_.end(), read_only)) memory_.keep_part(area.stretch, part, parts);
+bool Inputs::only_read(const Area& area) const {
+    auto read = [&](const Typed& t) { return t.block == area.stretch.block && t.offset == area.stretch.offset && t.constant; };
+    return !area.stretch.stride && !area.variable && std::any_of(typed_.begin(), typed_.end(), read);
+}
+
+void Inputs::keep_part(std::uint64_t part, std::uint64_t parts, std::size_t area) {
+    for (std::size_t i = 0; i < floats_.size(); ++i)
+        if ((area == all_areas || area == i) && only_read(floats_[i])) memory_.keep_part(floats_[i].stretch, part, parts);
+}
+
+std::vector<std::size_t> Inputs::largest_read() const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < floats_.size(); ++i)
+        if (only_read(floats_[i])) found.push_back(i);
+    std::stable_sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) { return floats_[a].stretch.bytes > floats_[b].stretch.bytes; });
+    return found;
+}
+
+// A small integer by value becomes, as often as not, one that the kernel asks for.
+void Inputs::ask(std::uint8_t* at, unsigned width, std::mt19937_64& random) const {
+    const std::int64_t was = integer_at(at, width);
+    if (was > kSmall || was < -kSmall || random() % 2) return;
+    const std::int64_t is = asked_[random() % asked_.size()];
+    std::memcpy(at, &is, width);
+}
+
+// Of the lengths by value one becomes twice or four times as large, and another one less by as much: rows and columns of
+// one matrix, all of which still lies where it was.
+void Inputs::reshape(Given& made, int target, std::mt19937_64& random) const {
+    std::vector<const Word*> lengths;
+    for (const Word& word : words_)
+        if (integral(word.field.element) && integer_at(made.values[word.parameter].data() + word.field.offset, word.field.width) >= kFewLong) lengths.push_back(&word);
+    const std::size_t pairs = lengths.size() < 2 ? 0 : lengths.size() * (lengths.size() - 1);
+    if (static_cast<std::size_t>(target) >= pairs) return;
+    const std::size_t longer = static_cast<std::size_t>(target) % lengths.size(), step = 1 + static_cast<std::size_t>(target) / lengths.size();
+    const std::int64_t factor = random() % 2 ? 2 : 4;
+    for (const bool more : {true, false}) {
+        const Word& word = *lengths[more ? longer : (longer + step) % lengths.size()];
+        std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
+        const std::int64_t was = integer_at(at, word.field.width), is = more ? was * factor : was / factor;
+        std::memcpy(at, &is, word.field.width);
+        made.numbers.emplace_back(was, is);
     }
 }
 
 Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
     Given made;
-    if (!variant.by_value() || !baseline_.parameters) return made;
+    const bool of_buffers = variant.kind == Variant::below && variant.target >= 0;
+    if (!variant.of_numbers() || of_buffers || !baseline_.parameters) return made;
     std::mt19937_64 random(seed);
     for (std::size_t i = 0; i < places_.size(); ++i) made.values.emplace_back(by_value(i), by_value(i) + places_[i].bytes);
     const auto before = made.values;
@@ -390,13 +469,18 @@ Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
         if (integral(word.field.element)) {
             const bool meant = variant.target < 0 || variant.target == number++;
             const bool of_floats = variant.of_other_values();
-            if (!of_floats && meant) change(at, word.field.width, variant.kind, random);
-        } else if (word.field.element == Element::f32 || word.field.element == Element::f64) {
+            const std::int64_t was = integer_at(at, word.field.width);
+            if (variant.kind == Variant::asked) ask(at, word.field.width, random);
+            else if (!of_floats && meant) change(at, word.field.width, variant.kind, random);
+            const std::int64_t is = integer_at(at, word.field.width);
+            if (is != was) made.numbers.emplace_back(was, is);
+        } else if (is_floating(word.field.element)) {
             if (variant.kind == Variant::scalars) move_value(word.field.element, at, random);
             if (variant.kind == Variant::nulls) std::memset(at, 0, element_size(word.field.element));
             if (variant.kind == Variant::wide) widen(word.field.element, at, random);
         }
     }
+    if (variant.kind == Variant::reshaped) reshape(made, variant.target, random);
     for (std::size_t i = 0; variant.kind == Variant::toggled && i < optional_.size(); ++i) {
         auto& value = made.values[static_cast<std::size_t>(optional_[i]->index)];
         if (value.size() != sizeof spare_ || (variant.target >= 0 && variant.target != static_cast<int>(i))) continue;

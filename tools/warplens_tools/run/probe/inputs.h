@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <vector>
 
 #include "guess.h"
@@ -36,6 +37,7 @@ struct Area {
 struct Given {
     std::vector<std::vector<std::uint8_t>> values;  // of those that are passed by value
     std::vector<void*> pointers;                    // empty: as the program's
+    std::vector<std::pair<std::int64_t, std::int64_t>> numbers;  // integers that were the first and are the second
 };
 
 class Inputs {
@@ -67,8 +69,11 @@ class Inputs {
     void put(const Variant& variant, std::uint64_t seed);
     // Moves every float by a relative `move` times r, r in [-1, 1].
     void move(double move, std::uint64_t seed);
-    // Leaves of the floats that are only read one of so many parts.
-    void keep_part(std::uint64_t part, std::uint64_t parts);
+    // Leaves of the floats that are only read, of one area or all, one of so many parts.
+    void keep_part(std::uint64_t part, std::uint64_t parts, std::size_t area);
+    static constexpr std::size_t all_areas = SIZE_MAX;
+    // Areas of floats that are only read, side by side, the largest first.
+    std::vector<std::size_t> largest_read() const;
     Given arguments(const Variant& variant, std::uint64_t seed) const;
 
    private:
@@ -89,8 +94,12 @@ class Inputs {
     Records guessed(const Stretch& stretch) const;
     const std::uint8_t* by_value(std::size_t index) const;
     bool is_index(const Area& area) const;
+    bool only_read(const Area& area) const;
     std::uint64_t fewest() const;
     void vary(const Area& area, const Variant& variant, std::uint64_t seed);
+    CUdeviceptr given();
+    void ask(std::uint8_t* at, unsigned width, std::mt19937_64& random) const;
+    void reshape(Given& made, int target, std::mt19937_64& random) const;
 
     const Job& job_;
     const Launch& baseline_;
@@ -101,6 +110,8 @@ class Inputs {
     std::vector<Word> words_;
     std::vector<Lead> leads_;
     std::vector<const Parameter*> optional_;
+    std::vector<std::int64_t> asked_;  // integers that the kernel compares with
+    CUdeviceptr given_ = 0;            // the same on the card
     CUdeviceptr spare_ = 0;        // what a null pointer leads to where it shall not be null
 };
 

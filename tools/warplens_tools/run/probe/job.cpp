@@ -64,7 +64,8 @@ Variant read_variant(std::istringstream& line) {
         {"full", Variant::full}, {"less", Variant::less}, {"halved", Variant::halved}, {"halves", Variant::halves},
         {"naught", Variant::naught}, {"vacant", Variant::vacant}, {"repeated", Variant::repeated}, {"nulls", Variant::nulls},
         {"raised", Variant::raised}, {"shifted", Variant::shifted}, {"more", Variant::more}, {"wide", Variant::wide},
-        {"toggled", Variant::toggled}};
+        {"toggled", Variant::toggled}, {"asked", Variant::asked}, {"below", Variant::below}, {"infinities", Variant::infinities},
+        {"many", Variant::many}, {"reshaped", Variant::reshaped}};
     Variant v;
     std::string kind;
     line >> kind >> v.scale >> v.noise >> v.target;
@@ -93,6 +94,7 @@ const std::map<std::string, Reader>& readers() {
         {"kernel", [](Job& j, auto& s) { j.kernel = rest_of(s); }},
         {"shape", [](Job& j, auto& s) { read_extent(s, j.grid); read_extent(s, j.block); s >> j.shared; }},
         {"launch", [](Job& j, auto& s) { s >> j.launch; }},
+        {"constant", [](Job& j, auto& s) { j.constants.emplace_back(); s >> j.constants.back(); }},
         {"seed", [](Job& j, auto& s) { s >> j.seed; }},
         {"parent", [](Job& j, auto& s) { s >> j.parent; }},
         {"parameter", [](Job& j, auto& s) { j.parameters.push_back(read_parameter(s)); }},

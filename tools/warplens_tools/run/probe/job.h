@@ -40,12 +40,12 @@ struct Parameter {
 // Other kinds take the buffers' own values: integers drawn anew from their buffer or permuted, a quarter of them 0 or 1,
 // nearly all of them one value, zeros, or several times in a row what was there once (which keeps offsets ascending and
 // makes rows empty); drawn from below the smallest buffer's length, or from all that their type holds; floats of mixed
-// signs, far from zero, with their zeros filled, with runs of zeros, half or all of them zeros, with a few spikes, or NaN and
-// infinities. Or what is passed by value: floats moved, zero, or far from what they were; integers one less or halved, those that are 0 one, small ones up to four
-// times as large; pointers that the source asks for whether they are null: null where they are not, and else not.
+// signs, far from zero, with their zeros filled, with runs of zeros, half or all of them zeros, with a few spikes, NaN or
+// infinities. Integers that the kernel compares with, or -1, among them and by value. Or what is passed by value: floats moved, zero, or far from what they were; integers one less or halved, those that are 0 one, small ones up to four
+// times as large, or a hundred; one length twice or four times as large and another one less by as much; pointers that the source asks for whether they are null: null where they are not, and else not.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, scalars, nulls, wide, toggled, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, scalars, nulls, wide, toggled, many, reshaped, moved };
 
     std::string name;
     double scale = 1, noise = 0;
@@ -54,15 +54,17 @@ struct Variant {
 
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0; }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == toggled; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == toggled || kind == many || kind == reshaped; }
+    // Numbers by value, with buffers or, as -1, without.
+    bool of_numbers() const { return by_value() || kind == asked || kind == below; }
     // Of what is passed by value, floats or pointers.
     bool of_other_values() const { return kind == scalars || kind == nulls || kind == wide || kind == toggled; }
     // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
     // most is nothing, contention and sparseness are others.
     bool ordinary() const { return kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros; }
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
-    bool odd() const { return kind == specials; }
+    bool odd() const { return kind == specials || kind == infinities; }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
     bool empties() const { return kind == blanks || kind == halves || kind == naught || kind == vacant; }
 };
@@ -100,6 +102,7 @@ struct Job {
     std::map<std::string, Parameter> held;  // what those hold whose types are known
     std::vector<Variant> variants;
     std::vector<Candidate> candidates;
+    std::vector<std::int64_t> constants;  // what the kernel compares integers with
     std::map<std::string, double> options;
 
     double option(const std::string& name) const;  // throws std::runtime_error if the job has none

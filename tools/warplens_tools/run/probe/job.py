@@ -53,11 +53,13 @@ class JobParameter(msgspec.Struct, frozen=True):
 
 #: Of integers: their buffers' values `redrawn` or `permuted`, some 0 or 1 (`flags`), nearly all one value (`skewed`),
 #: all zero (`vacant`), each several times where the next ones were (`repeated`), below the smallest buffer's length
-#: (`ranged`), all that the type holds (`full`). Of floats: mixed `signs`, `zeros` filled, runs of zeros (`blanks`), one
-#: half of a buffer (`halves`) or all of it zero (`naught`), far from zero (`shifted`), `spikes`, NaN and infinities
-#: (`specials`). Passed by value: floats moved (`scalars`), zero (`nulls`) or far from what they were (`wide`); integers
-#: one `less` or `halved`, 1 where they are 0 (`raised`), small ones up to four times as large (`more`); optional
-#: pointers null where they are not, and else not (`toggled`). `moved` is what `scale` and `noise` say.
+#: (`ranged`), all that the type holds (`full`); those that the kernel compares with (`asked`) among them and by value,
+#: or -1 in a buffer or by value (`below`). Of floats: mixed `signs`, `zeros` filled, runs of zeros (`blanks`), one half
+#: of a buffer (`halves`) or all of it zero (`naught`), far from zero (`shifted`), `spikes`, NaN (`specials`) or
+#: `infinities`. Passed by value: floats moved (`scalars`), zero (`nulls`) or far from what they were (`wide`); integers
+#: one `less` or `halved`, 1 where they are 0 (`raised`), small ones up to four times (`more`), or a hundred times as
+#: large (`many`); one length a multiple, another one a part of what it was (`reshaped`); optional pointers null where
+#: they are not, and else not (`toggled`). `moved` is what `scale` and `noise` say.
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -84,6 +86,11 @@ VariantKind = Literal[
     "more",
     "wide",
     "toggled",
+    "asked",
+    "below",
+    "infinities",
+    "many",
+    "reshaped",
 ]
 
 
@@ -151,6 +158,8 @@ class Job(msgspec.Struct, frozen=True):
     #: What they hold, of those where that is known.
     held: dict[str, JobParameter] = {}
     variants: tuple[Variant, ...] = ()
+    #: Integers that the kernel compares with.
+    constants: tuple[int, ...] = ()
     candidates: tuple[JobCandidate, ...] = ()
     options: dict[str, float] = {}
 
@@ -173,6 +182,7 @@ def encode_job(job: Job) -> str:
     lines += [f"global {name}" for name in job.variables]
     lines += [f"holds {name} {_parameter(p)}" for name, p in job.held.items()]
     lines += [f"variant {v.kind} {v.scale!r} {v.noise!r} {v.target} {v.name}" for v in job.variants]
+    lines += [f"constant {value}" for value in job.constants]
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
     for candidate in job.candidates:
         lines += _candidate(candidate)

@@ -144,9 +144,9 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 
 // Other inputs of a buffer's own making; `source` holds its contents as they were, so that every value depends on
 // them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
-// 4 spikes, 5 runs of zeros, 6 NaN and infinities, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
+// 4 spikes, 5 runs of zeros, 6 NaN, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
-// 19 more. Redrawn and permuted values are the buffer's own: an index stays in its
+// 19 more, 20 of given ones, 21 with -1 among them, 22 infinities. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
 
@@ -187,11 +187,11 @@ __device__ T blanked(const Source<T>& source, u64 i, u64 seed) {
 
 // One in 8192, and one at least.
 template <class T>
-__device__ T special(const Source<T>& source, u64 i, u64 seed) {
+__device__ T special(const Source<T>& source, u64 i, u64 seed, bool infinite) {
     const u64 bits = mix(seed + i);
     if (bits % 8192 && i != seed % source.count) return source[i];
     const double infinity = __longlong_as_double(0x7ff0000000000000ll);
-    return static_cast<T>(bits >> 63 ? infinity - infinity : bits >> 62 & 1 ? infinity : -infinity);
+    return static_cast<T>(!infinite ? infinity - infinity : bits >> 63 ? infinity : -infinity);
 }
 
 // One element in 256 is a thousand to ten thousand times larger; of 16-bit types, which hold less, 16 to 64 times.
@@ -210,7 +210,7 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
     if (kind == 3) return filled_zero(source, i, seed);
     if (kind == 5) return blanked(source, i, seed);
-    if (kind == 6) return special(source, i, seed);
+    if (kind == 6 || kind == 22) return special(source, i, seed, kind == 22);
     if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
     if (kind == 14) return static_cast<T>(0.0);
     if (kind == 18) return static_cast<T>(static_cast<double>(source[i]) + 1000);
@@ -238,6 +238,13 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
         case 16: return source[i - i % (2 + seed % 3)];
         case 17: return source[i] ? source[i] : 1;
         case 19: return source[i] > 0 && source[i] <= 64 ? static_cast<T>(source[i] * 2 + 1) : source[i];
+        case 20: {
+            // `limit` is where they stand: how many, and each
+            const long long* given = reinterpret_cast<const long long*>(source.limit);
+            const bool few = seed >> 62 & 1;
+            return few == (bits >> 62 == 0) ? static_cast<T>(given[1 + mix(bits) % given[0]]) : source[i];
+        }
+        case 21: return bits >> 62 ? source[i] : static_cast<T>(-1);
         default: return lessened(source[i], kind == 12);
     }
 }

@@ -161,6 +161,27 @@ void substitute(CUpti_CallbackId id, const CUpti_CallbackData* call, const Launc
     }
 }
 
+bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers) {
+    auto pieces = [](std::int64_t length, std::int64_t each) { return (length + each - 1) / each; };
+    bool changed = false;
+    for (const auto& [was, is] : numbers)
+        for (unsigned axis = 0; axis < 3; ++axis) {
+            const std::int64_t grid = baseline.grid[axis];
+            if (grid < 2 || was < 2 || (grid != was && pieces(was, baseline.block[axis]) != grid)) continue;
+            // the same axis, else another: threads may run along the other one now
+            for (unsigned turn = 0; turn < 3; ++turn) {
+                unsigned& own = launch.grid[(axis + turn) % 3];
+                const std::int64_t each = own > 1 ? pieces(was, own) : 0;
+                if (!each || pieces(was, each) != own) continue;
+                const auto now = static_cast<unsigned>(std::max<std::int64_t>(1, pieces(is, each)));
+                changed = changed || now != own;
+                own = now;
+                break;
+            }
+        }
+    return changed;
+}
+
 bool has_shape(const Launch& launch, const Shape& shape) {
     return std::equal(launch.grid, launch.grid + 3, shape.grid) && std::equal(launch.block, launch.block + 3, shape.block) &&
            launch.shared == shape.shared;

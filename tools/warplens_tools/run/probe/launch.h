@@ -47,6 +47,10 @@ CUfunction loaded(CUfunction handle, bool from_module);
 
 bool has_shape(const Launch& launch, const Shape& shape);
 
+// Whether a grid of its own follows from numbers that the launch is given, as the original's does: a length that the
+// original's grid covers in blocks. Then it is what the program would make of the `second` of each.
+bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers);
+
 // Mangled; "" where the driver cannot tell.
 std::string name_of(CUfunction function);
 

@@ -24,6 +24,11 @@ constexpr std::uint64_t kParts = 16, kManyParts = 64;
 // The first of so many parts holds no element at all.
 constexpr std::uint64_t kNothing = 1ull << 62;
 constexpr std::size_t kFewSums = 1u << 20;
+// Where somebody is about to be called wrong: of so many results, in so many parts at least, each of so many inputs' in
+// turn, in so many seconds.
+constexpr std::size_t kFewReferred = 16u << 20, kMostReferred = 2;
+constexpr std::uint64_t kFewestParts = 16;
+constexpr double kReferring = 4;
 // Where launches are slow or memory is large: sets of inputs beside the program's own, repeats and moved pairs are
 // fewer, but not below these.
 constexpr std::size_t kFewestCases = 3;
@@ -294,7 +299,10 @@ void Oracle::learn_own() {
             if (own.expected[k].unordered && shuffled_[k].empty()) shuffled_[k].assign(again, again + stretches_[k].held());
         }
     }
-    for (std::size_t k = 0; k < stretches_.size(); ++k) stretches_[k].whole = own.expected[k].whole;
+    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+        stretches_[k].whole = own.expected[k].whole;
+        if (own.expected[k].unordered) find_bounds(own.expected[k]);
+    }
     learn_rounding(own);
     for (Expected& e : own.expected)
         if (!e.spread.empty()) judge_spread(e, tolerance_);
@@ -341,8 +349,9 @@ int Oracle::repeats_of(const Case& own, int done) const {
     const auto asked = static_cast<int>(job_.option("repeats"));
     if (done >= kFewestRepeats && !affords(0.5)) return done;
     // few repeats say little of a noise that is there
-    const bool noisy = std::any_of(own.expected.begin(), own.expected.end(), [](const Expected& e) { return !e.spread.empty(); });
-    return done >= kFewestRepeats && noisy && floats_in(stretches_) < kManyResults ? std::max(asked, kNoisyRepeats) : asked;
+    const bool noisy = std::any_of(own.expected.begin(), own.expected.end(),
+                                   [](const Expected& e) { return !e.spread.empty() || e.unordered; });
+    return done >= kFewestRepeats && noisy && floats_in(stretches_) <= kManyResults ? std::max(asked, kNoisyRepeats) : asked;
 }
 
 int Oracle::moved_pairs() const {
@@ -377,15 +386,15 @@ void Oracle::learn_rounding(Case& c) {
     for (Expected& e : c.expected) settle(e, tolerance_);
 }
 
-// The results where the inputs are added up in so many parts: the floats that the launch only reads are zero but for one
-// part after another, and what they come to is added up exactly. What comes of zeros alone is in every part: what lay
-// there before, where the launch adds to it. A sum, or a product's terms, is the same so; anything else is not, and shows
-// it.
-std::vector<std::vector<double>> Oracle::added_up(const Case& c, std::uint64_t parts) {
+// The results where inputs are added up in so many parts: the floats that the launch only reads, those of one area or of
+// all, are zero but for one part after another, and what they come to is added up exactly. What comes of zeros alone is
+// in every part: what lay there before, where the launch adds to it. A sum, or a product's terms, is the same so;
+// anything else is not, and shows it.
+std::vector<std::vector<double>> Oracle::added_up(const Case& c, std::uint64_t parts, std::size_t area) {
     std::vector<std::vector<double>> sums(stretches_.size());
     auto add = [&](std::uint64_t part, std::uint64_t of, double share) {
         prepare(c);
-        inputs_.keep_part(part, of);
+        inputs_.keep_part(part, of, area);
         dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
         run_once();
         for (std::size_t k = 0; k < stretches_.size(); ++k) {
@@ -403,17 +412,22 @@ std::vector<std::vector<double>> Oracle::added_up(const Case& c, std::uint64_t p
 
 // Long sums of floats in one place are off by far more than their order tells: a sum that has grown large takes no more
 // of small terms. In parts they are off by less, the less the more parts there are. It shows where their order varies,
-// and, of sums in one order, on inputs far from zero, whose roundings all go one way.
+// and, of sums in one order, on inputs far from zero, whose roundings all go one way; elsewhere it is asked when
+// somebody is about to be called wrong.
 void Oracle::learn_reference(Case& c) {
     const bool varies = std::any_of(c.expected.begin(), c.expected.end(), [](const Expected& e) { return !e.spread.empty(); });
     const bool grows = varies || c.variant.kind == Variant::shifted;
     const std::uint64_t parts = varies ? kParts : kManyParts;
     const bool few = floats_in(stretches_) <= kFewSums && takes_ * 1.5 * parts < 0.2 * budget_;
     if (!grows || !few || !job_.option("perturb") || c.variant.odd()) return;
-    const auto some = added_up(c, parts / 2), more = added_up(c, parts);
+    refer(c, parts, Inputs::all_areas);
+}
+
+void Oracle::refer(Case& c, std::uint64_t parts, std::size_t area) {
+    const auto some = added_up(c, parts / 2, area), more = added_up(c, parts, area);
     for (std::size_t k = 0; k < stretches_.size(); ++k) {
         Expected& e = c.expected[k];
-        if (more[k].empty() || e.unordered) continue;
+        if (more[k].empty() || e.unordered || !e.reference.empty()) continue;
         double apart = 0, off = 0;
         const std::size_t size = element_size(e.element);
         for (std::size_t i = 0; i < more[k].size(); ++i) {
@@ -423,6 +437,37 @@ void Oracle::learn_reference(Case& c) {
         // that it is a sum shows in that twice the parts change it by no more than a share of what the whole is off by
         if (std::isfinite(off) && apart <= 0.25 * off) e.reference = more[k];
     }
+}
+
+Outcome Oracle::reconsider(const Case& of, const Outcome& first) {
+    Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
+    const Difference& d = first.difference;
+    if (first.state != std::string("wrong") || d.stray || d.nan || c.variant.odd() || !job_.option("perturb")) return first;
+    const double each = std::max(takes_, 1e-5) * 1.6;
+    std::uint64_t parts = kManyParts;
+    while (parts > kFewestParts && each * 1.5 * static_cast<double>(parts) > kReferring) parts /= 2;
+    if (each * 1.5 * static_cast<double>(parts) > kReferring || floats_in(stretches_) > kFewReferred) return first;
+    const Chunks differing = changed(c.after, memory_.checksums());
+    std::vector<Bytes> got(stretches_.size());
+    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+        const std::uint8_t* now = read_now(k);
+        got[k].assign(now, now + stretches_[k].held());
+    }
+    if (!c.referenced) {
+        c.referenced = true;
+        memory_.unbind();
+        if (!recover()) return first;
+        auto lacks = [&] {
+            return std::any_of(c.expected.begin(), c.expected.end(), [](const Expected& e) { return is_floating(e.element) && e.reference.empty(); });
+        };
+        std::vector<std::size_t> areas = inputs_.largest_read();
+        areas.resize(std::min(areas.size(), kMostReferred));
+        areas.push_back(Inputs::all_areas);
+        for (std::size_t area : areas)
+            if (lacks()) refer(c, parts, area);
+    }
+    const Outcome again = weigh(c, differing, [&](std::size_t k) { return got[k].data(); });
+    return again.reason.empty() ? again : first;
 }
 
 // A copy of a block as it is, with as much around it as it is long; 0 where there is no room for one.
@@ -440,7 +485,7 @@ CUdeviceptr Oracle::copied_elsewhere(const Block& block) {
 // Whether the results rest on memory that the launch was given alone: the same comes of copies that lie elsewhere, with
 // something else before and behind them. Numbers that are changed may lead a kernel into its neighbours.
 bool Oracle::stays_inside(const Case& c) {
-    const bool numbers = c.variant.of_integers() || (c.variant.by_value() && !c.variant.of_other_values());
+    const bool numbers = c.variant.of_integers() || (c.variant.of_numbers() && !c.variant.of_other_values());
     if (!numbers || !baseline_.parameters) return true;
     prepare(c);
     std::map<const Block*, CUdeviceptr> copies;
@@ -530,6 +575,17 @@ bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector
     return agree;
 }
 
+// Whether half of the results at least are ordinary numbers.
+bool Oracle::mostly_clean(const Case& c) const {
+    std::uint64_t count = 0, unclean = 0;
+    for (const Expected& e : c.expected) {
+        if (!is_floating(e.element)) continue;
+        count += e.bytes.size() / element_size(e.element);
+        unclean += count_unclean(e.element, e.bytes.data(), e.bytes.size());
+    }
+    return 2 * unclean <= count;
+}
+
 void Oracle::learn_variants() {
     std::size_t bytes = 0;
     for (const Stretch& s : stretches_) bytes += s.held();
@@ -573,9 +629,9 @@ void Oracle::learn_variants() {
         // inputs on which rounding alone may change the results wholly tell nothing, unless the program's own do too
         const bool seen = !sight(c).blind();
         const bool clean = unclean(c, c.variant.empties()) <= unclean(cases_[0], c.variant.empties());
-        const bool odd = c.variant.odd() && !clean;
-        for (Expected& e : c.expected) e.odd = odd;
-        if ((clean || odd) && (seen || blind_ || odd) && verify(c).state == std::string("right") && stays_inside(c)) {
+        const bool odd = c.variant.odd() && !clean, partial = !clean && !odd && mostly_clean(c);
+        for (Expected& e : c.expected) e.odd = odd, e.partial = partial;
+        if ((clean || odd || partial) && (seen || blind_ || odd) && verify(c).state == std::string("right") && stays_inside(c)) {
             blind_ = blind_ && !seen;
             ++i;
         } else {

@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct Case {
     Sums after;
     bool idle = false;               // it changes no input: the program has none of its kind
     Given arguments;             // of the launch
+    bool referenced = false;         // what its sums come to in parts was asked
 };
 
 // How one run compares.
@@ -53,6 +55,9 @@ class Oracle {
     // Compares memory, as a run on that case left it. `known` are checksums that were found right before: a
     // launch that leaves the same is right again. Filled in where the outcome is right.
     Outcome verify(const Case& c, Sums* known = nullptr);
+    // The outcome of the run that `verify` has just looked at, once it is known what sums come to in parts: asked where
+    // somebody is about to be called wrong, since it takes many runs.
+    Outcome reconsider(const Case& c, const Outcome& first);
     // Back to the initial state after a run that may have changed anything; false if that cannot be done.
     bool recover();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
@@ -72,7 +77,6 @@ class Oracle {
     int moved_pairs() const;
     void find_records(const Case& own);
     Column column(std::size_t stretch, const std::uint8_t* bytes) const;
-    bool keeps_records(const Case& c, const std::vector<std::size_t>& record);
     Chunks written_by(Case& c);
     void find_written();
     void add_stretches(const Chunks& chunks);
@@ -84,7 +88,11 @@ class Oracle {
     void learn_own();
     void learn_rounding(Case& c);
     void learn_reference(Case& c);
-    std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts);
+    std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts, std::size_t area);
+    void refer(Case& c, std::uint64_t parts, std::size_t area);
+    using Reader = std::function<const std::uint8_t*(std::size_t stretch)>;
+    Outcome weigh(const Case& c, const Chunks& differing, const Reader& got);
+    bool keeps_records(const Case& c, const std::vector<std::size_t>& record, const Reader& reader);
     bool stays_inside(const Case& c);
     CUdeviceptr copied_elsewhere(const Block& block);
     void run_moved(const Case& c, double move, std::uint64_t seed);
@@ -92,6 +100,7 @@ class Oracle {
     void find_pure();
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     void learn_variants();
+    bool mostly_clean(const Case& c) const;
     void set_length(double seconds);
     std::string place(std::size_t block, std::size_t offset) const;
     Outcome judge(const Difference& d, const Expected& e, const Stretch& s, bool lowered) const;

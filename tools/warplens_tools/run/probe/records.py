@@ -35,6 +35,8 @@ class SurveyedShape(_Record, frozen=True, tag="kernel"):
     #: Launches by graphs that a visit can reach by running the nodes before; and why it cannot reach others.
     reachable: int = 0
     obstacle: str = ""
+    #: Which of the calls for its kernel were its launches, from 0; the first ones, where they are many.
+    order: tuple[float, ...] = ()
 
     @property
     def runs(self) -> int:

@@ -4,7 +4,7 @@
 namespace warplens {
 namespace {
 
-constexpr std::size_t kSamples = 200;
+constexpr std::size_t kSamples = 200, kOrder = 4096;
 
 template <class T>
 std::vector<unsigned> shape_of(const T& t) {
@@ -19,6 +19,8 @@ void Survey::launched(const std::string& name, const Launch& launch, bool captur
     std::lock_guard<std::mutex> lock(mutex_);
     Shape& shape = shapes_[{name, shape_of(launch)}];
     ++(captured ? shape.captured : shape.launches);
+    const std::uint64_t number = calls_[name]++;
+    if (shape.order.size() < kOrder) shape.order.push_back(static_cast<double>(number));
 }
 
 void Survey::launched_by_graph(const std::string& name, const Launch& launch, const std::string& obstacle) {
@@ -56,7 +58,7 @@ void Survey::finish(Results& results) {
         record.add("shared", std::uint64_t{s[6]}).add("launches", shape.launches).add("captured", shape.captured);
         record.add("reachable", shape.reachable).add("obstacle", shape.obstacle.empty() ? hidden_ : shape.obstacle);
         record.add("timed", shape.timed).add("in_graphs", shape.in_graphs).add("total_ns", shape.total_ns);
-        results.write(record.add("samples", shape.samples));
+        results.write(record.add("samples", shape.samples).add("order", shape.order));
     }
     results.write(Record("end"));
 }

@@ -33,12 +33,14 @@ class Survey {
         std::string obstacle;
         double total_ns = 0;
         std::vector<double> samples;                                 // the first ones
+        std::vector<double> order;                                   // which calls for its kernel were its, from 0; the first ones
     };
     using Key = std::tuple<std::string, std::vector<unsigned>>;      // name; grid, block, shared
     void take(const std::vector<Activity>& finished);
 
     std::mutex mutex_;
     std::map<Key, Shape> shapes_;
+    std::map<std::string, std::uint64_t> calls_;
     std::string hidden_;
     bool finished_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <random>
@@ -122,6 +123,16 @@ class Visit {
         return loaded;
     }
 
+    Outcome once(Loaded& loaded, const Launch& launch, const Case& c) {
+        memory_->unbind();
+        loaded.bind();
+        oracle_->prepare(c);
+        loaded.reset(stream_);
+        oracle_->given(launch).go(stream_);
+        wait(stream_, oracle_->limit());
+        return oracle_->verify(c);
+    }
+
     // One run for each of those sets of inputs; stops at the first that is not right.
     Outcome right(Loaded& loaded, const std::function<bool(const Case&)>& meant) {
         Outcome worst;
@@ -129,13 +140,15 @@ class Visit {
         for (const Case& c : oracle_->cases()) {
             if (!meant(c)) continue;
             results_.pulse();
-            memory_->unbind();
-            loaded.bind();
-            oracle_->prepare(c);
-            loaded.reset(stream_);
-            oracle_->given(loaded.launch()).go(stream_);
-            wait(stream_, oracle_->limit());
-            Outcome outcome = oracle_->verify(c);
+            Launch launch = loaded.launch();
+            Outcome outcome = once(loaded, launch, c);
+            const bool own_grid = !std::equal(launch.grid, launch.grid + 3, baseline_.grid);
+            if (!outcome.reason.empty() && own_grid && follow(launch, baseline_, c.arguments.numbers)) {
+                memory_->unbind();
+                if (!oracle_->recover()) throw std::runtime_error("the snapshot was damaged");
+                outcome = once(loaded, launch, c);
+            }
+            if (!outcome.reason.empty()) outcome = oracle_->reconsider(c, outcome);
             outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
             outcome.difference.relative = std::max(outcome.difference.relative, worst.difference.relative);
             outcome.bitwise = outcome.bitwise && worst.bitwise;
