@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 
 from warplens.agent.actions import KernelSpace
-from warplens.agent.energy_search import around, as_fast_as
+from warplens.agent.energy_search import around, as_fast_as, by_energy
 from warplens.agent.greedy import GreedySearch
 from warplens.agent.searcher import Policy
 from warplens.agent.versions import Node, best_first
@@ -47,7 +47,7 @@ PROGRAMS = sorted((ROOT / "tests/bench/energy").glob("*.cu"))
 #: Seconds of one run; a sample is several of them.
 RUN_SECONDS = 0.25
 #: Versions whose energy is looked at.
-RIVALS = 3
+RIVALS = 4
 
 
 class Running:
@@ -108,7 +108,8 @@ def searched(program: Path, candidates: int, further: int) -> tuple[Policy, Node
     # a further step may have been faster still
     fastest = next(iter(best_first(search.versions.told())), search.versions.root)
     equal = [n for n in search.versions.told() if n is not fastest and n.works and as_fast_as(n, fastest)]
-    return search, fastest, sorted(equal, key=lambda n: -(n.speedup or 0.0))
+    equal.sort(key=lambda n: -(n.speedup or 0.0))
+    return search, fastest, by_energy([fastest, *equal])[1:]
 
 
 def built(nodes: list[Node], folder: Path, arch: str) -> list[Running]:

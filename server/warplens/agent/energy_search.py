@@ -8,6 +8,7 @@ They are judged as all others are; those as fast as the fastest may take its pla
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 
 from warplens.agent.moves import Idea
@@ -20,6 +21,25 @@ from warplens_tools.process.task import Task
 AROUND, SHARE = 16, 0.4
 #: Versions whose energy is measured, each in a confirmation of its own.
 RIVALS = 5
+#: Rules after which a kernel executes less. Where something else bounds it that saves no time, and energy all the same:
+#: they are tried, and measured, before steps of which neither is known.
+LIGHTER = frozenset(
+    {
+        "float-literals",
+        "constant-power",
+        "divide-once",
+        "reciprocal-root",
+        "plain-arithmetic",
+        "fast-intrinsics",
+        "sum-in-register",
+        "index-into-axes",
+        "widen-access",
+        "widen-loop",
+        "several-outputs",
+        "hold-row",
+        "online-softmax",
+    }
+)
 
 
 def for_time(budget: Budget) -> int:
@@ -28,13 +48,17 @@ def for_time(budget: Budget) -> int:
 
 
 def around(searcher: Searcher, fastest: Node, count: int, task: Task) -> list[Ask]:
-    """Up to `count` new versions one step from the fastest one, whose making costs nothing; of each rule in turn."""
+    """Up to `count` new versions one step from the fastest one, whose making costs nothing: what executes less first,
+    and of each rule in turn."""
     versions = searcher.versions
     by_rule: dict[str, list[Idea]] = {}
     for idea in versions.untried(fastest):
         if idea.made or idea.free:
             by_rule.setdefault(idea.move.rule, []).append(idea)
-    in_turn = [idea for row in zip_longest(*by_rule.values()) for idea in row if idea is not None]
+    rules = sorted(by_rule, key=lambda rule: rule not in LIGHTER)
+    in_turn = [
+        idea for row in zip_longest(*map(by_rule.__getitem__, rules)) for idea in row if idea is not None
+    ]
     found: list[Node] = []
     for idea in in_turn:
         proposal = idea.make(task) if len(found) < count else None
@@ -49,3 +73,13 @@ def around(searcher: Searcher, fastest: Node, count: int, task: Task) -> list[As
 def as_fast_as(node: Node, fastest: Node) -> bool:
     """Whether a version is as fast as the fastest, within `EQUAL_TIME`."""
     return (node.speedup or 0.0) >= (1.0 - EQUAL_TIME) * (fastest.speedup or 0.0)
+
+
+def by_energy(best: Sequence[Node]) -> list[Node]:
+    """Versions, fastest first, in the order in which their energy is worth measuring: the fastest, then those as fast,
+    of which a last step that executes less comes first, then the rest."""
+    first, rest = best[:1], best[1:]
+    return [
+        *first,
+        *sorted(rest, key=lambda n: (not as_fast_as(n, first[0]), n.ask.move.rule not in LIGHTER)),
+    ]

@@ -15,7 +15,7 @@ from warplens import __version__
 from warplens.agent.actions import KernelSpace
 from warplens.agent.counting import Counting
 from warplens.agent.edits import text_hash
-from warplens.agent.energy_search import RIVALS, SHARE, around, as_fast_as, for_time
+from warplens.agent.energy_search import RIVALS, SHARE, around, as_fast_as, by_energy, for_time
 from warplens.agent.journal import Journal
 from warplens.agent.judging import JudgeSession, StreamingJudge
 from warplens.agent.limits import confirmed
@@ -187,8 +187,10 @@ class _Loop:
     def confirm(self, found: _Found) -> tuple[Node, Confirmation] | None:
         """The best version that holds when it is measured again; of several, the one that takes least energy."""
         held: list[tuple[Node, Confirmation]] = []
-        most = RIVALS if self.problem.objective == "lexicographic" else CONFIRMATIONS
-        for node in found.best[:most]:
+        best, most = found.best, CONFIRMATIONS
+        if self.problem.objective == "lexicographic":
+            best, most = by_energy(best), RIVALS
+        for node in best[:most]:
             if held and not self._rivals(node, held[0][0]):
                 continue
             again = confirmed(self.judge, node.ask.candidate, self.task)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
-from warplens.agent.energy_search import around, as_fast_as, for_time
+from warplens.agent.energy_search import LIGHTER, around, as_fast_as, by_energy, for_time
 from warplens.agent.greedy import GreedySearch
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Objective
@@ -23,6 +24,7 @@ from warplens.present.proof import proof_words
 from warplens.store.database import open_store
 from warplens_tools.errors import MissingToolError, ToolFailedError
 from warplens_tools.process.task import UNATTENDED, Task
+from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.text import SourceText
 
 IDLE = 70.0
@@ -187,6 +189,22 @@ def test_what_is_tried_for_energy_is_one_step_from_the_fastest() -> None:
     again = around(search, fastest, 100, UNATTENDED)
     assert not {a.candidate.text_hash for a in asks} & {a.candidate.text_hash for a in again}
     assert as_fast_as(fastest, fastest) and not as_fast_as(search.versions.root, fastest)
+
+
+def test_versions_that_execute_less_are_measured_first_of_those_as_fast() -> None:
+    assert {rewrite.slug for rewrite in REWRITES} >= LIGHTER
+
+    def node(speedup: float, rule: str) -> SimpleNamespace:
+        return SimpleNamespace(speedup=speedup, ask=SimpleNamespace(move=SimpleNamespace(rule=rule)))
+
+    fastest, equal, light, slower = (
+        node(1.5, "launch-bounds"),
+        node(1.499, "launch-bounds"),
+        node(1.49, "constant-power"),
+        node(1.3, "float-literals"),
+    )
+    assert by_energy([fastest, equal, light, slower]) == [fastest, light, equal, slower]  # type: ignore[list-item]
+    assert by_energy([]) == []
 
 
 def test_a_part_of_the_budget_is_for_energy(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 #: A card gets enough work for launches not to count.
-ROWS, WIDTH, BAGS = (100000, 256, 16384) if torch.cuda.is_available() else (1000, 64, 128)
+ROWS, WIDTH, BAGS = (400000, 256, 131072) if torch.cuda.is_available() else (1000, 64, 128)
 
 
 class Model(nn.Module):

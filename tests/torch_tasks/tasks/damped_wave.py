@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 #: A card gets enough work for launches not to count.
-SIZE = (32768, 1024) if torch.cuda.is_available() else (256, 512)
+SIZE = (65536, 2048) if torch.cuda.is_available() else (256, 512)
 
 
 class Model(nn.Module):

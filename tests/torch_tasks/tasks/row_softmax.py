@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 #: A card gets enough work for launches not to count.
-SIZE = (65536, 512) if torch.cuda.is_available() else (256, 32)
+SIZE = (262144, 512) if torch.cuda.is_available() else (256, 32)
 
 
 class Model(nn.Module):

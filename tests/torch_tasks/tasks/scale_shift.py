@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 #: A card gets enough work for launches not to count.
-ROWS, WIDTH = (32768, 1024) if torch.cuda.is_available() else (512, 256)
+ROWS, WIDTH = (65536, 2048) if torch.cuda.is_available() else (512, 256)
 
 
 class Model(nn.Module):

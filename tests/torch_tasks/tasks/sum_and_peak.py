@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 #: A card gets enough work for launches not to count.
-SIZE = (65536, 512) if torch.cuda.is_available() else (256, 300)
+SIZE = (262144, 1024) if torch.cuda.is_available() else (256, 300)
 
 
 class Model(nn.Module):

@@ -25,13 +25,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 import memory
 from operations import computing
-from reference import Task, defect, floating
+from reference import Task, defect, floating, unlike
 from remote import Fence, Worker, WorkerError
 
-#: What a sum in another order may add to the reference's own error.
-SLACK = 4.0
-#: Relative error below which results are those of a lower precision rather than wrong.
-LOWERED = 2.0**-6
 #: KernelBench's own tolerance, absolute and relative.
 KERNELBENCH = 1e-2
 #: Inputs that the program's own distribution does not hold: scales of floating-point ones.
@@ -84,33 +80,6 @@ class Slots:
 def _settle(device: str) -> None:
     if device.startswith("cuda"):
         torch.cuda.synchronize()
-
-
-def unlike(is_: torch.Tensor, truth: torch.Tensor, reference: torch.Tensor) -> tuple[str, float, bool]:
-    """How an output is wrong ("" if not), its error in units of the bound, and whether it is of a lower precision.
-
-    The bound rests on the reference's own error against double precision, where there is one.
-    """
-    if not truth.is_floating_point():
-        same = torch.equal(is_, reference)
-        return ("" if same else "whole numbers differ", 0.0 if same else float("inf"), False)
-    is_, wide, own = is_.double(), truth.double(), reference.double()
-    if bool((torch.isfinite(wide) & ~torch.isfinite(is_)).any()):
-        return "it gives values that are not finite, or leaves some unwritten", float("inf"), False
-    finite = torch.isfinite(wide)
-    wide, own, is_ = wide[finite], own[finite], is_[finite]
-    if wide.numel() == 0:
-        return "", 0.0, False
-    eps = torch.finfo(reference.dtype).eps
-    scale = float(wide.abs().mean())
-    bound = SLACK * float((own - wide).abs().max()) + 8 * eps * wide.abs() + 32 * eps * scale
-    ratio = float(((is_ - wide).abs() / bound.clamp_min(1e-300)).max())
-    if ratio <= 1.0:
-        return "", ratio, False
-    lowered = bool(((is_ - wide).abs() <= LOWERED * (wide.abs() + scale)).all())
-    at = int(((is_ - wide).abs() / bound.clamp_min(1e-300)).argmax())
-    said = f"element {at} is {float(is_[at]):.6g}, the reference {float(wide[at]):.6g}"
-    return f"{said} ({ratio:.3g} times the bound)", ratio, lowered
 
 
 class Examination:
@@ -274,14 +243,18 @@ class Examination:
         return self.verdict(times, {name: error.reason for name, error in failed.items()})
 
     def room(self, folder: str) -> Slots:
-        """So many slots as take their share of the memory, 2 to 64: each call of a round has inputs of its own."""
+        """So many slots as take their share of the memory, 2 to 64: each call of a round has inputs of its own.
+
+        On a card each contestant takes a sixteenth of what is free, up to 8 GB and 256 slots: at 4 TB/s a request
+        then lasts milliseconds, against which the time that it takes to begin counts little.
+        """
         one = Slots(self.task, 1, self.backward, folder).memory[0]
         tensors = [t for part in one.values() for t in part if isinstance(t, torch.Tensor)]
         size = sum(t.numel() * t.element_size() for t in tensors)
-        most = 512 << 20
+        most, count = 512 << 20, 64
         if self.device.startswith("cuda"):
-            most = min(3 << 30, torch.cuda.mem_get_info()[0] // 24)
-        return Slots(self.task, max(2, min(64, most // max(1, size))), self.backward, folder)
+            most, count = min(8 << 30, torch.cuda.mem_get_info()[0] // 16), 256
+        return Slots(self.task, max(2, min(count, most // max(1, size))), self.backward, folder)
 
     def rounds(self, workers: dict[str, Worker], slots: dict[str, Slots]) -> dict[str, list[float]]:
         """Seconds a call by contestant; "eager" twice a round, around the others."""
@@ -291,9 +264,8 @@ class Examination:
         for turn in range(self.request["rounds"]):
             order = [n for n in workers if n != "eager"]
             draw.shuffle(order)
-            # what is not the module's part: of the reference's own worker, since a candidate's could lie
             count = len(slots["eager"].memory)
-            _, beside = workers["eager"].timed("copy", slots=list(range(count)))
+            beside = self.beside(workers["eager"], count)
             for name in ("eager", *order, "eager again"):
                 worker = workers.get(name, workers["eager"])
                 seconds = self.measured(
@@ -306,6 +278,15 @@ class Examination:
                 if turn:
                     times[name].append(max(seconds - beside, 0.05 * seconds) / count)
         return times
+
+    def beside(self, eager: Worker, count: int) -> float:
+        """Seconds of a request for so many calls that are not the module's part: the request, and copying outputs that
+        were just written. Of the reference's own worker, since a candidate's could lie."""
+        slots = list(range(count))
+        _, asking = eager.timed("beside", slots=[], copies=False)
+        _, writing = eager.timed("beside", slots=slots, copies=False)
+        _, copying = eager.timed("beside", slots=slots, copies=True)
+        return max(copying - writing, 0.0) + asking
 
     def measured(
         self, worker: Worker, slots: Slots, base: list[list[Any]], draw: random.SystemRandom, *, compare: bool

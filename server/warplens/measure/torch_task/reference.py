@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of a task, and whether the task can tell right from wrong. Imported by `examiner.py` from beside it."""
+"""The reference of a task, how far others may be from it, and whether the task can tell right from wrong.
+
+Imported by `examiner.py` from beside it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,10 @@ from remote import WorkerError
 #: Largest output that counts as near zero, and least spread relative to its size that counts as none: the figures of
 #: robust-kbench's filters.
 NEAR_ZERO, NO_SPREAD = 0.01, 0.01
+#: What a sum in another order may add to the reference's own error.
+SLACK = 4.0
+#: Relative error below which results are those of a lower precision rather than wrong.
+LOWERED = 2.0**-6
 
 
 class Task:
@@ -47,7 +54,9 @@ class Task:
     def inputs(self, scale: float = 1.0) -> list[Any]:
         """Inputs of a seed that nobody else knows."""
         torch.manual_seed(secrets.randbits(60))
-        return [self.placed(x, scale) for x in self._inputs()]
+        # where the task names no device they are made on the card, which takes a hundredth of the time
+        with torch.device(self.device):
+            return [self.placed(x, scale) for x in self._inputs()]
 
     def placed(self, x: Any, scale: float) -> Any:
         """An input on the device; a floating-point one scaled."""
@@ -107,6 +116,33 @@ def copied(inputs: list[Any]) -> list[Any]:
 def listed(outputs: Any) -> list[torch.Tensor]:
     """The arrays that a call gave."""
     return [o.detach() for o in (outputs if isinstance(outputs, (tuple, list)) else [outputs])]
+
+
+def unlike(is_: torch.Tensor, truth: torch.Tensor, reference: torch.Tensor) -> tuple[str, float, bool]:
+    """How an output is wrong ("" if not), its error in units of the bound, and whether it is of a lower precision.
+
+    The bound rests on the reference's own error against double precision, where there is one.
+    """
+    if not truth.is_floating_point():
+        same = torch.equal(is_, reference)
+        return ("" if same else "whole numbers differ", 0.0 if same else float("inf"), False)
+    is_, wide, own = is_.double(), truth.double(), reference.double()
+    if bool((torch.isfinite(wide) & ~torch.isfinite(is_)).any()):
+        return "it gives values that are not finite, or leaves some unwritten", float("inf"), False
+    finite = torch.isfinite(wide)
+    wide, own, is_ = wide[finite], own[finite], is_[finite]
+    if wide.numel() == 0:
+        return "", 0.0, False
+    eps = torch.finfo(reference.dtype).eps
+    scale = float(wide.abs().mean())
+    bound = SLACK * float((own - wide).abs().max()) + 8 * eps * wide.abs() + 32 * eps * scale
+    ratio = float(((is_ - wide).abs() / bound.clamp_min(1e-300)).max())
+    if ratio <= 1.0:
+        return "", ratio, False
+    lowered = bool(((is_ - wide).abs() <= LOWERED * (wide.abs() + scale)).all())
+    at = int(((is_ - wide).abs() / bound.clamp_min(1e-300)).argmax())
+    said = f"element {at} is {float(is_[at]):.6g}, the reference {float(wide[at]):.6g}"
+    return f"{said} ({ratio:.3g} times the bound)", ratio, lowered
 
 
 def defect(task: Task) -> str:

@@ -129,12 +129,15 @@ class Runner:
         with torch.autocast(self.device.partition(":")[0], dtype=torch.bfloat16):
             yield
 
-    def copy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Only what `run` does beside calling the module: fill the slots' outputs."""
+    def beside(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What `run` does beside calling the module, after something was written as the module writes it: with
+        `copies` the outputs written are copied into the slots, without they are only written."""
         for number in message["slots"]:
             slot = self.slots[number]
             for buffer in (*slot["outputs"], *(g for g in slot["gradients"] if g is not None)):
-                buffer.copy_(self._scratch(buffer))
+                scratch = self._scratch(buffer).zero_()
+                if message["copies"]:
+                    buffer.copy_(scratch)
         if self.device.startswith("cuda"):
             torch.cuda.synchronize()
         return {}
@@ -142,7 +145,7 @@ class Runner:
     def _scratch(self, like: torch.Tensor) -> torch.Tensor:
         key = (tuple(like.shape), like.dtype)
         if key not in self._scratches:
-            self._scratches[key] = torch.zeros_like(like)
+            self._scratches[key] = torch.empty_like(like)
         return self._scratches[key]
 
     def trace(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -192,9 +195,12 @@ def main() -> None:
                 slots = MEMORY.each(message["slots"], lambda said: MEMORY.opened(said, runner.device))
                 runner.slots, answer = slots, {}
             else:
-                answer = {"load": runner.load, "run": runner.run, "copy": runner.copy, "trace": runner.trace}[
-                    message["do"]
-                ](message)
+                answer = {
+                    "load": runner.load,
+                    "run": runner.run,
+                    "beside": runner.beside,
+                    "trace": runner.trace,
+                }[message["do"]](message)
         except Exception as error:  # noqa: BLE001 - whatever a candidate raises is said
             answer = {"error": _said(error), "raised": True}
         channel.send_bytes(json.dumps(answer).encode())
