@@ -283,9 +283,10 @@ class Examination:
         """Seconds of a request for so many calls that are not the module's part: the request, and copying outputs that
         were just written. Of the reference's own worker, since a candidate's could lie."""
         slots = list(range(count))
-        _, asking = eager.timed("beside", slots=[], copies=False)
-        _, writing = eager.timed("beside", slots=slots, copies=False)
-        _, copying = eager.timed("beside", slots=slots, copies=True)
+        asking, writing, copying = (
+            float(eager.timed("beside", slots=given, copies=copies)[1])
+            for given, copies in (([], False), (slots, False), (slots, True))
+        )
         return max(copying - writing, 0.0) + asking
 
     def measured(
