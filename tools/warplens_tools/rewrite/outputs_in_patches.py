@@ -90,6 +90,7 @@ from warplens_tools.rewrite import (
     restrict_const,
     several_outputs,
     swap_thread_axes,
+    tensor_tile,
     transpose_tile,
 )
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
@@ -98,7 +99,13 @@ from warplens_tools.text import SourceText
 
 _TITLE = "Give each block a patch of outputs and share what they read"
 
-_SHARED = (register_tile.REWRITE, transpose_tile.REWRITE, several_outputs.REWRITE, halo_tile.REWRITE)
+_SHARED = (
+    tensor_tile.REWRITE,
+    register_tile.REWRITE,
+    transpose_tile.REWRITE,
+    several_outputs.REWRITE,
+    halo_tile.REWRITE,
+)
 _CHAIN = Chain(index_into_axes.REWRITE, swap_thread_axes.REWRITE, _SHARED, last=restrict_const.REWRITE)
 
 

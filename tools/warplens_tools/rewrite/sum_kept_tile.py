@@ -88,13 +88,14 @@ from warplens_tools.rewrite import (
     several_outputs,
     sum_in_register,
     swap_thread_axes,
+    tensor_tile,
 )
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.text import SourceText
 
 _TITLE = "Add up in registers and tile what is added"
-_TILED = (register_tile.REWRITE, several_outputs.REWRITE)
+_TILED = (tensor_tile.REWRITE, register_tile.REWRITE, several_outputs.REWRITE)
 _CHAIN = Chain(sum_in_register.REWRITE, swap_thread_axes.REWRITE, _TILED, last=restrict_const.REWRITE)
 
 

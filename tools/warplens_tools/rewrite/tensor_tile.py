@@ -40,8 +40,8 @@ constexpr int kOutputsY = 16;  // outputs of a thread along row
 constexpr int kTileY = kThreadsY * kOutputsY;
 
 __global__ void matmul(const half* A, const half* B, half* C, int M, int N, int K) {
-  __shared__ __align__(32) half tileA[kTileDepth][kTileY + 8];
-  __shared__ __align__(32) half tileB[kTileDepth][kTileX];
+  __shared__ __align__(32) half tileA[kTileY][kTileDepth + 8];
+  __shared__ __align__(32) half tileB[kTileDepth][kTileX + 8];
   const int thread = threadIdx.y * kThreadsX + threadIdx.x;
   const int row0 = blockIdx.y * kTileY;
   const int col0 = blockIdx.x * kTileX;
@@ -56,25 +56,45 @@ __global__ void matmul(const half* A, const half* B, half* C, int M, int N, int 
     }
   }
   for (int k0 = 0; k0 < K; k0 += kTileDepth) {
-    for (int t = thread; t < kTileY * kTileDepth; t += kThreadsX * kThreadsY) {
-      int row = row0 + t / kTileDepth;
-      int k = k0 + t % kTileDepth;
-      tileA[t % kTileDepth][t / kTileDepth] = row < M && k < K ? A[row * K + k] : half{};
+    for (int t = thread; t < kTileY * (kTileDepth / 8); t += kThreadsX * kThreadsY) {
+      {
+        int row = row0 + t / (kTileDepth / 8);
+        int k = k0 + t % (kTileDepth / 8) * 8;
+        if (row < M && k + 7 < K && reinterpret_cast<size_t>(&A[row * K + k]) % 16 == 0) {
+          *reinterpret_cast<uint4*>(&tileA[t / (kTileDepth / 8)][t % (kTileDepth / 8) * 8]) = *reinterpret_cast<const uint4*>(&A[row * K + k]);
+          continue;
+        }
+      }
+      for (int e = 0; e < 8; ++e) {
+        int row = row0 + t / (kTileDepth / 8);
+        int k = k0 + t % (kTileDepth / 8) * 8 + e;
+        tileA[t / (kTileDepth / 8)][t % (kTileDepth / 8) * 8 + e] = row < M && k < K ? A[row * K + k] : half{};
+      }
     }
-    for (int t = thread; t < kTileDepth * kTileX; t += kThreadsX * kThreadsY) {
-      int col = col0 + t % kTileX;
-      int k = k0 + t / kTileX;
-      tileB[t / kTileX][t % kTileX] = col < N && k < K ? B[k * N + col] : half{};
+    for (int t = thread; t < kTileDepth * (kTileX / 8); t += kThreadsX * kThreadsY) {
+      {
+        int col = col0 + t % (kTileX / 8) * 8;
+        int k = k0 + t / (kTileX / 8);
+        if (col + 7 < N && k < K && reinterpret_cast<size_t>(&B[k * N + col]) % 16 == 0) {
+          *reinterpret_cast<uint4*>(&tileB[t / (kTileX / 8)][t % (kTileX / 8) * 8]) = *reinterpret_cast<const uint4*>(&B[k * N + col]);
+          continue;
+        }
+      }
+      for (int e = 0; e < 8; ++e) {
+        int col = col0 + t % (kTileX / 8) * 8 + e;
+        int k = k0 + t / (kTileX / 8);
+        tileB[t / (kTileX / 8)][t % (kTileX / 8) * 8 + e] = col < N && k < K ? B[k * N + col] : half{};
+      }
     }
     __syncthreads();
     #pragma unroll
     for (int kk = 0; kk < kTileDepth; kk += 16) {
-      nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::col_major> aPart[kTileY / 64];
+      nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> aPart[kTileY / 64];
       #pragma unroll
-      for (int i = 0; i < kTileY / 64; ++i) nvcuda::wmma::load_matrix_sync(aPart[i], &tileA[kk][warpRow + i * 16], kTileY + 8);
+      for (int i = 0; i < kTileY / 64; ++i) nvcuda::wmma::load_matrix_sync(aPart[i], &tileA[warpRow + i * 16][kk], kTileDepth + 8);
       nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> bPart[kTileX / 32];
       #pragma unroll
-      for (int j = 0; j < kTileX / 32; ++j) nvcuda::wmma::load_matrix_sync(bPart[j], &tileB[kk][warpColumn + j * 16], kTileX);
+      for (int j = 0; j < kTileX / 32; ++j) nvcuda::wmma::load_matrix_sync(bPart[j], &tileB[kk][warpColumn + j * 16], kTileX + 8);
       #pragma unroll
       for (int i = 0; i < kTileY / 64; ++i) {
         #pragma unroll

@@ -87,6 +87,7 @@ from warplens_tools.rewrite import (
     restrict_const,
     several_outputs,
     swap_thread_axes,
+    tensor_tile,
     transpose_tile,
 )
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
@@ -95,7 +96,7 @@ from warplens_tools.text import SourceText
 
 _TITLE = "Turn the threads round and tile through registers"
 
-_TILED = (register_tile.REWRITE, transpose_tile.REWRITE, several_outputs.REWRITE)
+_TILED = (tensor_tile.REWRITE, register_tile.REWRITE, transpose_tile.REWRITE, several_outputs.REWRITE)
 _CHAIN = Chain(swap_thread_axes.REWRITE, _TILED, last=restrict_const.REWRITE)
 
 

@@ -12,7 +12,7 @@ from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product
 from warplens_tools.rewrite.common.reading import View, field, operator_of, renamed, unwrapped
 from warplens_tools.rewrite.common.refusal import Refused
-from warplens_tools.rewrite.common.style import indented
+from warplens_tools.rewrite.common.style import indented, zero
 from warplens_tools.rewrite.common.tile_sides import Shape, Side
 from warplens_tools.rewrite.common.tile_writer import TileWriter
 from warplens_tools.text import SourceText, TextEdit
@@ -24,6 +24,8 @@ _CONVERSION = re.compile(r"__half2float|__bfloat162float|float|static_cast\s*<\s
 _EDGE, _ROWS, _COLUMNS = 16, 4, 2
 #: Eight warps, each with 32 by 64 outputs of 128 by 128; two steps of 16 between barriers.
 SHAPE = Shape(threads=(32, _ROWS * _COLUMNS), outputs=(4, 16), depth=32)
+#: Elements of two bytes that are loaded at once.
+_WIDE = 8
 _WMMA = "nvcuda::wmma"
 
 
@@ -45,12 +47,68 @@ class TensorWriter(TileWriter):
         if self.columns.axis.offset or self.rows.axis.offset:
             raise Refused("its outputs do not begin at the first")
 
+    def _is_across(self, operand: Operand) -> bool:
+        """Whether neighbours along the operand's axis are neighbours in memory."""
+        pointer = self.view.place(operand.places[0])
+        form = pointer.traced if pointer is not None else None
+        side = self._side_of(operand)
+        return form is not None and form.coefficient(f"threadIdx.{side.axis.letter}") == 1
+
     def _parts(self, side: Side) -> str:
         """Matrices of a warp along one axis."""
         return f"{side.tile} / {_EDGE * (_ROWS if side is self.rows else _COLUMNS)}"
 
     def _shared(self) -> str:
-        return super()._shared().replace("__shared__ ", "__shared__ __align__(32) ")
+        """Tiles as the operands lie in memory, so that eight elements go at once; rows padded by 16 bytes."""
+        lines = list[str]()
+        for operand in self.product.operands:
+            rows, columns = self.depth, self._side_of(operand).tile
+            if operand.along_loop:
+                rows, columns = columns, rows
+            name = self.tiles[id(operand)]
+            lines.append(
+                f"__shared__ __align__(32) {operand.element_type} {name}[{rows}][{columns} + {_WIDE}];"
+            )
+        return "\n".join(lines)
+
+    def _load(self, operand: Operand) -> str:
+        """Fill a tile by eight elements where they lie side by side in memory, else one by one."""
+        product, side, t, q = self.product, self._side_of(operand), self.counter, self.element
+        variable, axis = product.variable, side.axis.name
+        slow, fast = (side.tile, self.depth) if operand.along_loop else (self.depth, side.tile)
+        row, column = f"{t} / ({fast} / {_WIDE})", f"{t} % ({fast} / {_WIDE}) * {_WIDE}"
+        k, r = (column, row) if operand.along_loop else (row, column)
+        first = [
+            f"{side.axis.type} {axis} = {side.first} + {r};",
+            f"{_plain(product.type)} {variable} = {self.outer} + {k};",
+        ]
+        ends = [f"{axis} < {side.limit}", self.view.written(product.condition)]
+        known = [d for d in self._declarations(operand.names) if not self._is_axis(d)]
+        shifted, moving = list(first), (axis, variable)[operand.along_loop]
+        shifted[operand.along_loop] = f"{shifted[operand.along_loop].removesuffix(';')} + {q};"
+        tile, empty = self.tiles[id(operand)], zero(operand.element_type)
+        store = f"{tile}[{row}][{column} + {q}] = {' && '.join(ends)} ? {operand.written} : {empty};"
+        alone = [
+            f"for (int {q} = 0; {q} < {_WIDE}; ++{q}) {{",
+            *map(indented, [*shifted, *known, store]),
+            "}",
+        ]
+        tests = [renamed(end, {moving: f"{moving} + {_WIDE - 1}"}) for end in ends]
+        tests.append(f"reinterpret_cast<size_t>(&{operand.written}) % 16 == 0")
+        target = f"*reinterpret_cast<uint4*>(&{tile}[{row}][{column}])"
+        source = f"*reinterpret_cast<const uint4*>(&{operand.written})"
+        whole = [
+            *first,
+            *known,
+            f"if ({' && '.join(tests)}) {{",
+            f"  {target} = {source};",
+            "  continue;",
+            "}",
+        ]
+        beside = operand.along_loop or self._is_across(operand)
+        together = ["{", *map(indented, whole), "}"] if beside else []
+        head = f"for (int {t} = {self.thread}; {t} < {slow} * ({fast} / {_WIDE}); {t} += {self.threads}) {{"
+        return "\n".join([head, *map(indented, [*together, *alone]), "}"])
 
     def _states(self) -> str:
         fragment = f"{_WMMA}::fragment<{_WMMA}::accumulator, {_EDGE}, {_EDGE}, {_EDGE}, float>"
@@ -77,11 +135,9 @@ class TensorWriter(TileWriter):
     def _compute(self) -> str:
         lines = list[str]()
         names = {}
-        for side, use, layout in (
-            (self.rows, "matrix_a", "col_major"),
-            (self.columns, "matrix_b", "row_major"),
-        ):
+        for side, use in ((self.rows, "matrix_a"), (self.columns, "matrix_b")):
             operand = next(o for o in self.product.operands if o.axis == side.axis.name)
+            layout = "row_major" if operand.along_loop == (use == "matrix_a") else "col_major"
             name = names[use] = self.style.local(f"{use[-1]}Part")
             kind = f"{_WMMA}::{use}, {_EDGE}, {_EDGE}, {_EDGE}, {operand.element_type}, {_WMMA}::{layout}"
             lines.append(f"{_WMMA}::fragment<{kind}> {name}[{self._parts(side)}];")
@@ -96,8 +152,11 @@ class TensorWriter(TileWriter):
 
     def _loaded(self, operand: Operand, side: Side, name: str) -> str:
         start = self.row if side is self.rows else self.column
-        place = f"&{self.tiles[id(operand)]}[{self.inner}][{start} + {side.counter} * {_EDGE}]"
-        load = f"{_WMMA}::load_matrix_sync({name}[{side.counter}], {place}, {side.tile}{self._padding(operand)});"
+        places, stride = [self.inner, f"{start} + {side.counter} * {_EDGE}"], side.tile
+        if operand.along_loop:
+            places, stride = places[::-1], self.depth
+        place = f"&{self.tiles[id(operand)]}[{places[0]}][{places[1]}]"
+        load = f"{_WMMA}::load_matrix_sync({name}[{side.counter}], {place}, {stride} + {_WIDE});"
         head = f"for (int {side.counter} = 0; {side.counter} < {self._parts(side)}; ++{side.counter})"
         return f"#pragma unroll\n{head} {load}"
 
@@ -139,6 +198,12 @@ class TensorWriter(TileWriter):
         tail = [self.style.code(renamed(self.view.written(n), {})) for n in self.product.tail]
         inner = [f"float {state.name} = {total};", *tail]
         return "\n".join([*lines, *kept, f"if ({' && '.join(tests)}) {{", indented("\n".join(inner)), "}"])
+
+
+def _plain(written: str) -> str:
+    """A type that may be set."""
+    plain = " ".join(w for w in written.split() if w not in ("const", "register"))
+    return "int" if plain == "auto" else plain
 
 
 def _check(view: View, product: Product) -> None:
