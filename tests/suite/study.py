@@ -33,7 +33,7 @@ from tests.suite.catalogue import programs
 from tests.suite.search import LEAST_GAIN
 
 from warplens.agent.llm.files import ANSWER, PROMPT
-from warplens.measure.exchange import Exchange, confirmed_as
+from warplens.measure.exchange import BASELINE, Exchange, confirmed_as
 from warplens.measure.verdict import Verdict
 from warplens.service.exchange import Standing, ask, file_of
 from warplens.service.model import Choice
@@ -236,12 +236,24 @@ def arm(folder: Path, known: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def report(folders: Sequence[Path], others: Sequence[Path], out: Path | None) -> None:
+def cards_of(folder: Path) -> set[str]:
+    """The cards on which a study's programs were measured."""
+    answers = [Exchange(asks).answer(BASELINE) for asks in (folder / "asks").iterdir()]
+    return {a.baseline.conditions.gpu for a in answers if a is not None and a.baseline is not None}
+
+
+def report(folders: Sequence[Path], others: Sequence[Path], out: Path | None, note: str = "") -> None:
     """The studies as JSON, side by side."""
     known = {
         r["program"]: r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r
     }
-    result = {"command": "python -m tests.suite.study", "arms": [arm(folder, known) for folder in folders]}
+    result = {
+        "command": "python -m tests.suite.study",
+        "date": time.strftime("%Y-%m-%d"),
+        "gpu": sorted(set().union(*map(cards_of, folders))),
+        "note": note,
+        "arms": [arm(folder, known) for folder in folders],
+    }
     text = json.dumps(result, indent=1) + "\n"
     if out is not None:
         out.write_text(text)
@@ -264,6 +276,7 @@ def main() -> None:
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--beside", type=Path, action="append", default=[])
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--note", default="", help="kept beside the figures: what they may not be read as")
     given = parser.parse_args()
     folder = given.folder.absolute()
     folders = [folder, *(also.absolute() for also in given.also)]
@@ -277,7 +290,7 @@ def main() -> None:
         for each in folders:
             confirm(each)
     else:
-        report(folders, given.beside, given.out)
+        report(folders, given.beside, given.out, given.note)
 
 
 if __name__ == "__main__":
