@@ -88,6 +88,7 @@ from warplens_tools.rewrite import (
     index_into_axes,
     register_tile,
     restrict_const,
+    several_channels,
     several_outputs,
     swap_thread_axes,
     tensor_tile,
@@ -103,6 +104,7 @@ _SHARED = (
     tensor_tile.REWRITE,
     register_tile.REWRITE,
     transpose_tile.REWRITE,
+    several_channels.REWRITE,
     several_outputs.REWRITE,
     halo_tile.REWRITE,
 )

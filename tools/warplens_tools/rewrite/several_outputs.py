@@ -119,10 +119,12 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("its outputs are not numbered along the axes of the launch alone")
     if not any(n.type == "for_statement" and not stores(view, n) for n in outputs.work):
         raise Refused("no loop works out an output")
-    return _Writer(view, outputs, launches).result()
+    return OutputsWriter(view, outputs, launches).result()
 
 
-class _Writer:
+class OutputsWriter:
+    """The kernel with several outputs a thread, along the last of its axes."""
+
     def __init__(self, view: View, outputs: Outputs, launches: Launches) -> None:
         self.view, self.outputs, self.launches = view, outputs, launches
         self.axis: Axis = outputs.axes[-1]
@@ -177,12 +179,15 @@ class _Writer:
         body = self.style.lines("\n".join(n for n in lines if n))
         text = f"{{{newline}{body}{newline}{self.style.margin}}}"
         edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
+        self._relaunch()
+        edits = (self.style.constants(), edit, *self.launches.edits())
+        return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs a thread")
+
+    def _relaunch(self) -> None:
         index = "xyz".index(self.axis.letter)
         for launch in self.launches.read():
             extent = launch.grid.axis(index)
             self.launches.set(launch.grid, {index: f"({extent} + {self.count} - 1) / {self.count}"})
-        edits = (self.style.constants(), edit, *self.launches.edits())
-        return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs a thread")
 
     # the head
 
