@@ -33,7 +33,8 @@ pipes, which a tile leaves as they are: they confirm the finding, bound its gain
 
 **Threshold.** Eight threads per element (the reuse that a small tile brings), in loads that take the
 load/store path longer than any other unit is needed. The expected gain takes tiles with four outputs a
-thread in each direction.
+thread in each direction. Where loads are not the roof it is information, of an innermost loop most of whose loads are
+uniform: all threads wait for the same elements, one after another.
 
 **References.** CUDA C++ Programming Guide, "Shared Memory" (matrix multiplication); CUTLASS, "Efficient GEMM in
 CUDA"; KernelPro's SharedMemTiling tool.
@@ -62,7 +63,8 @@ from warplens_tools.micro.common.judges import (
     share_of,
 )
 from warplens_tools.roofline.measured import NEAR_ROOF
-from warplens_tools.sass.pipes import is_load, space_of
+from warplens_tools.sass.pipes import access_bytes, is_load, space_of
+from warplens_tools.sass.registers import registers_of
 
 #: Hit rate of a cache, per cent, from which what is read again seldom comes from DRAM.
 MOSTLY_HITS = 50.0
@@ -88,9 +90,14 @@ class MissingCacheReuse(MicroTool):
 
     def check(self) -> Iterator[Finding]:
         """One finding per kernel, on the deepest loads that are read most often."""
-        found = [r for r in self.view.reuse.rereads if r.times >= REUSED]
         if not self.sass or (self.view.threads or REUSED) < REUSED:
             return  # Blocks of fewer threads than that share nothing worth a tile.
+        tiles = list(self._tiles())
+        yield from tiles or self._uniform()
+
+    def _tiles(self) -> Iterator[Finding]:
+        """Loads whose elements several threads of a block read, where loads are what bounds the kernel."""
+        found = [r for r in self.view.reuse.rereads if r.times >= REUSED]
         if not found:
             yield from self._hidden()
             return
@@ -167,6 +174,44 @@ class MissingCacheReuse(MicroTool):
             ),
             gain=gain,
             index_query="sgemm shared memory tile register blocking",
+        )
+
+    def _uniform(self) -> Iterator[Finding]:
+        """Loads of the hottest innermost loop by which all lanes read one element, another in each iteration."""
+        sass = self.sass
+        loops = [sass.flow.instructions_of(loop) for loop in sass.flow.innermost_loops]
+        body = max(loops, key=sass.weigh, default=[])
+        loads = [i for i in body if sass.instructions[i].opcode == "LDG"]
+        few = {p.index for p in sass.patterns if p.part}
+        alone = {a.span.line for a in self.view.global_accesses if a.few}
+        loads = [i for i in loads if i not in few and sass.lines[i] not in alone]
+        moved = {name for i in body for name in registers_of(sass.instructions[i])[0]}
+        alike = [
+            i
+            for i in loads
+            if i not in sass.lane_dependent and moved & registers_of(sass.instructions[i])[1] - {"PT", "UPT"}
+        ]
+        line = sass.hottest_line(alike)
+        if line is None or 2 * len(alike) <= len(loads) or sass.table.is_toolkit(sass.instructions[alike[0]]):
+            return
+        size = sum(access_bytes(sass.instructions[i]) for i in alike)
+        yield self.finding(
+            line,
+            severity="information",
+            confidence="medium",
+            message=(
+                f"Uniform loads in a loop: every thread of a block loads the same {size} bytes from global memory, in "
+                f"{len(alike)} of the {len(loads)} loads of this loop."
+            ),
+            guidance=(
+                "Bring a tile of what the loop reads into shared memory once per block, coalesced, and let the lanes "
+                "read it there: a broadcast instead of the wait for a global load; or load several iterations' ahead."
+            ),
+            evidence=(
+                self.view.observe("uniform loads of the loop", float(len(alike))),
+                self.view.observe("global loads of the loop", float(len(loads))),
+            ),
+            index_query="shared memory tile broadcast",
         )
 
     def _gain(self, found: Sequence[Reread]) -> Gain | None:
