@@ -20,7 +20,8 @@ from warplens.measure.build.own_geometry import with_own_geometry
 from warplens.measure.build.unit import Unit
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.accompany import Replacement
-from warplens.measure.kernel.survey import named, paired
+from warplens.measure.kernel.places import Place, Plan, lightest
+from warplens.measure.kernel.survey import paired
 from warplens.measure.kernel.target import Target
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.verdict import Candidate, Further, State, Verdict
@@ -28,7 +29,7 @@ from warplens_tools.cuda.model import SourceModel
 from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.process.task import Task
-from warplens_tools.run.elements import probed_parameters
+from warplens_tools.run.elements import probed_parameters, signature_types
 from warplens_tools.run.probe.job import JobCandidate, Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
@@ -39,35 +40,6 @@ from warplens_tools.toolchain.symbols import unit_free_name
 #: What a rebuilt program launches, or why that is not known.
 Launched = Callable[[SourceText, Task], tuple[SurveyedShape, ...] | NoGeometry]
 ToVerdict = Callable[[VisitResult], Verdict]
-
-
-class Place(msgspec.Struct, frozen=True):
-    """A launch at which one candidate is examined beside the judged one."""
-
-    spec: VisitSpec
-    job: JobCandidate
-    kernel: str
-
-    @property
-    def name(self) -> str:
-        """The kernel and its shape, in words."""
-        return f"{self.kernel} {named(self.spec.target.shape)}"
-
-    @property
-    def where(self) -> tuple[object, ...]:
-        """The same for all candidates that one visit can hear of."""
-        shape = self.spec.target.shape
-        return (self.spec.target.live, shape.grid, shape.block, shape.shared, self.spec.timed)
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What else of one candidate there is to judge."""
-
-    #: Heaviest first.
-    places: tuple[Place, ...] = ()
-    #: In words: changed and never launched; changed and launched, and left out by the bound.
-    not_run: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
 
 
 class Program(Protocol):
@@ -100,7 +72,7 @@ class FurtherJudge:
     def __init__(self, program: Program, launched: Launched, settings: MeasureSettings, folder: Path) -> None:
         self._program, self._launched = program, launched
         self._settings, self._folder = settings, folder
-        self._light = _lightest(program.surveyed, settings.further_share)
+        self._light = lightest(program.surveyed, settings.further_share)
         self._changes: dict[str, Changes] = {}
 
     def refusal(self, built: Built) -> tuple[State, str] | None:
@@ -163,6 +135,8 @@ class FurtherJudge:
                 return "unproven", f"the edit also changes {name}, which cannot be visited: {why}"
             chosen = reachable if all_shapes else reachable[:1]
             places += [self._place(name, s, jobs[s]) for s in chosen if s != self._heaviest]
+        if all_shapes:
+            places += self._instantiations(built, found, text, task)
         places.sort(key=lambda p: -p.spec.target.shape.total_ns)
         most = self._settings.further_most
         return Plan(
@@ -170,6 +144,30 @@ class FurtherJudge:
             not_run=tuple(self._never(found)),
             left_out=tuple(place.name for place in places[most:]),
         )
+
+    def _instantiations(self, built: Built, found: Changes, text: SourceText, task: Task) -> Iterator[Place]:
+        """Instantiations that the edit changes and the program launches nowhere, in the place of a launched one that
+        takes the same parameters. Not where the unit has variables: their contents would be the module's own."""
+        own = self._of(self._judged)
+        cubin = self._program.unit.evidence.cubin_path
+        if self._program.place.variables or self._program.unit.linked is not None or own.compiled is None:
+            return
+        jobs = self._jobs(built, self._judged, [self._heaviest], text, found, task)
+        if isinstance(jobs, tuple) or not jobs:
+            return
+        for name in self._never(found):
+            other = self._of(name)
+            if other.compiled is None or other.qualified != own.qualified or name not in found.kernels:
+                continue
+            if signature_types(other.compiled.demangled) != signature_types(own.compiled.demangled):
+                continue
+            job = msgspec.structs.replace(jobs[self._heaviest], entry=found.kernels[name])
+            place = self._program.place
+            target = msgspec.structs.replace(place.target, compiled=other.compiled)
+            spec = msgspec.structs.replace(
+                place, target=target, timed=False, control=None, instead=(other.compiled.mangled, cubin)
+            )
+            yield Place(spec, job, other.compiled.demangled)
 
     def replacements(
         self, built: Built, text: SourceText, task: Task
@@ -238,6 +236,9 @@ class FurtherJudge:
         try:
             Visits(place.spec, self._settings, self._folder).judge(jobs, take, task)
         except (InputError, TimeLimitError) as error:
+            if place.spec.instead[0]:
+                # its own launches may be of another kind: it stays among what was not run
+                return {}
             return {job.id: ("unproven", f"{place.name}: {error}") for job in jobs}
         return odd
 
@@ -339,18 +340,6 @@ class _Named:
         defined = program.model.kernel(self.qualified)
         self.in_source = defined is not None
         self.parameters = defined.parameters if defined is not None else ()
-
-
-def _lightest(surveyed: Sequence[SurveyedShape], share: float) -> set[SurveyedShape]:
-    """The shapes that take less than `share` of the program's kernel time, all of them together."""
-    left = share * sum(s.total_ns for s in surveyed)
-    found: set[SurveyedShape] = set()
-    for shape in sorted(surveyed, key=lambda s: s.total_ns):
-        left -= shape.total_ns
-        if left <= 0:
-            break
-        found.add(shape)
-    return found
 
 
 def _at(job: JobCandidate, shape: Shape) -> JobCandidate:

@@ -69,6 +69,9 @@ class VisitSpec(msgspec.Struct, frozen=True):
     held: dict[str, JobParameter] = {}
     #: Names that the source asks for whether they are null.
     optional: frozenset[str] = frozenset()
+    #: An instantiation that the program launches nowhere, and the cubin that holds it: visited in the launched one's
+    #: place, with its arguments.
+    instead: tuple[str, str] = ("", "")
     #: The unit's PTX, which says what the kernel compares its inputs with.
     ptx: str = ""
 
@@ -213,6 +216,7 @@ class Visits:
             parent=os.getpid(),
             helpers=str(place.helpers),
             kernel=place.target.live,
+            instead=place.instead,
             shape=Shape(shape.grid, shape.block, shape.shared),
             launch=min(shape.visitable - 1, self._launch),
             seed=random.SystemRandom().getrandbits(48),
@@ -302,7 +306,7 @@ class Visits:
         else:
             self._variants.remove(odd)
             self._crashed[odd.kind] += 1
-            if self._crashed[odd.kind] >= _CRASHES:
+            if self._crashed[odd.kind] >= (1 if odd.name in LATE else _CRASHES):
                 self._variants = [v for v in self._variants if v.kind != odd.kind]
 
     def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:

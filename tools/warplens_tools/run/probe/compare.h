@@ -61,6 +61,7 @@ struct Expected {
     std::vector<float> common;         // C, by index modulo its length; empty until `settle`
     bool repeats = true;               // the baseline's repeats agree, floats within rounding
     bool precise = true;               // how coarsely all is rounded is judged, beside each result
+    bool alike = false;                // terms are, so that roundings may all go one way
     bool odd = false;                  // only where it is NaN or infinite says something: so it has to be
     bool partial = false;              // results that overflow, or nearly, say nothing; all others do
     // What the results come to where they are added up in parts, per element; empty where that says nothing. Who is

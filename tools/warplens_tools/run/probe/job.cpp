@@ -92,6 +92,7 @@ const std::map<std::string, Reader>& readers() {
         {"result", [](Job& j, auto& s) { j.result = rest_of(s); }},
         {"helpers", [](Job& j, auto& s) { j.helpers = rest_of(s); }},
         {"kernel", [](Job& j, auto& s) { j.kernel = rest_of(s); }},
+        {"instead", [](Job& j, auto& s) { s >> j.instead; j.instead_cubin = rest_of(s); }},
         {"shape", [](Job& j, auto& s) { read_extent(s, j.grid); read_extent(s, j.block); s >> j.shared; }},
         {"launch", [](Job& j, auto& s) { s >> j.launch; }},
         {"constant", [](Job& j, auto& s) { j.constants.emplace_back(); s >> j.constants.back(); }},

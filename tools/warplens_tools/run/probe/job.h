@@ -63,6 +63,8 @@ struct Variant {
     // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
     // most is nothing, contention and sparseness are others.
     bool ordinary() const { return kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros; }
+    // Many terms of a sum may be equal: a sum in one order then errs the same way each time.
+    bool alike() const { return empties() || kind == flags || kind == skewed || kind == repeated || kind == shifted; }
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
     bool odd() const { return kind == specials || kind == infinities; }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
@@ -93,6 +95,8 @@ struct Candidate {
 
 struct Job {
     std::string mode, result, helpers, kernel;
+    // Where another kernel of the same parameters stands for the launched one: its cubin and its name there.
+    std::string instead_cubin, instead;
     unsigned grid[3] = {0, 0, 0}, block[3] = {0, 0, 0}, shared = 0;  // of the launch to visit
     std::uint64_t launch = 0;  // which launch of this shape, from 0
     std::uint64_t seed = 1;

@@ -148,6 +148,8 @@ class Job(msgspec.Struct, frozen=True):
     helpers: str = ""
     #: Mangled name as the running program knows it.
     kernel: str = ""
+    #: Another kernel of the same parameters that stands for it: its name, and the cubin that holds it.
+    instead: tuple[str, str] = ("", "")
     shape: Shape | None = None
     #: Which launch of that shape, from 0.
     launch: int = 0
@@ -175,6 +177,8 @@ def encode_job(job: Job) -> str:
         lines.append(f"helpers {job.helpers}")
     if job.kernel:
         lines.append(f"kernel {job.kernel}")
+    if job.instead[0]:
+        lines.append(f"instead {job.instead[0]} {job.instead[1]}")
     if job.shape is not None:
         lines.append(f"shape {_shape(job.shape)}")
     lines.append(f"launch {job.launch}")

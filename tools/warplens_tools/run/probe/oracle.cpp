@@ -33,7 +33,7 @@ constexpr double kReferring = 4;
 // fewer, but not below these.
 constexpr std::size_t kFewestCases = 3;
 constexpr int kFewestRepeats = 3, kFewestPairs = 2;
-// Above these, two input sets beside the program's own have to do, and one.
+// Above these, few input sets beside the program's own have to do, and fewer.
 constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
 
 std::size_t room_around(const Block& block) { return std::min((block.bytes + kPage) / kPage * kPage, kMostAround); }
@@ -589,7 +589,9 @@ bool Oracle::mostly_clean(const Case& c) const {
 void Oracle::learn_variants() {
     std::size_t bytes = 0;
     for (const Stretch& s : stretches_) bytes += s.held();
-    const std::size_t most = bytes > kHugeResult ? 2 : bytes > kLargeResult ? 3 : cases_.size();
+    // of large results as many as the time for learning is worth: every candidate is compared on each
+    const auto more = static_cast<std::size_t>(std::min(budget_, 1e3) * (bytes > kHugeResult ? 0.5 : 2));
+    const std::size_t most = bytes > kLargeResult ? (bytes > kHugeResult ? 2 : 3) + more : cases_.size();
     if (cases_.size() > most) cases_.resize(most);
     // of NaN and infinity in results those count that the inputs' zeros do not explain: a row of zeros that is divided
     // by its sum is NaN whatever the order it was added up in
@@ -616,7 +618,8 @@ void Oracle::learn_variants() {
             c.expected[k].repeats = own.repeats;
             c.expected[k].unordered = own.unordered;
             // one spike's place in the order decides how much of the rest is lost, in the baseline too
-            c.expected[k].precise = c.variant.kind != Variant::spikes;
+            c.expected[k].alike = c.variant.alike();
+            c.expected[k].precise = c.variant.kind != Variant::spikes && !c.variant.alike();
             for (float value : own.spread) c.expected[k].spread.push_back(static_cast<float>(std::min(value * grown, 1e38)));
         }
         learn_rounding(c);

@@ -74,7 +74,8 @@ Scale scale_of(const Expected& e, std::size_t i, double value) {
 
 double walk(const Expected& e, const Tolerance& t) {
     const double length = e.spread.empty() ? t.length : std::min(t.length, kLongest);
-    return t.factor * unit_roundoff(e.element) * std::sqrt(std::max(length, kShortest));
+    const double walked = t.factor * std::sqrt(std::max(length, kShortest));
+    return unit_roundoff(e.element) * (e.alike ? std::max(walked, std::min(length, kLongest)) : walked);
 }
 
 // Every so many elements are looked at for what is common to many; shares no factor with a structure's fields.

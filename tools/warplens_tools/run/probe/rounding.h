@@ -26,6 +26,9 @@
 // result that jumps (a threshold crossed, an intermediate term that rounds to 1) does so seldom: as often as moves
 // made results of that size jump, and as far, a candidate's may too.
 //
+// Where many terms are equal, as where inputs are zero in runs, the roundings of one order all go one way: L stands in
+// place of F sqrt(L) where it is more, up to 4096, and the precision of all is not judged.
+//
 // Beside the bound of each result stands the precision of all: at most one in ten may be further off than
 // 16 (u max(|R|, A) + max(B, spread)) + 8 u C, or the candidate rounds more coarsely than the baseline does.
 //

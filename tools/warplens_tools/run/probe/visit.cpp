@@ -237,6 +237,16 @@ class Visit {
     std::unique_ptr<Trial> trial_;
 };
 
+// Another instantiation of the kernel, that the program launches nowhere, is launched where this one is.
+void stand_in(Launch& launch, const Job& job) {
+    CUmodule module = nullptr;
+    CUfunction other = nullptr;
+    check(cuModuleLoad(&module, job.instead_cubin.c_str()), "loading the kernel's other instantiation");
+    check(cuModuleGetFunction(&other, module, job.instead.c_str()), "finding the kernel's other instantiation");
+    if (!(signature(other) == signature(launch.function))) throw std::runtime_error("the other instantiation takes other parameters");
+    launch.function = other;
+}
+
 [[noreturn]] void give_up(Results& results, const std::string& reason) {
     results.write(Record("failed").add("reason", reason));
     _exit(unusable);
@@ -253,6 +263,7 @@ void visit(const Job& job, Launch launch, bool from_module, const Allocations& a
         check(cuCtxSynchronize(), "the program's own work before the launch");
         const std::size_t nodes = approach ? approach() : 0;
         launch.function = loaded(launch.function, from_module);
+        if (!job.instead.empty()) stand_in(launch, job);
         Visit here(job, launch, allocations, results, nodes);
         here.learn();
         for (const Candidate& candidate : job.candidates) here.judge(candidate);
