@@ -176,7 +176,19 @@ shapes = st.builds(Shape, grid=extents, block=extents, shared=st.integers(0, 2**
 KINDS = (
     *("redrawn", "permuted", "signs", "zeros", "spikes", "blanks", "specials", "flags", "skewed", "ranged"),
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
-    *("asked", "below", "infinities", "scalars", "nulls", "wide", "toggled", "many", "reshaped", "moved"),
+    *(
+        "asked",
+        "below",
+        "infinities",
+        "ties",
+        "scalars",
+        "nulls",
+        "wide",
+        "toggled",
+        "many",
+        "reshaped",
+        "moved",
+    ),
 )
 fields = st.builds(
     JobField,

@@ -23,7 +23,7 @@ _FULL_RANGE = _each("one buffer of integers of all sizes", "full", _BUFFERS)
 _LESS = (
     Variant("with integers by value one less", kind="less"),
     Variant("with integers by value halved", kind="halved"),
-    Variant("with small integers by value below zero", kind="below"),
+    Variant("with integers by value below zero", kind="below"),
     *_each("one integer by value one less", "less", _NUMBERS),
     Variant("with ones for zeros by value", kind="raised"),
     *_each("a one for a zero by value", "raised", _NUMBERS),
@@ -79,6 +79,9 @@ VARIANTS = (
     Variant("scaled by 0.01", 0.01),
     Variant("scaled by 1000", 1000.0),
     Variant("scaled by 0.001", 0.001),
+    Variant("scaled by a million", 1e6),
+    Variant("scaled by a millionth", 1e-6),
+    Variant("with four values alone", kind="ties"),
     *_ONE_BUFFER,
     *_FULL_RANGE,
 )
@@ -101,6 +104,7 @@ ALTERNATIVES = (
     ("negated", "with mixed signs", "far from zero"),
     tuple(v.name for v in _OPTIONAL),
     ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
+    ("scaled by a million", "scaled by a millionth", "with four values alone"),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
 LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES[:-6]))

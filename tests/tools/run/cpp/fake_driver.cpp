@@ -135,6 +135,7 @@ double number(const Source& s, std::uint64_t i, Element element) {
         if (bits % 8192 && i != s.seed % s.count) return value;
         return s.kind == 6 ? std::nan("") : bits >> 63 ? infinity : -infinity;
     }
+    if (s.kind == 23) return warplens::load(element, s.at(mix(s.seed + bits % 4) % s.count));
     if (s.kind == 13) return (i * 2 < s.count) == static_cast<bool>(s.seed >> 63) ? 0 : value;
     if (s.kind == 14) return 0;
     if (s.kind == 18) return value + 1000;

@@ -65,7 +65,7 @@ Variant read_variant(std::istringstream& line) {
         {"naught", Variant::naught}, {"vacant", Variant::vacant}, {"repeated", Variant::repeated}, {"nulls", Variant::nulls},
         {"raised", Variant::raised}, {"shifted", Variant::shifted}, {"more", Variant::more}, {"wide", Variant::wide},
         {"toggled", Variant::toggled}, {"asked", Variant::asked}, {"below", Variant::below}, {"infinities", Variant::infinities},
-        {"many", Variant::many}, {"reshaped", Variant::reshaped}};
+        {"ties", Variant::ties}, {"many", Variant::many}, {"reshaped", Variant::reshaped}};
     Variant v;
     std::string kind;
     line >> kind >> v.scale >> v.noise >> v.target;

@@ -41,11 +41,11 @@ struct Parameter {
 // nearly all of them one value, zeros, or several times in a row what was there once (which keeps offsets ascending and
 // makes rows empty); drawn from below the smallest buffer's length, or from all that their type holds; floats of mixed
 // signs, far from zero, with their zeros filled, with runs of zeros, half or all of them zeros, with a few spikes, NaN or
-// infinities. Integers that the kernel compares with, or -1, among them and by value. Or what is passed by value: floats moved, zero, or far from what they were; integers one less or halved, those that are 0 one, small ones up to four
+// infinities, or four values alone. Integers that the kernel compares with, or -1, among them and by value. Or what is passed by value: floats moved, zero, or far from what they were; integers one less or halved, those that are 0 one, small ones up to four
 // times as large, or a hundred; one length twice or four times as large and another one less by as much; pointers that the source asks for whether they are null: null where they are not, and else not.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, scalars, nulls, wide, toggled, many, reshaped, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, scalars, nulls, wide, toggled, many, reshaped, moved };
 
     std::string name;
     double scale = 1, noise = 0;
@@ -64,7 +64,7 @@ struct Variant {
     // most is nothing, contention and sparseness are others.
     bool ordinary() const { return kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros; }
     // Many terms of a sum may be equal: a sum in one order then errs the same way each time.
-    bool alike() const { return empties() || kind == flags || kind == skewed || kind == repeated || kind == shifted; }
+    bool alike() const { return empties() || kind == flags || kind == skewed || kind == repeated || kind == shifted || kind == ties; }
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
     bool odd() const { return kind == specials || kind == infinities; }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.

@@ -56,10 +56,11 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: (`ranged`), all that the type holds (`full`); those that the kernel compares with (`asked`) among them and by value,
 #: or -1 in a buffer or by value (`below`). Of floats: mixed `signs`, `zeros` filled, runs of zeros (`blanks`), one half
 #: of a buffer (`halves`) or all of it zero (`naught`), far from zero (`shifted`), `spikes`, NaN (`specials`) or
-#: `infinities`. Passed by value: floats moved (`scalars`), zero (`nulls`) or far from what they were (`wide`); integers
-#: one `less` or `halved`, 1 where they are 0 (`raised`), small ones up to four times (`more`), or a hundred times as
-#: large (`many`); one length a multiple, another one a part of what it was (`reshaped`); optional pointers null where
-#: they are not, and else not (`toggled`). `moved` is what `scale` and `noise` say.
+#: `infinities`, or four values alone (`ties`). Passed by value: floats moved (`scalars`), zero (`nulls`) or far from
+#: what they were (`wide`); integers one `less` or `halved`, 1 where they are 0 (`raised`), small ones up to four times
+#: (`more`), or a hundred times as large (`many`); one length a multiple, another one a part of what it was
+#: (`reshaped`); optional pointers null where they are not, and else not (`toggled`). `moved` is what `scale` and
+#: `noise` say.
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -89,6 +90,7 @@ VariantKind = Literal[
     "asked",
     "below",
     "infinities",
+    "ties",
     "many",
     "reshaped",
 ]

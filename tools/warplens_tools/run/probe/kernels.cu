@@ -146,7 +146,7 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
 // 4 spikes, 5 runs of zeros, 6 NaN, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
-// 19 more, 20 of given ones, 21 with -1 among them, 22 infinities. Redrawn and permuted values are the buffer's own: an index stays in its
+// 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
 
@@ -211,6 +211,7 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     if (kind == 3) return filled_zero(source, i, seed);
     if (kind == 5) return blanked(source, i, seed);
     if (kind == 6 || kind == 22) return special(source, i, seed, kind == 22);
+    if (kind == 23) return source[mix(seed + bits % 4) % source.count];
     if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
     if (kind == 14) return static_cast<T>(0.0);
     if (kind == 18) return static_cast<T>(static_cast<double>(source[i]) + 1000);
