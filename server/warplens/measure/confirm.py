@@ -31,7 +31,7 @@ from warplens.measure.program.sanitize import new_reports
 from warplens.measure.program.whole import LOWERED, ROUNDING
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import State, Verdict
-from warplens.measure.whole_gain import ProgramGain, settled, timed
+from warplens.measure.whole_gain import ProgramGain, timed, unsettled
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Observation, Unknown
 from warplens_tools.process.task import Task
@@ -81,8 +81,8 @@ class _Confirming:
         self._costs = Costs()
         self._thorough: VisitResult | None = None
         self._stood = StoodIn()
-        #: How the rebuilt program is not the original behind the fence; None if it is.
-        self._at_home: tuple[State, str] | None = None
+        #: Why the rebuilt program is not run behind the fence; "" if it is.
+        self._unsettled = ""
 
     def run(self, replacements: Sequence[Replacement]) -> Confirmation:
         with self._task.branch() as compiling, ThreadPoolExecutor(2) as pool:
@@ -157,7 +157,7 @@ class _Confirming:
             [
                 step("compute-sanitizer", lambda task: self._sanitized(embedding.result(), task)),
                 step("in place", lambda task: self._stood_in(replacements, rounding, task)),
-                step("rebuilt program", lambda task: self._settled(rebuilding.result(), task)),
+                step("rebuilt program", lambda task: self._settle(rebuilding.result(), task)),
                 step("all inputs", self._on_all_inputs),
                 *(
                     step(f"launch {launch}", at_launch(launch))
@@ -250,19 +250,17 @@ class _Confirming:
             raise _NoWinnerError(*self._stood.odd)
         self._unknown += self._stood.unknown
 
-    def _settled(self, rebuilt: Rebuilt, task: Task) -> None:
+    def _settle(self, rebuilt: Rebuilt, task: Task) -> None:
         """Whether the rebuilt program does behind the fence what the original does."""
-        self._at_home = settled(self._built, self._opened, rebuilt, task)
-        if self._at_home is not None and self._at_home[0] != "unproven":
-            raise _NoWinnerError(*self._at_home)
+        self._unsettled = unsettled(self._built, self._opened, rebuilt, task)
 
     def _whole(self, rebuilt: Rebuilt, rounding: float) -> ProgramGain | None:
         """The whole program's gain, behind the fence. Where it does not run there as it does outside it, that is
         unknown if the candidate stood in for its kernels in the program itself, else the candidate is unproven."""
-        if self._at_home is not None:
+        if self._unsettled:
             if not self._stood.right:
-                raise _NoWinnerError(*self._at_home)
-            self._unknown.append(Unknown("the whole rebuilt program", self._at_home[1]))
+                raise _NoWinnerError("unproven", self._unsettled)
+            self._unknown.append(Unknown("the whole rebuilt program", self._unsettled))
             return None
         self._task.say("running the rebuilt program", None)
         with self._costs.of("whole program"):

@@ -33,18 +33,14 @@ class ProgramGain(msgspec.Struct, frozen=True):
     energy: EnergyGain | None = None
 
 
-def settled(built: Built, opened: PreparedWorkload, rebuilt: Rebuilt, task: Task) -> tuple[State, str] | None:
+def unsettled(built: Built, opened: PreparedWorkload, rebuilt: Rebuilt, task: Task) -> str:
     """How the original does not do the same behind the fence, or the rebuilt program does not launch what was judged;
-    None where neither is so."""
-    limit = opened.session.workload.time_limit
+    "" where neither is so. It says nothing against the candidate, only that it was not seen there."""
     try:
         rebuilt.settle(opened.program, opened.text.text, opened.baseline.program, task)
-    except TimeLimitError:
-        return "hung", f"the rebuilt program did not end within {limit:g} s"
-    except (InputError, CompileError, ToolFailedError) as error:
-        return "unproven", str(error)
-    strange = _geometry(rebuilt, built, opened.target, task)
-    return ("unproven", strange) if strange else None
+    except (InputError, CompileError, TimeLimitError, ToolFailedError) as error:
+        return str(error)
+    return _geometry(rebuilt, built, opened.target, task)
 
 
 def timed(

@@ -69,10 +69,11 @@ class Geometries:
         self._site = _Site(workload, toolchain, arch, settings)
         self._library, self._folder = library, folder
         self._known: dict[str, tuple[SurveyedShape, ...] | NoGeometry] = {}
-        self._rebuilt: dict[str, ProgramSandbox | NoGeometry] = {}
+        self._rebuilt: dict[str, ProgramSandbox] = {}
 
-    def rebuild(self, texts: Sequence[SourceText], task: Task) -> None:
-        """Rebuild the programs of these texts side by side, so that nobody has the card while the compiler works.
+    def rebuild(self, texts: Sequence[SourceText], task: Task) -> dict[str, NoGeometry]:
+        """Rebuild the programs of these texts side by side, so that nobody has the card while the compiler works; why
+        there are none of some, by host code. That is not kept: another version with the same host code may build.
 
         Raises:
             CancelledError, MissingToolError: as named.
@@ -81,8 +82,12 @@ class Geometries:
         asked = {key: text for key, text in asked.items() if key not in self._known | self._rebuilt}
         jobs = self._site.settings.build_jobs or os.cpu_count() or 1
         with ThreadPoolExecutor(jobs) as pool:
-            made = pool.map(lambda text: self._rebuild(text, task), asked.values())
-            self._rebuilt |= dict(zip(asked, made, strict=True))
+            made = dict(
+                zip(asked, pool.map(lambda text: self._rebuild(text, task), asked.values()), strict=True)
+            )
+        lacking = {key: one for key, one in made.items() if isinstance(one, NoGeometry)}
+        self._rebuilt |= {key: one for key, one in made.items() if not isinstance(one, NoGeometry)}
+        return lacking
 
     def ask(self, texts: Sequence[SourceText], task: Task) -> None:
         """Run the rebuilt programs of these texts side by side: what they launch is asked, not how long it takes. One
@@ -91,16 +96,15 @@ class Geometries:
         Raises:
             CancelledError, MissingToolError: as named.
         """
-        self.rebuild(texts, task)
+        self._known |= self.rebuild(texts, task)
         asked = [key for key in dict.fromkeys(map(host_text, texts)) if key not in self._known]
         rebuilt = [self._rebuilt[key] for key in asked]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             said = list(pool.map(lambda program: self._ask(program, task), rebuilt))
         if len(asked) > 1:
-            failed = [isinstance(one, NoGeometry) and one.state == "unproven" for one in said]
             said = [
-                self._ask(program, task) if again else one
-                for program, one, again in zip(rebuilt, said, failed, strict=True)
+                self._ask(program, task) if isinstance(one, NoGeometry) else one
+                for program, one in zip(rebuilt, said, strict=True)
             ]
         self._known |= dict(zip(asked, said, strict=True))
         for key in asked:
@@ -145,11 +149,7 @@ class Geometries:
             return NoGeometry("unproven", f"its launch geometry could not be read: {error}")
         return sandbox
 
-    def _ask(
-        self, rebuilt: ProgramSandbox | NoGeometry, task: Task
-    ) -> tuple[SurveyedShape, ...] | NoGeometry:
-        if isinstance(rebuilt, NoGeometry):
-            return rebuilt
+    def _ask(self, rebuilt: ProgramSandbox, task: Task) -> tuple[SurveyedShape, ...] | NoGeometry:
         limit = self._site.workload.time_limit
         try:
             with fenced_command(rebuilt, _REBUILT) as command:

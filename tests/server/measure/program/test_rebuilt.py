@@ -180,6 +180,29 @@ def test_rebuilt_programs_are_asked_side_by_side_and_again_alone_where_company_f
     assert [geometries.launched(text, UNATTENDED) for text in texts] == [(shape,), (shape,)]
 
 
+def test_a_version_whose_kernel_does_not_compile_says_nothing_of_others_with_its_host_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, folder = tmp_path / "project", tmp_path / "judge"
+    project.mkdir()
+    folder.mkdir()
+    site = Site(project, located())
+    shape = SurveyedShape("_Z1kPf", (1, 1, 1), (32, 1, 1), 0, 1, 0, 1, 0, 1e3, (1e3,))
+    monkeypatch.setattr(geometry, "survey", lambda *_: (shape,))
+    geometries = Geometries(
+        site.workload,
+        toolchain=site.toolchain,
+        arch=site.arch,
+        library=tmp_path / "probe" / "probe.so",
+        folder=folder,
+        settings=site.settings,
+    )
+    broken = SourceText(PLAIN.replace("x[threadIdx.x] = 1;", "x[threadIdx.x] = missing;"))
+    (why,) = geometries.rebuild([broken], UNATTENDED).values()
+    assert why.state == "not_built"
+    assert geometries.launched(SourceText(PLAIN), UNATTENDED) == (shape,)
+
+
 def test_the_original_settles_behind_the_fence_or_says_why_not(tmp_path: Path) -> None:
     project, folder = tmp_path / "project", tmp_path / "judge"
     project.mkdir()
