@@ -237,6 +237,7 @@ def _taken(kept: Kept, session: Session, builder: Builder, task: Task) -> _Seen 
     if found is None:
         return None
     known, program, cubin = found
+    builder.begin(task)
     code = cubin.read_bytes()
     builder.fence.learn(known.evidence)
     unit = Unit(known.evidence, code, code_digest(code), code)

@@ -52,11 +52,7 @@ from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_widths import narrowed
-from warplens_tools.toolchain.symbols import (
-    code_digest,
-    unit_free_name,
-    variables,
-)
+from warplens_tools.toolchain.symbols import code_digest, unit_free_name, variables
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
 _NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern function|Undefined reference to")
@@ -122,6 +118,10 @@ class Builder:
         """
         return SourceText.read(Path(workload.source))
 
+    def begin(self, task: Task = UNATTENDED) -> None:
+        """Read the baseline's host side meanwhile, which the first candidates are held against."""
+        self._gates.open(task)
+
     def baseline(self, task: Task = UNATTENDED, *, program: Path | None = None) -> Unit:
         """The unit as it is, linked with other units' device code as the built `program` is.
 
@@ -131,7 +131,7 @@ class Builder:
         """
         data = program.read_bytes() if program is not None else b""
         folder = self._folder / "baseline"
-        self._gates.open(task)
+        self.begin(task)
         try:
             unit = self._linked_baseline(data, folder, task) if carries_relocatable(data) else None
             unit = unit or self._compile(None, folder, die_with_parent, task)

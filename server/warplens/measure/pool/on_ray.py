@@ -104,8 +104,9 @@ class RayLane:
 
     def __init__(self, ray: Any, setup: Setup, number: int) -> None:
         self._ray, self._setup = ray, msgspec.json.encode(setup)
-        # a lost task is given back by the pool, which knows what it had answered
-        self._task = ray.remote(num_gpus=1, max_retries=0)(answers).options(
+        # a lost task is given back by the pool, which knows what it had answered; a worker that has had a GPU is kept
+        # with the judge that it has opened, where Ray would begin a new one for every task
+        self._task = ray.remote(num_gpus=1, max_retries=0, max_calls=0)(answers).options(
             num_returns="streaming",
             # an answer is taken before the worker goes on to the next
             _generator_backpressure_num_objects=1,
