@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
 N = "  int n = atoi(argv[1]);\n"
@@ -182,3 +183,47 @@ def test_rows_with_a_pitch_of_their_own_stay_apart() -> None:
     apart = BATCH_NORM.replace("* H + h) * W + w", "* H + h) * (W + 1) + w")
     after = rewritten("block-per-row", program(apart, RUN_NORM))[1]
     assert "hw" not in after and "h < H" in after
+
+
+SOFTMAX = """
+__global__ void softmax(const T* input, T* output, unsigned rows, unsigned cols) {
+  unsigned row = ROW;
+  GUARD
+    float most = -INFINITY;
+    for (unsigned j = 0; j < cols; ++j) most = fmaxf(most, (float)input[row * cols + j]);
+    float sum = 0.0f;
+    for (unsigned j = 0; j < cols; ++j) sum += expf((float)input[row * cols + j] - most);
+    for (unsigned j = 0; j < cols; ++j) output[row * cols + j] = T(expf((float)input[row * cols + j] - most) / sum);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["float", "half"])
+@pytest.mark.parametrize("slug", ["warp-row-kept", "block-row-kept", "warp-row-vectors", "block-row-vectors"])
+def test_rows_of_a_softmax_in_one_step(slug: str, kind: str) -> None:
+    code = SOFTMAX.replace("ROW", "blockIdx.x * blockDim.x + threadIdx.x").replace(
+        "GUARD", "if (row < rows) {"
+    )
+    main = N + (
+        f"  Device<{kind}> a(n * 261), b(n * 261, 2); softmax<<<(n + 63) / 64, 64>>>(a, b, n, 261); b.show();"
+    )
+    holds(
+        slug,
+        program(code.replace("T*", f"{kind}*").replace("T(", f"{kind}("), main),
+        (5,),
+        relative=2e-3,
+        absolute=1e-4,
+    )
+
+
+def test_a_section_of_one_thread_is_shared_and_kept_in_one_step() -> None:
+    code = (
+        SOFTMAX.replace("ROW", "blockIdx.x")
+        .replace("GUARD", "if (threadIdx.x == 0) {")
+        .replace("const T*", "const float*")
+    )
+    main = N + "  Device<float> a(n * 300), b(n * 300, 2); softmax<<<n, 64>>>(a, b, n, 300); b.show();"
+    code = code.replace("T*", "float*").replace("T(", "float(")
+    after = holds("section-kept", program(code, main), (3,), relative=1e-4, absolute=1e-6)
+    assert "inputHeld" in after

@@ -109,10 +109,11 @@ class Sharer:
                     continue
                 moves = any(symbol.mentions(mine.counter) for symbol in form.symbols)
                 by_thread = any(symbol.mentions("threadIdx.x") for symbol in form.symbols)
-                beside = beside or (moves and form.coefficient("threadIdx.x") in (1, -1))
-                along = along or (by_thread and form.coefficient(mine.counter) in (1, -1))
+                neighbours = form.coefficient("threadIdx.x") in (1, -1)
+                beside = beside or (moves and neighbours)
+                along = along or (by_thread and not neighbours and form.coefficient(mine.counter) in (1, -1))
         if beside and not along:
-            raise Refused("neighbouring threads walk neighbouring columns, which the loops go down")
+            raise Refused("neighbouring threads walk neighbouring columns or windows side by side")
 
     def _settle(self, root: Node) -> tuple[str, ...]:
         """Visit until arrays of which elements are dealt out are touched by dealt-out loops alone; their names."""
