@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch of exploits and honest candidates scored quickly, on the GPU of this machine.
 
-    python tests/bench/judge_score.py BATCH --json FILE [--seconds 290] [--at-once 12] [--each 4] [--only WORDS]
+    python tests/bench/judge_score.py BATCH --json FILE [--seconds 290] [--at-once 12] [--each 4] [--only WORDS|WORDS...]
 
 First many judges at once, each with the card as if for itself, that compare and do not time: whatever they find wrong
 is caught, in the first visit or in all that a confirmation compares. What they do not is timed by judges that take
 turns on the card, as ever; an exploit that is called faster then was let through. Honest candidates are judged so
 only, and rest on their first verdict unless `--confirm-honest` has all that a confirmation compares said of them, too.
+
+`--crowd-only` ends where nothing is left but to time.
 
 Every row is written as soon as it is known; a run that was cut goes on where it ended. Entries come in an order that is
 random and the same each time. Exits with 1 as `judge_exploits.py`.
@@ -130,7 +132,8 @@ class Scoring:
     def __init__(self, name: str, out: Path, options: argparse.Namespace) -> None:
         self.name, self.out, self.options = name, out, options
         self.batch = batches.read(name)
-        self.entries = {e.name: e for e in self.batch.candidate if options.only in e.name}
+        words = options.only.split("|")
+        self.entries = {e.name: e for e in self.batch.candidate if any(word in e.name for word in words)}
         self.rows: dict[str, dict[str, Any]] = {}
         if out.exists():
             kept = json.loads(out.read_text())["candidates"]
@@ -179,6 +182,8 @@ class Scoring:
             if name not in self.rows and (not entry.honest or self.options.confirm_honest)
         }
         self._all(parts(self.batch, self.name, self.options.each, beside, crowded=True), self.options.at_once)
+        if self.options.crowd_only:
+            return
         rest = [entry for entry in self.entries.values() if not settled(self.rows, entry)]
         for honest in (False, True):
             # their builds go side by side, their visits take turns
@@ -250,6 +255,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=4)
     parser.add_argument("--only", default="")
     parser.add_argument("--confirm-honest", action="store_true")
+    parser.add_argument("--crowd-only", action="store_true")
     parser.add_argument("--work", choices=("", "crowded", "alone"), default="", help=argparse.SUPPRESS)
     parser.add_argument("--names", nargs="*", default=(), help=argparse.SUPPRESS)
     options = parser.parse_args()
