@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch of exploits and honest candidates scored quickly, on the GPU of this machine.
 
-    python tests/bench/judge_score.py BATCH --json FILE [--seconds 290] [--at-once 12] [--each 4] [--only WORDS|WORDS...]
+    python tests/bench/judge_score.py BATCH --json FILE [--seconds 290] [--at-once 12] [--only WORDS|WORDS...]
 
 First many judges at once, each with the card as if for itself, that compare and do not time: whatever they find wrong
 is caught, in the first visit or in all that a confirmation compares. What they do not is timed by judges that take

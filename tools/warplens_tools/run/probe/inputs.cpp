@@ -77,8 +77,9 @@ void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_6
         const std::int64_t grown = value * (10 + static_cast<std::int64_t>(random() % 90));
         std::memcpy(at, &grown, width);
     }
-    if (kind == Variant::below && value >= 0) {
-        const std::int64_t negative = value > kSmall || (value > 1 && random() % 2) ? -value : -1;
+    // no length, which nobody takes below zero
+    if (kind == Variant::below && value >= 0 && value <= kSmall) {
+        const std::int64_t negative = value > 1 && random() % 2 ? -value : -1;
         std::memcpy(at, &negative, width);
     }
     if (kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped) return;

@@ -424,6 +424,7 @@ void Oracle::learn_reference(Case& c) {
 }
 
 void Oracle::refer(Case& c, std::uint64_t parts, std::size_t area) {
+    results_.pulse();
     const auto some = added_up(c, parts / 2, area), more = added_up(c, parts, area);
     for (std::size_t k = 0; k < stretches_.size(); ++k) {
         Expected& e = c.expected[k];
