@@ -23,6 +23,8 @@ pytest.importorskip("openai")
 from tests.server.agent.llm.endpoint import serving
 from tests.server.agent.llm.scripted import by_role, case_of, code, plan
 
+from warplens.measure.torch_task.judge import TaskJudge
+from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
 from warplens.service.model import Choice, chosen, destination_of, give_consent
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
@@ -116,6 +118,11 @@ def test_a_task_is_searched_end_to_end(tmp_path: Path, monkeypatch: pytest.Monke
         del share
         sys.stderr.write(f"{time.monotonic() - began:6.1f} s: {message}\n")
 
+    def examined(asked: TorchTask, python: str, task: Task) -> TorchVerdict:
+        verdict = examine(asked, python=python, task=task)
+        said(f"{Path(asked.candidate).parent.name}: {verdict}")
+        return verdict
+
     python = os.environ.get("WARPLENS_TORCH_PYTHON", sys.executable)
     with serving(script) as endpoint:
         (path.parent / "warplens.toml").write_text(f'[model]\nbase-url = "{endpoint.url}"\n')
@@ -128,8 +135,9 @@ def test_a_task_is_searched_end_to_end(tmp_path: Path, monkeypatch: pytest.Monke
                 service,
                 path,
                 OptimizeOptions(candidates=2, seconds=400, model=choice),
-                TorchOptions(python=python),
+                TorchOptions(python=python, compile=False),
                 task=Task(said),
+                judge=lambda asked, text, given: TaskJudge(asked, text, python=given, examine=examined),
             )
         except MissingToolError as error:
             pytest.skip(str(error))

@@ -244,9 +244,9 @@ def cards_of(folder: Path) -> set[str]:
 
 def report(folders: Sequence[Path], others: Sequence[Path], out: Path | None, note: str = "") -> None:
     """The studies as JSON, side by side."""
-    known = {
-        r["program"]: r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r
-    }
+    rows = [r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r]
+    # of several searches of one program the one that judged most
+    known = {r["program"]: r for r in sorted(rows, key=lambda r: r.get("judged", 0))}
     result = {
         "command": "python -m tests.suite.study",
         "date": time.strftime("%Y-%m-%d"),

@@ -48,6 +48,7 @@ def kernelbench(
     device: str = "cuda",
     backward: Annotated[bool, _Switch] = False,
     lower_precision: Annotated[bool, _Switch] = False,
+    compile: Annotated[bool, Parameter(negative="--no-compile")] = True,
     rounds: int = 10,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
     format: Annotated[Literal["text", "json"], Parameter(name="--format")] = "text",
@@ -85,6 +86,8 @@ def kernelbench(
         Compare and time gradients too, in training mode.
     lower_precision
         Take results as precise as half precision, bfloat16 or TF32 leave them.
+    compile
+        Time torch.compile as well.
     rounds
         Rounds of timing, the first of which is left out.
     yes
@@ -95,7 +98,7 @@ def kernelbench(
     chosen = tuple(problems_of(folder, level, numbers_of(problems)))
     if solutions is not None and not solutions.is_dir():
         raise InputError(f"{solutions} is no folder", remedy="name the folder that holds the solutions")
-    torch = TorchOptions(python, device, backward)
+    torch = TorchOptions(python, device, backward, compile)
     suite = Suite(chosen, results, solutions, torch, lower_precision, max(4, rounds))
     task, find = command_task(), None
     if solutions is None:

@@ -103,6 +103,7 @@ def _judged(
             device=suite.torch.device,
             backward=suite.torch.backward,
             lower_precision=suite.lower_precision,
+            baselines=suite.torch.baselines,
             rounds=suite.rounds,
         )
         key = key_of(asked, card)

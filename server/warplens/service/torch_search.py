@@ -31,6 +31,7 @@ from warplens.agent.task_space import (
 from warplens.measure.session import Baseline
 from warplens.measure.torch_task.judge import TaskJudge
 from warplens.measure.torch_task.scan import suspicions
+from warplens.measure.torch_task.task import Baseline as TorchBaseline
 from warplens.measure.torch_task.task import TorchTask
 from warplens.service.embedded import embedded
 from warplens.service.model import card_words, chosen, open_asker, used_of
@@ -56,6 +57,13 @@ class TorchOptions(msgspec.Struct, frozen=True):
     python: str = ""
     device: str = "cuda"
     backward: bool = False
+    #: Compare winners with `torch.compile`, too.
+    compile: bool = True
+
+    @property
+    def baselines(self) -> tuple[TorchBaseline, ...]:
+        """Beside eager execution in FP32."""
+        return ("tf32", "bf16", "compile") if self.compile else ("tf32", "bf16")
 
 
 PLAIN = TorchOptions()
@@ -116,7 +124,14 @@ def optimize_task(
     gpu = load_gpu(options.arch or loaded.settings.architecture or None)
     configured = loaded.settings.optimize
     lower = configured.lower_precision if options.lower_precision is None else options.lower_precision
-    asked = TorchTask(str(path), "", device=torch.device, backward=torch.backward, lower_precision=lower)
+    asked = TorchTask(
+        str(path),
+        "",
+        device=torch.device,
+        backward=torch.backward,
+        lower_precision=lower,
+        baselines=torch.baselines,
+    )
     asker = open_asker(model, loaded.root, ask_editor)
     measured: list[str] = []
 
