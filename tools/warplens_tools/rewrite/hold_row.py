@@ -26,7 +26,7 @@ __global__ void softmax(const float* in, float* out, int cols) {
 ```
 
 ```cuda
-constexpr int kHeld = 8;  // elements of a row that a thread keeps
+constexpr int kHeld = 32;  // elements of a row that a thread keeps
 
 __global__ void softmax(const float* in, float* out, int cols) {
   const float* row = in + blockIdx.x * cols;
@@ -84,8 +84,10 @@ from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
 
 CAVEAT = "undefined results if two of the buffers overlap"
-#: With 4 bytes each a quarter of the 32 registers of a thread at full occupancy; a row of 256 for a warp.
-_HELD = 8
+#: With 4 bytes each a quarter of the 32 registers of a thread at full occupancy: a row of 2048 for 256 threads. A warp
+#: has fewer threads for a row, so each keeps more: half of them at half the occupancy, a row of 1024.
+_HELD, _HELD_BY_WARP = 8, 32
+_WARP = 32
 _NOTHING_SHARED = "no pass reads again what one before it read or stored"
 _SIMPLE = re.compile(r"[\w.]+(?:\[[\w.]*\])?|\w+\([^()]*\)|\([^()]*\)")
 
@@ -100,7 +102,9 @@ def _apply(view: View, target: Target) -> RewriteResult:
         if not rows:
             continue
         if not held:
-            held = style.constant("kHeld", str(_HELD), "elements of a row that a thread keeps")
+            lanes = group.passes[0].stride.value
+            count = _HELD_BY_WARP if lanes is not None and lanes <= _WARP else _HELD
+            held = style.constant("kHeld", str(count), "elements of a row that a thread keeps")
             counter = style.local("h")
         overlaps = overlaps or _may_overlap(view, group, rows)
         edits += _Writer(view, style, group, rows, held, counter, names).edits()

@@ -36,7 +36,7 @@ __device__ float lanesSum(float value) {
   return value;
 }
 
-constexpr int kHeld = 8;  // elements of a row that a thread keeps
+constexpr int kHeld = 32;  // elements of a row that a thread keeps
 
 constexpr int kVector = 4;  // elements at a time, up to 16 bytes
 
