@@ -31,85 +31,85 @@ void run(const half* A, const half* B, half* C, int M, int N, int K) {
 #include <cuda_fp16.h>
 #include <mma.h>
 
-constexpr int kTileDepth = 32;  // steps of k held at a time
-constexpr int kThreadsX = 32;  // threads of a block along col
-constexpr int kOutputsX = 4;  // outputs of a thread along col
-constexpr int kTileX = kThreadsX * kOutputsX;
-constexpr int kThreadsY = 8;  // threads of a block along row
-constexpr int kOutputsY = 16;  // outputs of a thread along row
-constexpr int kTileY = kThreadsY * kOutputsY;
+constexpr int kTensorDepth = 32;  // steps of k held at a time
+constexpr int kTensorThreadsX = 32;  // threads of a block along col
+constexpr int kTensorOutputsX = 4;  // outputs of a thread along col
+constexpr int kTensorTileX = kTensorThreadsX * kTensorOutputsX;
+constexpr int kTensorThreadsY = 8;  // threads of a block along row
+constexpr int kTensorOutputsY = 16;  // outputs of a thread along row
+constexpr int kTensorTileY = kTensorThreadsY * kTensorOutputsY;
 
 __global__ void matmul(const half* A, const half* B, half* C, int M, int N, int K) {
-  __shared__ __align__(32) half tileA[kTileY][kTileDepth + 8];
-  __shared__ __align__(32) half tileB[kTileDepth][kTileX + 8];
-  const int thread = threadIdx.y * kThreadsX + threadIdx.x;
-  const int row0 = blockIdx.y * kTileY;
-  const int col0 = blockIdx.x * kTileX;
-  const int warpRow = threadIdx.y / 2 * (kTileY / 4);
-  const int warpColumn = threadIdx.y % 2 * (kTileX / 2);
-  nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> sumTiles[kTileY / 64][kTileX / 32];
+  __shared__ __align__(32) half tileA[kTensorTileY][kTensorDepth + 8];
+  __shared__ __align__(32) half tileB[kTensorDepth][kTensorTileX + 8];
+  const int thread = threadIdx.y * kTensorThreadsX + threadIdx.x;
+  const int row0 = blockIdx.y * kTensorTileY;
+  const int col0 = blockIdx.x * kTensorTileX;
+  const int warpRow = threadIdx.y / 2 * (kTensorTileY / 4);
+  const int warpColumn = threadIdx.y % 2 * (kTensorTileX / 2);
+  nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> sumTiles[kTensorTileY / 64][kTensorTileX / 32];
   #pragma unroll
-  for (int i = 0; i < kTileY / 64; ++i) {
+  for (int i = 0; i < kTensorTileY / 64; ++i) {
     #pragma unroll
-    for (int j = 0; j < kTileX / 32; ++j) {
+    for (int j = 0; j < kTensorTileX / 32; ++j) {
       nvcuda::wmma::fill_fragment(sumTiles[i][j], 0.0f);
     }
   }
-  for (int k0 = 0; k0 < K; k0 += kTileDepth) {
-    for (int t = thread; t < kTileY * (kTileDepth / 8); t += kThreadsX * kThreadsY) {
+  for (int k0 = 0; k0 < K; k0 += kTensorDepth) {
+    for (int t = thread; t < kTensorTileY * (kTensorDepth / 8); t += kTensorThreadsX * kTensorThreadsY) {
       {
-        int row = row0 + t / (kTileDepth / 8);
-        int k = k0 + t % (kTileDepth / 8) * 8;
+        int row = row0 + t / (kTensorDepth / 8);
+        int k = k0 + t % (kTensorDepth / 8) * 8;
         if (row < M && k + 7 < K && reinterpret_cast<size_t>(&A[row * K + k]) % 16 == 0) {
-          *reinterpret_cast<uint4*>(&tileA[t / (kTileDepth / 8)][t % (kTileDepth / 8) * 8]) = *reinterpret_cast<const uint4*>(&A[row * K + k]);
+          *reinterpret_cast<uint4*>(&tileA[t / (kTensorDepth / 8)][t % (kTensorDepth / 8) * 8]) = *reinterpret_cast<const uint4*>(&A[row * K + k]);
           continue;
         }
       }
       for (int e = 0; e < 8; ++e) {
-        int row = row0 + t / (kTileDepth / 8);
-        int k = k0 + t % (kTileDepth / 8) * 8 + e;
-        tileA[t / (kTileDepth / 8)][t % (kTileDepth / 8) * 8 + e] = row < M && k < K ? A[row * K + k] : half{};
+        int row = row0 + t / (kTensorDepth / 8);
+        int k = k0 + t % (kTensorDepth / 8) * 8 + e;
+        tileA[t / (kTensorDepth / 8)][t % (kTensorDepth / 8) * 8 + e] = row < M && k < K ? A[row * K + k] : half{};
       }
     }
-    for (int t = thread; t < kTileDepth * (kTileX / 8); t += kThreadsX * kThreadsY) {
+    for (int t = thread; t < kTensorDepth * (kTensorTileX / 8); t += kTensorThreadsX * kTensorThreadsY) {
       {
-        int col = col0 + t % (kTileX / 8) * 8;
-        int k = k0 + t / (kTileX / 8);
+        int col = col0 + t % (kTensorTileX / 8) * 8;
+        int k = k0 + t / (kTensorTileX / 8);
         if (col + 7 < N && k < K && reinterpret_cast<size_t>(&B[k * N + col]) % 16 == 0) {
-          *reinterpret_cast<uint4*>(&tileB[t / (kTileX / 8)][t % (kTileX / 8) * 8]) = *reinterpret_cast<const uint4*>(&B[k * N + col]);
+          *reinterpret_cast<uint4*>(&tileB[t / (kTensorTileX / 8)][t % (kTensorTileX / 8) * 8]) = *reinterpret_cast<const uint4*>(&B[k * N + col]);
           continue;
         }
       }
       for (int e = 0; e < 8; ++e) {
-        int col = col0 + t % (kTileX / 8) * 8 + e;
-        int k = k0 + t / (kTileX / 8);
-        tileB[t / (kTileX / 8)][t % (kTileX / 8) * 8 + e] = col < N && k < K ? B[k * N + col] : half{};
+        int col = col0 + t % (kTensorTileX / 8) * 8 + e;
+        int k = k0 + t / (kTensorTileX / 8);
+        tileB[t / (kTensorTileX / 8)][t % (kTensorTileX / 8) * 8 + e] = col < N && k < K ? B[k * N + col] : half{};
       }
     }
     __syncthreads();
     #pragma unroll
-    for (int kk = 0; kk < kTileDepth; kk += 16) {
-      nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> aPart[kTileY / 64];
+    for (int kk = 0; kk < kTensorDepth; kk += 16) {
+      nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> aPart[kTensorTileY / 64];
       #pragma unroll
-      for (int i = 0; i < kTileY / 64; ++i) nvcuda::wmma::load_matrix_sync(aPart[i], &tileA[warpRow + i * 16][kk], kTileDepth + 8);
-      nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> bPart[kTileX / 32];
+      for (int i = 0; i < kTensorTileY / 64; ++i) nvcuda::wmma::load_matrix_sync(aPart[i], &tileA[warpRow + i * 16][kk], kTensorDepth + 8);
+      nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> bPart[kTensorTileX / 32];
       #pragma unroll
-      for (int j = 0; j < kTileX / 32; ++j) nvcuda::wmma::load_matrix_sync(bPart[j], &tileB[kk][warpColumn + j * 16], kTileX + 8);
+      for (int j = 0; j < kTensorTileX / 32; ++j) nvcuda::wmma::load_matrix_sync(bPart[j], &tileB[kk][warpColumn + j * 16], kTensorTileX + 8);
       #pragma unroll
-      for (int i = 0; i < kTileY / 64; ++i) {
+      for (int i = 0; i < kTensorTileY / 64; ++i) {
         #pragma unroll
-        for (int j = 0; j < kTileX / 32; ++j) {
+        for (int j = 0; j < kTensorTileX / 32; ++j) {
           nvcuda::wmma::mma_sync(sumTiles[i][j], aPart[i], bPart[j], sumTiles[i][j]);
         }
       }
     }
     __syncthreads();
   }
-  __shared__ __align__(32) float staged[kThreadsY][16][20];
+  __shared__ __align__(32) float staged[kTensorThreadsY][16][20];
   #pragma unroll
-  for (int i = 0; i < kTileY / 64; ++i) {
+  for (int i = 0; i < kTensorTileY / 64; ++i) {
     #pragma unroll
-    for (int j = 0; j < kTileX / 32; ++j) {
+    for (int j = 0; j < kTensorTileX / 32; ++j) {
       nvcuda::wmma::store_matrix_sync(&staged[threadIdx.y][0][0], sumTiles[i][j], 20, nvcuda::wmma::mem_row_major);
       __syncwarp();
       for (int e = threadIdx.x; e < 256; e += 32) {
@@ -125,7 +125,7 @@ __global__ void matmul(const half* A, const half* B, half* C, int M, int N, int 
   }
 }
 void run(const half* A, const half* B, half* C, int M, int N, int K) {
-  dim3 block(kThreadsX, kThreadsY), grid((N + kTileX - 1) / kTileX, (M + kTileY - 1) / kTileY);
+  dim3 block(kTensorThreadsX, kTensorThreadsY), grid((N + kTensorTileX - 1) / kTensorTileX, (M + kTensorTileY - 1) / kTensorTileY);
   matmul<<<grid, block>>>(A, B, C, M, N, K);
 }
 ```
@@ -167,10 +167,10 @@ REWRITE = Rewrite(
     chance=0.6,
     gain=16.0,
     ranges={
-        "kTileDepth": (16, 32),
-        "kOutputsX": (1, 2, 4),
-        "kOutputsY": (8, 16),
-        "kThreadsX": (),
-        "kThreadsY": (),
+        "kTensorDepth": (16, 32, 64),
+        "kTensorOutputsX": (1, 2, 4),
+        "kTensorOutputsY": (8, 16),
+        "kTensorThreadsX": (),
+        "kTensorThreadsY": (),
     },
 )

@@ -23,7 +23,7 @@ _CONVERSION = re.compile(r"__half2float|__bfloat162float|float|static_cast\s*<\s
 #: A matrix of the C++ interface; warps of a block, along y and along x.
 _EDGE, _ROWS, _COLUMNS = 16, 4, 2
 #: Eight warps, each with 32 by 64 outputs of 128 by 128; two steps of 16 between barriers.
-SHAPE = Shape(threads=(32, _ROWS * _COLUMNS), outputs=(4, 16), depth=32)
+SHAPE = Shape(threads=(32, _ROWS * _COLUMNS), outputs=(4, 16), depth=32, name="Tensor")
 #: Elements of two bytes that are loaded at once.
 _WIDE = 8
 _WMMA = "nvcuda::wmma"

@@ -26,6 +26,8 @@ class Shape(msgspec.Struct, frozen=True):
     outputs: tuple[int, ...]
     #: Iterations of the loop whose operands are held at a time.
     depth: int
+    #: What its constants are called, where not every value of theirs that others may have is one of its own.
+    name: str = ""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -83,11 +85,15 @@ def _constants(style: Style, shape: Shape, axis: Axis, index: int, two: bool) ->
     """Names of an axis's constants: threads of a block, outputs of a thread ("" where all have one), the tile."""
     suffix = "XY"[index] if two else ""
     along = f" along {axis.name}" if two else ""
-    threads = style.constant(f"kThreads{suffix}", str(shape.threads[index]), f"threads of a block{along}")
+    threads = style.constant(
+        f"k{shape.name}Threads{suffix}", str(shape.threads[index]), f"threads of a block{along}"
+    )
     if not any(n > 1 for n in shape.outputs):
         return threads, "", threads
-    outputs = style.constant(f"kOutputs{suffix}", str(shape.outputs[index]), f"outputs of a thread{along}")
-    return threads, outputs, style.constant(f"kTile{suffix}", f"{threads} * {outputs}")
+    outputs = style.constant(
+        f"k{shape.name}Outputs{suffix}", str(shape.outputs[index]), f"outputs of a thread{along}"
+    )
+    return threads, outputs, style.constant(f"k{shape.name}Tile{suffix}", f"{threads} * {outputs}")
 
 
 def _ordered(view: View, product: Product) -> list[Axis]:

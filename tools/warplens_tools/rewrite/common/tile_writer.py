@@ -43,7 +43,7 @@ class TileWriter:
         self.style = Style(view)
         self.outputs = product.outputs
         self.depth = self.style.constant(
-            "kTileDepth", str(shape.depth), f"steps of {product.variable} held at a time"
+            f"k{shape.name or 'Tile'}Depth", str(shape.depth), f"steps of {product.variable} held at a time"
         )
         self.sides = sides_of(view, product, launches, self.style, shape)
         self.thread = self.style.local("thread") if len(self.sides) > 1 else "threadIdx.x"
