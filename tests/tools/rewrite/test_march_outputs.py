@@ -52,6 +52,19 @@ __global__ void heat(int nx, int ny, int nz, float f, const float* in, float* ou
         "  dim3 block(8, 8, 4), grid((w + 7) / 8, (h + 7) / 8, (9 + 3) / 4);\n"
         "  heat<<<grid, block>>>(w, h, 9, 0.125f, a, b); b.show();",
     ),
+    "a grid by a shift, and by a choice": (
+        """
+__global__ void below(int w, int h, const float* cur, float* next) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h - 1) return;
+    next[y * w + x] = cur[y * w + x] + cur[(y + 1) * w + x];
+}
+""",
+        SIZES + "  Device<float> a(w * h), b(w * h, 2);\n"
+        "  below<<<dim3((w + 31) >> 5, (h + 3) >> 2), dim3(32, 4)>>>(w, h, a, b);\n"
+        "  below<<<dim3((w + 31) >> 5, h ? (h + 3) / 4 : 1), dim3(32, 4)>>>(w, h, a, b); b.show();",
+    ),
     "sizes in a structure, axes declared together": (
         """
 struct Grid { int nx, ny; };

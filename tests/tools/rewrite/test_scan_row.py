@@ -100,6 +100,10 @@ REFUSED = {
         SUM.replace("acc += in", "cols2 += 1; acc += in").replace("float acc", "int cols2 = 0; float acc"),
         "several",
     ),
+    "a count that goes down": (
+        SUM.replace("float acc", "int acc").replace("acc += in[r * cols + c];", "acc--;"),
+        "down",
+    ),
     "no sum on the way": (SUM.replace("            out[r * cols + c] = acc;\n", ""), ""),
 }
 

@@ -81,7 +81,7 @@ from tree_sitter import Node
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared
-from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.reading import (
     View,
     field,
@@ -122,8 +122,7 @@ class _Writer:
         text = f"{{{newline}{body}{newline}{self.style.margin}}}"
         edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
         for launch in self.launches.read():
-            extent = launch.grid.axis(1)
-            self.launches.set(launch.grid, {1: f"({extent} + {self.rows} - 1) / {self.rows}"})
+            self.launches.set(launch.grid, {1: rounded_up(launch.grid.axis(1), self.rows)})
         edits = (self.style.constants(), edit, *self.launches.edits())
         return RewriteResult(edits, title=f"Compute {_ROWS} rows a thread")
 

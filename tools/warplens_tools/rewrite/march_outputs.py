@@ -57,7 +57,7 @@ from warplens_tools.rewrite import restrict_const
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
-from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import axis_letter
 from warplens_tools.rewrite.common.reading import (
     View,
@@ -193,8 +193,7 @@ def _written(view: View, launches: Launches, top: list[Node], axis: Declared, le
     edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), text)
     index = "xyz".index(letter)
     for launch in launches.read():
-        extent = launch.grid.axis(index)
-        launches.set(launch.grid, {index: f"({extent} + {count} - 1) / {count}"})
+        launches.set(launch.grid, {index: rounded_up(launch.grid.axis(index), count)})
     edits = (style.constants(), edit, *launches.edits())
     return RewriteResult(edits, title=f"Work out {_OUTPUTS} outputs of a column one after another")
 

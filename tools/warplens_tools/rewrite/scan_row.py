@@ -184,6 +184,8 @@ def _value(found: Opened, statement: Node, fold: Fold) -> str:
     """What a fold takes in: `e` of `v += e`, `v = v + e`, `v = max(v, e)`."""
     tree, whole = found.reader.tree, statement.named_children[0]
     if whole.type != "assignment_expression":
+        if "--" in tree.code_of(whole):
+            raise Refused(f"{fold.place} is counted down")
         return "1"
     right = field(whole, "right")
     operator = field(whole, "operator").type

@@ -71,7 +71,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.declared import Declared, declared_in
-from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import (
     Axis,
     Outputs,
@@ -186,8 +186,7 @@ class OutputsWriter:
     def _relaunch(self) -> None:
         index = "xyz".index(self.axis.letter)
         for launch in self.launches.read():
-            extent = launch.grid.axis(index)
-            self.launches.set(launch.grid, {index: f"({extent} + {self.count} - 1) / {self.count}"})
+            self.launches.set(launch.grid, {index: rounded_up(launch.grid.axis(index), self.count)})
 
     # the head
 

@@ -56,6 +56,7 @@ from __future__ import annotations
 
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared
+from warplens_tools.rewrite.common.launches import rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory
 from warplens_tools.rewrite.common.refusal import Refused
@@ -91,7 +92,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     newline = view.text.newline
     new = f"{{{newline}{style.lines(newline.join(top))}{newline}{style.margin}}}"
     for launch in launches.read():
-        launches.set(launch.grid, {0: f"({launch.grid.axis(0)} + {vector} - 1) / {vector}"})
+        launches.set(launch.grid, {0: rounded_up(launch.grid.axis(0), vector)})
     edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), new)
     edits = (style.constants(), edit, *launches.edits())
     return RewriteResult(edits, title=f"Access {count} elements at a time", caveat=CAVEAT)

@@ -188,15 +188,25 @@ def times(extent: str, factor: str) -> str:
     return f"{left} * {right}"
 
 
+def rounded_up(extent: str, each: str) -> str:
+    """`(extent + each - 1) / each`, with the brackets that a shift or a choice needs."""
+    loose = re.search(r"<<|>>|[?&|^]", _outside_brackets(extent))
+    return f"({f'({extent})' if loose else extent} + {each} - 1) / {each}"
+
+
 def _is_product(extent: str) -> bool:
     """Whether nothing in an expression, outside brackets, binds less tightly than `*`."""
+    return re.search(r"[-+<>?&|^=!,~]", _outside_brackets(extent)) is None
+
+
+def _outside_brackets(extent: str) -> str:
     depth, flat = 0, []
     for char in extent:
         depth -= char in ")]}"
         if depth == 0:
             flat.append(char)
         depth += char in "([{"
-    return re.search(r"[-+<>?&|^=!,~]", "".join(flat).replace("->", ".").replace("::", ".")) is None
+    return "".join(flat).replace("->", ".").replace("::", ".")
 
 
 def _listed(tree: SourceTree, node: Node) -> Node | None:

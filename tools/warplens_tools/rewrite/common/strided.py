@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from warplens_tools.rewrite.base import RewriteResult
 from warplens_tools.rewrite.common.declared import Declared
-from warplens_tools.rewrite.common.launches import Launches
+from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import THREAD, Axis, head_of, read_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, substituted
 from warplens_tools.rewrite.common.refusal import Refused
@@ -62,8 +62,7 @@ class Strided:
             return
         index = "xyz".index(self.axis.letter)
         for launch in self.launches.read():
-            extent = launch.grid.axis(index)
-            self.launches.set(launch.grid, {index: f"({extent} + {items} - 1) / {items}"})
+            self.launches.set(launch.grid, {index: rounded_up(launch.grid.axis(index), items)})
 
     def result(self, edit: TextEdit, title: str, caveat: str) -> RewriteResult:
         """All edits: the constants, the kernel, the launches."""
