@@ -8,7 +8,7 @@ is host code, the shadows of device variables, and stubs of device functions tha
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import count
 
@@ -50,6 +50,9 @@ class HostTokens(msgspec.Struct, frozen=True):
     at: list[int]
     #: For every line the file it is from.
     files: tuple[str, ...]
+    #: The text that it was read from, and for every line its number there.
+    raw: list[str]
+    numbers: list[int]
 
 
 class Replacement(msgspec.Struct, frozen=True):
@@ -60,20 +63,48 @@ class Replacement(msgspec.Struct, frozen=True):
     tokens: tuple[str, ...]
 
 
-def host_lines(written: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The lines that the host compiler compiles, and the file that each is from.
+class _Lines:
+    """The lines of a text that the host compiler compiles.
 
     Names of anonymous namespaces and closures, which hold hashes and numbers, are made the same for all texts.
     """
-    closures: dict[str, str] = {}
-    lines: list[str] = []
-    files: list[str] = []
-    for _, line, file in _compiled(alike(written).split("\n")):
-        if "__T" in line:
-            line = _CLOSURE.sub(lambda m: closures.setdefault(m[0], f"__T{len(closures)}"), line)
-        lines.append(line)
-        files.append(file)
-    return tuple(lines), tuple(files)
+
+    def __init__(self, written: str, like: HostTokens | None = None) -> None:
+        """What the text begins with as that of `like` does, most of its headers, is taken from there."""
+        self.raw = alike(written).split("\n")
+        #: How many lines are `like`'s.
+        self.known = bisect_left(like.numbers, _same(self.raw, like.raw)) if like is not None else 0
+        self.lines = list(like.lines[: self.known]) if like is not None else []
+        self.files = list(like.files[: self.known]) if like is not None else []
+        self.numbers = like.numbers[: self.known] if like is not None else []
+        self._closures: dict[str, str] = {}
+        for number in self.numbers:
+            self._alike(self.raw[number])
+        self._read()
+
+    def _read(self) -> None:
+        start, file = (self.numbers[-1] + 1, self.files[-1]) if self.known else (0, "")
+        for number, line, of in _compiled(self.raw, start, file):
+            self.lines.append(self._alike(line))
+            self.files.append(of)
+            self.numbers.append(number)
+
+    def _alike(self, line: str) -> str:
+        if "__T" not in line:
+            return line
+        return _CLOSURE.sub(lambda m: self._closures.setdefault(m[0], f"__T{len(self._closures)}"), line)
+
+
+def _same(new: list[str], old: list[str]) -> int:
+    """How many lines two texts begin with alike."""
+    low, high = 0, min(len(new), len(old))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if new[low:middle] == old[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def alike(written: str) -> str:
@@ -82,10 +113,12 @@ def alike(written: str) -> str:
     return written if anonymous is None else written.replace(anonymous[1], "_NV_ANON_NAMESPACE")
 
 
-def _compiled(raw: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """Of a text's lines those that are compiled: number, line, and its file."""
-    hidden, file = 0, ""
-    for number, line in enumerate(raw):
+def _compiled(raw: Sequence[str], start: int = 0, file: str = "") -> Iterator[tuple[int, str, str]]:
+    """Of a text's lines those that are compiled: number, line, and its file. From `start` on, where nothing is hidden
+    and lines are of `file`."""
+    hidden = 0
+    for number in range(start, len(raw)):
+        line = raw[number]
         if line.startswith("#"):
             marker = _MARKER.match(line)
             if marker is not None:
@@ -124,12 +157,13 @@ def _nested(line: str, hidden: int) -> tuple[int, bool]:
 
 def read_host(written: str, like: HostTokens | None = None) -> HostTokens:
     """The host side of a `.cudafe1.cpp`; lines that it shares with `like` are not looked at again."""
-    lines, files = host_lines(written)
+    found = _Lines(written, like)
+    lines = found.lines
     head = tail = 0
     tokens: list[str] = []
     at: list[int] = []
     if like is not None:
-        head, tail = _shared(lines, like.lines)
+        head, tail = _shared(lines, like.lines, found.known)
         tokens, at = like.tokens[: _first(like, head)], like.at[:head]
     for line in lines[head : len(lines) - tail]:
         at.append(len(tokens))
@@ -139,17 +173,17 @@ def read_host(written: str, like: HostTokens | None = None) -> HostTokens:
         shift = len(tokens) - begin
         at += [index + shift for index in like.at[len(like.lines) - tail :]]
         tokens += like.tokens[begin:]
-    return HostTokens(lines, tokens, at, files)
+    return HostTokens(tuple(lines), tokens, at, tuple(found.files), found.raw, found.numbers)
 
 
 def _first(host: HostTokens, line: int) -> int:
     return host.at[line] if line < len(host.at) else len(host.tokens)
 
 
-def _shared(new: Sequence[str], old: Sequence[str]) -> tuple[int, int]:
-    """How many lines two texts begin and end with alike."""
+def _shared(new: Sequence[str], old: Sequence[str], known: int) -> tuple[int, int]:
+    """How many lines two texts begin and end with alike; they begin with so many `known` ones."""
     most = min(len(new), len(old))
-    head = next((i for i in range(most) if new[i] != old[i]), most)
+    head = next((i for i in range(known, most) if new[i] != old[i]), most)
     tail = next((i for i in range(most - head) if new[-1 - i] != old[-1 - i]), most - head)
     return head, tail
 
