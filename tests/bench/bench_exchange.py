@@ -107,10 +107,13 @@ def main() -> int:
         program = Path(shutil.copy(options.program, project))
         sides = Sides(program, Path(place) / "asks", options.candidates, options.seed)
         result: dict[str, Any] | None = None
-        for _ in range(ROUNDS):
-            said = [sides.step(what) for what in ("ask", "evaluate", "tell")]
-            result = next((s for s in (said[0], said[2]) if s is not None and "outcome" in s), None)
-            if result is not None:
+        for turn in range(3 * ROUNDS):
+            what = ("ask", "evaluate", "tell")[turn % 3]
+            said = sides.step(what)
+            step = sides.log[-1]
+            sys.stderr.write(f"{what}: {step['seconds']:.1f} s, {len(sides.answers)} answers\n")
+            if what != "evaluate" and said is not None and "outcome" in said:
+                result = said
                 break
         asks = {p.name: json.loads(p.read_text()) for p in (sides.folder / "asks").glob("*.json")}
     texts = [a["text_hash"] for name, a in asks.items() if name.startswith("judge-")]

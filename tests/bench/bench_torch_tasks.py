@@ -2,11 +2,12 @@
 """The PyTorch tasks on the card of this machine, honest and cheating, forward and backward, as JSON.
 
     python tests/bench/bench_torch_tasks.py [--python PYTHON_WITH_TORCH] [--do-bench] [--jobs 6] [--builds DIR]
-        [--json FILE]
+        [--tasks NAME,…] [--forward] [--json FILE]
 
 Every task with its honest `ModelNew` in inline CUDA, the defective tasks, and modules that cheat (`tests/torch_tasks/
 cheats.py`). Several are examined at once; whoever compares or times has the card for itself. `--do-bench` puts what
-`triton.testing.do_bench` says of the same modules beside our times.
+`triton.testing.do_bench` says of the same modules beside our times. `--tasks` leaves it at these honest modules,
+against eager execution alone; `--forward` at their forward pass.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ for path, own in zip(sys.argv[1::2], sys.argv[2::2]):
             model.zero_grad(set_to_none=True)
             o = model(*leaves)
             torch.autograd.backward(list(o) if isinstance(o, tuple) else [o], along)
-        for direction, call in (("forward", forward), ("backward", backward)):
+        for direction, call in (("forward", forward), ("backward", backward))[: DIRECTIONS]:
             seconds = do_bench(call, warmup=50, rep=300, return_mode="median") / 1e3
             print(json.dumps([path, direction, name, seconds]), flush=True)
 """
@@ -74,27 +75,37 @@ def built(options: argparse.Namespace) -> float:
     """Build all extensions side by side; the seconds that took."""
     started = time.monotonic()
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": options.builds, "MAX_JOBS": "2"}
+    names = chosen(options)
     running = [
-        subprocess.Popen([options.python, str(TASKS / f"cuda/{name}.py")], env=environment) for name in SOUND
+        subprocess.Popen([options.python, str(TASKS / f"cuda/{name}.py")], env=environment) for name in names
     ]
-    for name, process in zip(SOUND, running, strict=True):
+    for name, process in zip(names, running, strict=True):
         if process.wait():
             sys.stderr.write(f"{name} does not build\n")
     return time.monotonic() - started
 
 
-def cases(folder: Path) -> list[tuple[str, TorchTask, str, str]]:
+def chosen(options: argparse.Namespace) -> tuple[str, ...]:
+    """The tasks with an honest module that are examined."""
+    return tuple(options.tasks.split(",")) if options.tasks else SOUND
+
+
+def cases(folder: Path, options: argparse.Namespace) -> list[tuple[str, TorchTask, str, str]]:
     """Name, what is examined, the state that is right ("" for any that was measured), and what is said then."""
     found: list[tuple[str, TorchTask, str, str]] = []
-    for backward in (False, True):
-        for name in SOUND:
+    for backward in (False,) if options.forward else (False, True):
+        for name in chosen(options):
             asked = TorchTask(
                 str(TASKS / f"tasks/{name}.py"), str(TASKS / f"cuda/{name}.py"), backward=backward
             )
             if backward:
                 # what torch.compile makes of a backward pass takes it minutes
                 asked = msgspec.structs.replace(asked, baselines=("tf32", "bf16"))
+            if options.tasks:
+                asked = msgspec.structs.replace(asked, baselines=())
             found.append((f"{name}{' backward' if backward else ''}", asked, "", ""))
+    if options.tasks:
+        return found
     for name in DEFECTIVE:
         task, candidate = TASKS / f"tasks/{name}.py", TASKS / "cuda/damped_wave.py"
         asked = TorchTask(str(task), str(candidate), baselines=())
@@ -131,10 +142,13 @@ def examined(case: tuple[str, TorchTask, str, str], options: argparse.Namespace)
 
 def do_bench(options: argparse.Namespace) -> list[tuple[str, bool, str, float]]:
     """Task, whether backward, "eager" or "new", and the seconds by `do_bench`."""
-    paths = [str(p) for name in SOUND for p in (TASKS / f"tasks/{name}.py", TASKS / f"cuda/{name}.py")]
+    paths = [
+        str(p) for name in chosen(options) for p in (TASKS / f"tasks/{name}.py", TASKS / f"cuda/{name}.py")
+    ]
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": options.builds}
     with gpu_lock(present_gpus()[0].uuid, "do_bench"):
-        command = [options.python, "-c", DO_BENCH, *paths]
+        script = DO_BENCH.replace("DIRECTIONS", "1" if options.forward else "2")
+        command = [options.python, "-c", script, *paths]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     sys.stderr.write(done.stderr[-2000:])
     rows = map(json.loads, done.stdout.splitlines())
@@ -168,6 +182,8 @@ def main() -> int:
     parser.add_argument("--do-bench", action="store_true")
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--builds", default="")
+    parser.add_argument("--tasks", default="")
+    parser.add_argument("--forward", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     result: dict[str, Any] = {
@@ -192,7 +208,7 @@ def main() -> int:
         theirs = do_bench(options) if options.do_bench else []
         keep(do_bench_seconds=theirs)
         with ThreadPoolExecutor(options.jobs) as pool:
-            work = [pool.submit(examined, case, options) for case in cases(Path(folder))]
+            work = [pool.submit(examined, case, options) for case in cases(Path(folder), options)]
             for done in as_completed(work):
                 rows.append(done.result())
                 right = sum(r["as_it_should"] for r in rows)

@@ -17,7 +17,7 @@ from warplens_tools.errors import InputError
 from warplens_tools.run.workload import Workload
 
 #: Cores from which a search on one card has lanes unasked: two batches of eight compile at once, beside a visit.
-#: On 16 they judged 1.1 to 1.3 times as many candidates a minute, as threads of one process.
+#: On 16 they judged 1.65 times as many candidates a minute (`docs/benchmarks/pool_one_card.json`).
 LANES_FROM_CORES = 8
 
 
