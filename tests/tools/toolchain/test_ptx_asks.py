@@ -28,7 +28,7 @@ PTX = """
 
 def test_constants_and_pointers_that_a_kernel_asks_for() -> None:
     found = asked(PTX, "find")
-    assert {62, 63, 64, 65, 91} <= set(found.constants) and 4711 not in found.constants
+    assert {63, 65, 91} <= set(found.constants) and not {62, 4711} & set(found.constants)
     assert found.optional == {1}
-    assert set(asked(PTX, "other").constants) == {4710, 4711, 4712}
+    assert set(asked(PTX, "other").constants) == {4711}
     assert asked(PTX, "gone") == Asked()

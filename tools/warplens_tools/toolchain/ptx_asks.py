@@ -15,8 +15,8 @@ import msgspec
 #: Of more constants than that the smallest are taken.
 _MOST = 24
 _LARGEST = 1 << 31
-_COMPARISON = re.compile(r"\bsetp\.[\w.]*?\.([sub])(8|16|32|64)\s+([^;]+);")
-_ADDED = re.compile(r"\badd\.s(?:16|32|64)\s+(%\w+),\s*%\w+,\s*(-?\d+);")
+_COMPARISON = re.compile(r"\bsetp\.(\w+)(?:\.\w+)*?\.[sub](8|16|32|64)\s+([^;]+);")
+_ADDED = re.compile(r"\badd\.s(?:16|32|64)\s+%\w+,\s*%\w+,\s*(-\d+);")
 _LOADED = r"\bld\.param\.\w?64\s+(%\w+),\s*\[{kernel}_param_(\d+)\];"
 
 
@@ -36,20 +36,19 @@ def asked(ptx: str, kernel: str) -> Asked:
     end = ptx.find(".entry", head.end())
     body = ptx[head.end() : end if end > 0 else None]
     loaded = dict(re.findall(_LOADED.format(kernel=re.escape(kernel)), body))
-    added = dict(_ADDED.findall(body))
+    added = set(_ADDED.findall(body))
     constants: set[int] = set()
     optional: set[int] = set()
-    for _, width, operands in _COMPARISON.findall(body):
+    for kind, width, operands in _COMPARISON.findall(body):
         words = [word.strip() for word in operands.split(",")][1:]
         numbers = [int(word) for word in words if re.fullmatch(r"-?\d+", word)]
         for number in numbers:
-            constants |= {number - 1, number, number + 1}
-        for word in words:
-            if word in added and abs(int(added[word])) < 256:
-                # a range is asked for by taking its beginning off: letters, digits
-                low = -int(added[word])
-                constants |= {low, *(low + number for number in numbers)}
+            constants |= {number} if kind in ("eq", "ne") else {number - 1, number, number + 1}
         if width == "64" and 0 in numbers:
             optional |= {int(loaded[word]) for word in words if word in loaded}
+    for low in (-int(number) for number in added):
+        # a range is asked for by taking its beginning off: letters, digits
+        if 1 < low < 256:
+            constants |= {low, *(low + number for number in tuple(constants) if 8 < number < 32)}
     near = sorted((c for c in constants if abs(c) < _LARGEST), key=lambda c: (abs(c), c))
     return Asked(tuple(near[:_MOST]), frozenset(optional))

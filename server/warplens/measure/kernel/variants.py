@@ -30,10 +30,7 @@ _LESS = (
     *_each("one small integer by value larger", "more", _NUMBERS),
 )
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
-_ASKED = (
-    Variant("with integers that the kernel asks for", kind="asked"),
-    Variant("with integers that the kernel asks for, again", kind="asked"),
-)
+_ASKED = tuple(Variant(f"with integers that the kernel asks for ({k})", kind="asked") for k in range(1, 6))
 _BELOW = _each("-1 in one buffer of integers", "below", _BUFFERS)
 _ODD = (
     Variant("with NaN", kind="specials"),

@@ -110,7 +110,9 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         case 20: {
             const auto* given = reinterpret_cast<const std::int64_t*>(s.limit);
             const bool few = s.seed >> 62 & 1;
-            return few == (bits >> 62 == 0) ? static_cast<std::uint64_t>(given[1 + mix(bits) % static_cast<std::uint64_t>(given[0])]) : own;
+            if (few != (bits >> 62 == 0)) return own;
+            const std::uint64_t symbol = bits % 4, pair = mix((s.seed >> 32) + symbol / 2);
+            return static_cast<std::uint64_t>(given[1 + pair % static_cast<std::uint64_t>(given[0])]) ^ (symbol % 2 ? 1ull << (pair >> 60) % 8 : 0);
         }
         case 21: return bits >> 62 ? own : ~std::uint64_t{0};
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;

@@ -393,8 +393,12 @@ void Inputs::put(const Variant& variant, std::uint64_t seed) {
     }
     if (variant.of_integers()) {
         if (variant.kind == Variant::below && variant.target < 0) return;
-        for (std::size_t i = 0; i < integers_.size(); ++i)
-            if (variant.target < 0 || variant.target == static_cast<int>(i)) vary(integers_[i], variant, next());
+        // what is asked for in one buffer has to stand in another
+        const std::uint64_t shared = variant.kind == Variant::asked ? next() & ~std::uint64_t{UINT32_MAX} : 0;
+        for (std::size_t i = 0; i < integers_.size(); ++i) {
+            const std::uint64_t own = next();
+            if (variant.target < 0 || variant.target == static_cast<int>(i)) vary(integers_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
+        }
         return;
     }
     for (std::size_t i = 0; i < floats_.size(); ++i) {
@@ -435,7 +439,8 @@ void Inputs::ask(std::uint8_t* at, unsigned width, std::mt19937_64& random) cons
     const std::int64_t was = integer_at(at, width);
     if (was > kSmall || was < -kSmall || random() % 2) return;
     const std::int64_t is = asked_[random() % asked_.size()];
-    std::memcpy(at, &is, width);
+    // modes and counts, which lead nowhere far
+    if (is >= -1 && is <= 4 * kSmall) std::memcpy(at, &is, width);
 }
 
 // Of the lengths by value one becomes twice or four times as large, and another one less by as much: rows and columns of

@@ -243,7 +243,12 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             // `limit` is where they stand: how many, and each
             const long long* given = reinterpret_cast<const long long*>(source.limit);
             const bool few = seed >> 62 & 1;
-            return few == (bits >> 62 == 0) ? static_cast<T>(given[1 + mix(bits) % given[0]]) : source[i];
+            if (few != (bits >> 62 == 0)) return source[i];
+            // four symbols, the same for all buffers of one seed's upper half: two that are asked for, and each with a
+            // bit turned
+            const u64 symbol = bits % 4, pair = mix((seed >> 32) + symbol / 2);
+            const u64 turned = symbol % 2 ? 1ull << (pair >> 60) % 8 : 0;
+            return static_cast<T>(static_cast<u64>(given[1 + pair % given[0]]) ^ turned);
         }
         case 21: return bits >> 62 ? source[i] : static_cast<T>(-1);
         default: return lessened(source[i], kind == 12);

@@ -580,7 +580,8 @@ bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector
 bool Oracle::mostly_clean(const Case& c) const {
     std::uint64_t count = 0, unclean = 0;
     for (const Expected& e : c.expected) {
-        if (!is_floating(e.element)) continue;
+        // what 16-bit results are cut to says something, too
+        if (!is_floating(e.element) || element_size(e.element) == 2) continue;
         count += e.bytes.size() / element_size(e.element);
         unclean += count_unclean(e.element, e.bytes.data(), e.bytes.size());
     }
