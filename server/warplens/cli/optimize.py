@@ -100,7 +100,7 @@ def optimize(
         Read the verdicts in such a folder. With the last ones comes the result.
     cards
         Judge on so many cards at once, two processes each; 0 for all of the first one's kind. One is the default
-        on 8 cores and more: candidates are compiled while others are measured.
+        on 8 cores and more, from 24 candidates on: some are compiled while others are measured.
     cluster
         Judge on the cards of the Ray cluster at this address; local starts one on this machine.
     host_edits
@@ -143,7 +143,7 @@ def optimize(
     service, task = Service(Path.cwd()), command_task()
     if file is not None and edited is None:
         settle_consent(service.settings_for(file.absolute()), options.model, yes=yes)
-    judge = search_opener(cards, cluster) if edited is None else opener(cards, cluster)
+    judge = search_opener(cards, cluster, budget) if edited is None else opener(cards, cluster)
     if ask is not None or tell is not None:
         return _by_files(service, file, options, ask, tell, task, apply=apply, json=format == "json")
     if file is None:

@@ -19,11 +19,16 @@ from warplens_tools.run.workload import Workload
 #: Cores from which a search on one card has lanes unasked: two batches of eight compile at once, beside a visit.
 #: On 16 they judged 1.65 times as many candidates a minute (`docs/benchmarks/pool_one_card.json`).
 LANES_FROM_CORES = 8
+#: Candidates from which it has them: two lanes have two batches in hand, which of a small budget would all be asked for
+#: before anything is learned.
+LANES_FROM_CANDIDATES = 24
 
 
-def search_opener(cards: int | None, cluster: str = "") -> OpenJudge:
-    """As `opener`, for a search: where neither is asked for, lanes of one card if there are cores enough for them."""
-    lanes = cards is None and not cluster and (os.cpu_count() or 1) >= LANES_FROM_CORES
+def search_opener(cards: int | None, cluster: str = "", candidates: int | None = None) -> OpenJudge:
+    """As `opener`, for a search of so many candidates (None for as many as the settings say): where neither is asked
+    for, lanes of one card if there are cores and candidates enough for them."""
+    enough = candidates is None or candidates >= LANES_FROM_CANDIDATES
+    lanes = enough and cards is None and not cluster and (os.cpu_count() or 1) >= LANES_FROM_CORES
     return opener(1 if lanes else cards, cluster)
 
 

@@ -24,6 +24,8 @@ from warplens.measure.pool.messages import Setup
 from warplens.measure.pool.on_ray import ray_pool
 from warplens.measure.pool.pool import Pool, local_pool
 from warplens.measure.verdict import Candidate, Verdict
+from warplens.service.optimize import open_judge
+from warplens.service.pooled import search_opener
 from warplens.store.database import open_store
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.process.cancel import CancelToken
@@ -254,6 +256,14 @@ def test_counters_that_come_too_late_are_not_waited_for(folder: Path) -> None:
     with open_store(folder) as store:
         result = optimize(problem(learn=learn, budget=LONG), Pool([ThreadLane("a")]), store)
     assert result.outcome == "faster" and ended.is_set()
+
+
+def test_a_search_has_lanes_where_cores_and_candidates_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    assert search_opener(None) is not open_judge and search_opener(None, candidates=24) is not open_judge
+    assert search_opener(None, candidates=16) is open_judge
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert search_opener(None) is open_judge and search_opener(1, candidates=8) is not open_judge
 
 
 def test_a_workload_that_fails_is_raised_as_by_one_judge(folder: Path) -> None:
