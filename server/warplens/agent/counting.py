@@ -50,7 +50,11 @@ class Counting:
         Raises:
             WarplensError: they could not be collected.
         """
-        found, self._found = self._found, None
+        found = self._found
+        if found is None:
+            # nothing is written here: what the thread puts down meanwhile would be lost
+            return None
+        self._found = None
         if isinstance(found, WarplensError):
             raise found
         return found

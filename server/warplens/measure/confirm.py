@@ -22,7 +22,7 @@ from warplens.measure.conditions import Watch
 from warplens.measure.costs import Costs, Step, beside, side_by_side
 from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.accompany import Replacement
-from warplens.measure.kernel.gate import INPUT_SETS, pooled, verdict_of
+from warplens.measure.kernel.gate import pooled, verdict_of
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
 from warplens.measure.kernel.stand_in import StoodIn, stand_in
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
@@ -33,7 +33,7 @@ from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import State, Verdict
 from warplens.measure.whole_gain import ProgramGain, timed, unsettled
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
-from warplens_tools.evidence import Observation, Unknown
+from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import Task
 from warplens_tools.run.build import start_command
 
@@ -79,7 +79,6 @@ class _Confirming:
         self._folder = Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="confirm-"))
         self._unknown: list[Unknown] = []
         self._costs = Costs()
-        self._thorough: VisitResult | None = None
         self._stood = StoodIn()
         #: Why the rebuilt program is not run behind the fence; "" if it is.
         self._unsettled = ""
@@ -107,11 +106,18 @@ class _Confirming:
             self._task.say("measuring in fresh processes", None)
             with self._costs.of("fresh processes"):
                 heards = _fresh(self._built, self._opened, self._task)
-            verdict = _verdict(heards, self._built, self._opened, self._watch)
+            each = [_one(heard, self._built, self._opened, self._watch) for heard in heards]
+            if odd := _not_faster(each):
+                return Confirmation(odd)
+            # alone, too: how many sets are compared is a matter of time; rebuilding takes longer as a rule
+            self._task.say("comparing on all inputs", None)
+            compared = self._on_all_inputs()
+            joined = _one(_joined(heards, compared), self._built, self._opened, self._watch)
+            verdict = _of_each(joined, each)
             if verdict.state != "faster":
                 return Confirmation(verdict)
-            rounding = 0.0 if all(h.result.bitwise for h in heards) else ROUNDING
-            rounding = LOWERED if any(h.result.lowered for h in heards) else rounding
+            rounding = 0.0 if all(h.result.bitwise for h in (compared, *heards)) else ROUNDING
+            rounding = LOWERED if any(h.result.lowered for h in (compared, *heards)) else rounding
             self._task.say("comparing launches, whole runs and faults, side by side", None)
             self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
             gain = self._whole(rebuilding.result(), rounding)
@@ -119,7 +125,7 @@ class _Confirming:
             return _failed(self._built, self._opened, odd.state, odd.reason)
         stood = self._stood
         reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
-        verdict = msgspec.structs.replace(verdict, reason=reason, evidence=self._evidence(verdict))
+        verdict = msgspec.structs.replace(verdict, reason=reason)
         return Confirmation(verdict, gain, tuple(self._unknown))
 
     def _at_shapes(self) -> None:
@@ -158,7 +164,6 @@ class _Confirming:
                 step("compute-sanitizer", lambda task: self._sanitized(embedding.result(), task)),
                 step("in place", lambda task: self._stood_in(replacements, rounding, task)),
                 step("rebuilt program", lambda task: self._settle(rebuilding.result(), task)),
-                step("all inputs", self._on_all_inputs),
                 *(
                     step(f"launch {launch}", at_launch(launch))
                     for launch in sorted({0, shape.visitable - 1} - {place.launch})
@@ -185,17 +190,10 @@ class _Confirming:
             raise _NoWinnerError(found.state, f"{where}: {found.reason}")
         return heards[-1]
 
-    def _on_all_inputs(self, task: Task) -> None:
+    def _on_all_inputs(self) -> VisitResult:
         place = msgspec.structs.replace(self._opened.place, timed=False)
-        self._thorough = self._at(place, task, thorough=True)
-
-    def _evidence(self, verdict: Verdict) -> tuple[Observation, ...]:
-        """The verdict's, with all inputs that were compared."""
-        cases = self._thorough.baseline.cases if self._thorough is not None else ()
-        return tuple(
-            msgspec.structs.replace(o, value=", ".join(cases)) if cases and o.metric == INPUT_SETS else o
-            for o in verdict.evidence
-        )
+        with self._costs.of("all inputs"):
+            return self._at(place, self._task, thorough=True)
 
     def _rebuilt(self, task: Task) -> Rebuilt:
         """The program built from the candidate's text behind the fence; it holds the machine code that was judged."""
@@ -370,16 +368,22 @@ def _one(heard: VisitResult, built: Built, opened: PreparedWorkload, watch: Watc
     )
 
 
-def _verdict(heards: list[VisitResult], built: Built, opened: PreparedWorkload, watch: Watch) -> Verdict:
-    each = [_one(heard, built, opened, watch) for heard in heards]
+def _not_faster(each: Sequence[Verdict]) -> Verdict | None:
+    """The first fresh process's that does not find it faster."""
     odd = next((v for v in each if v.state != "faster"), None)
-    if odd is not None:
-        words = f"in fresh process {each.index(odd) + 1}: {odd.reason}"
-        return msgspec.structs.replace(odd, reason=words)
-    first = heards[0]
-    result = msgspec.structs.replace(first.result, timings=pooled(heards))
-    verdict = _one(msgspec.structs.replace(first, result=result), built, opened, watch)
+    if odd is None:
+        return None
+    words = f"in fresh process {each.index(odd) + 1}: {odd.reason}"
+    return msgspec.structs.replace(odd, reason=words)
+
+
+def _joined(heards: Sequence[VisitResult], compared: VisitResult) -> VisitResult:
+    """The timings of all fresh processes, with how it compared where it was compared on all inputs."""
+    result = msgspec.structs.replace(compared.result, timings=pooled(heards))
+    return msgspec.structs.replace(heards[0], baseline=compared.baseline, result=result)
+
+
+def _of_each(verdict: Verdict, each: Sequence[Verdict]) -> Verdict:
     ratios = ", ".join(f"{t.speedup.median:.3f}" for v in each for t in v.timings[:1])
-    return msgspec.structs.replace(
-        verdict, reason=f"{verdict.reason}; in each of {len(each)} fresh processes: {ratios}"
-    )
+    reason = f"{verdict.reason}; in each of {len(each)} fresh processes: {ratios}"
+    return msgspec.structs.replace(verdict, reason=reason)

@@ -24,8 +24,6 @@ _VARIED = {"varied": "program", "varied flushed": "flushed"}
 #: A single round has no interval.
 _ROUNDS = 2
 _SETTING = "optimize.lower-precision"
-#: The name of the observation that lists them.
-INPUT_SETS = "input sets compared"
 #: What the probe says of results within their bounds that are less precise than the baseline's.
 _COARSE = "rounded more coarsely"
 
@@ -172,7 +170,7 @@ def _evidence(heard: VisitResult, timings: Sequence[Timing]) -> tuple[Observatio
         lowered = "within a lower precision" if heard.result.lowered else "within rounding"
         same = "bitwise" if heard.result.bitwise else lowered
         found.append(seen("results equal", same))
-        found.append(seen(INPUT_SETS, ", ".join(heard.baseline.cases)))
+        found.append(seen("input sets compared", ", ".join(heard.baseline.cases)))
         found.append(seen("timed launches compared", float(sum(t.checked for t in heard.result.timings))))
     return tuple(found)
 
