@@ -295,7 +295,8 @@ class Judge:
 
         with ThreadPoolExecutor(1) as aside:
             # beside the candidates' own units: nobody has the card while the compiler works
-            rebuilding = aside.submit(opened.geometries.rebuild, asking(opened.builder, candidates), task)
+            texts = asking(opened.builder, candidates, opened.target.compiled.qualified_name)
+            rebuilding = aside.submit(opened.geometries.rebuild, texts, task)
             opened.builder.build_all(
                 candidates,
                 opened.unit,
@@ -316,8 +317,9 @@ class Judge:
         if not any(b.candidate.asks_program for b in built):
             return built
         placed: list[Built] = []
+        name = opened.target.compiled.qualified_name
         with opened.session.card("reading launch geometry", task.part()):
-            opened.geometries.ask(asking(opened.builder, [b.candidate for b in built]), task)
+            opened.geometries.ask(asking(opened.builder, [b.candidate for b in built], name), task)
             for one in built:
                 done: Built | Verdict = one
                 if one.candidate.asks_program:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from warplens.measure.build.allowed import host_text
+from warplens.measure.build.allowed import host_text, why_outside
 from warplens.measure.build.candidates import Builder
 from warplens.measure.verdict import Candidate
 from warplens_tools.cuda.parse import parse
@@ -30,13 +30,16 @@ def as_written(candidate: Candidate, builder: Builder, kernel: str) -> Candidate
     return with_own_geometry(known, builder.text, text, kernel)
 
 
-def asking(builder: Builder, candidates: Sequence[Candidate]) -> list[SourceText]:
-    """The texts of the candidates whose geometry their rebuilt programs are asked for; none whose edits overlap."""
+def asking(builder: Builder, candidates: Sequence[Candidate], kernel: str) -> list[SourceText]:
+    """The texts of the candidates whose geometry their rebuilt programs are asked for; none whose edits overlap, and
+    none that may not even be compiled."""
     texts: list[SourceText] = []
     for candidate in candidates:
         if candidate.asks_program:
             with contextlib.suppress(InputError):
-                texts.append(builder.edited(candidate))
+                text = builder.edited(candidate)
+                if why_outside(builder.text, text, kernel, builder.workload.source) == ("", ""):
+                    texts.append(text)
     return texts
 
 

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from warplens.measure.build.own_geometry import with_own_geometry
+from warplens.measure.build.own_geometry import asking, with_own_geometry
 from warplens.measure.verdict import Candidate
-from warplens_tools.text import SourceText
+from warplens_tools.text import SourceText, Span, TextEdit
 
 CODE = """#define BLOCK 256
 __global__ void scale(float* x, int n) {
@@ -57,3 +60,27 @@ def test_what_is_known_already_stays(known: dict[str, object]) -> None:
 def test_device_code_alone_keeps_the_programs() -> None:
     found = placed(CODE, CODE.replace("*= 2", "+= x[i]"))
     assert (found.grid, found.block, found.asks_program) == (None, None, False)
+
+
+def test_no_program_is_rebuilt_from_a_text_that_may_not_be_compiled() -> None:
+    before = SourceText(CODE)
+    builder = SimpleNamespace(
+        text=before,
+        workload=SimpleNamespace(source="/k.cu"),
+        edited=lambda candidate: before.apply(list(candidate.edits)),
+    )
+
+    def candidate(name: str, old: str, new: str) -> Candidate:
+        at = CODE.index(old)
+        edit = TextEdit(before.span(at, at + len(old)), new)
+        return Candidate(name, "/k.cu", "scale", (edit,), asks_program=True)
+
+    both = TextEdit(Span(1, 1, 1, 5), "#"), TextEdit(Span(1, 2, 1, 6), "#")
+    candidates = [
+        candidate("good", "x[i] *= 2", "x[i] += x[i]"),
+        candidate("reads", "x[i] *= 2;", 'x[i] *= 2; asm(".incbin \\"/etc/passwd\\"");'),
+        Candidate("overlapping", "/k.cu", "scale", both, asks_program=True),
+        Candidate("unasked", "/k.cu", "scale", ()),
+    ]
+    (only,) = asking(cast(Any, builder), candidates, "scale")
+    assert "x[i] += x[i]" in only.text
