@@ -130,3 +130,8 @@ def test_what_is_left_alone(name: str) -> None:
 def test_a_chain_that_nothing_follows_is_no_step_of_its_own() -> None:
     code, main = PROGRAMS["a running quotient"]
     assert "nothing follows" in rewritten("outputs-in-patches", program(code, main))[0].refused
+
+
+def test_it_says_how_far_the_other_axes_of_a_grid_reach() -> None:
+    code, main = PROGRAMS["a running quotient"]
+    assert "65535" in rewritten("index-into-axes", program(code, main))[0].caveat

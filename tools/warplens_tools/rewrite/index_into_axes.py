@@ -36,7 +36,8 @@ void run(const float* in, const float* gain, float* out, int images, int height,
 }
 ```
 
-Left alone: numbers that nothing limits, that are changed, or whose extents the host does not know.
+Left alone: numbers that nothing limits, that are changed, or whose extents the host does not know. The grid's `y` and
+`z` hold at most 65535 blocks, its `x` alone more.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.statements import KernelEdits
 
+_CAVEAT = "y and z of a grid hold at most 65535 blocks: more rows or planes than that are not computed at all"
 #: A warp along x, and 256 threads in all.
 _BLOCK = (32, 8)
 #: Fewer columns than this leave most lanes of a warp without work.
@@ -205,7 +207,7 @@ class _Writer:
         for part in self.digits.parts:
             self._part(part)
         edits = (*self.edits.edits(), *self.launches.edits())
-        return RewriteResult(edits, title="Number outputs along the axes of the launch")
+        return RewriteResult(edits, title="Number outputs along the axes of the launch", caveat=_CAVEAT)
 
     def _limits(self) -> dict[str, str]:
         """The extent of each axis, as the kernel would say it; "" for y or z where the number's own limit stays."""
