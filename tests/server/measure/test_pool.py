@@ -223,6 +223,37 @@ def test_a_search_goes_on_while_lanes_judge(folder: Path) -> None:
     assert sum(bool(lane.done.judged) for lane in lanes) >= 2
 
 
+class EagerLane(ThreadLane):
+    """Says that it has begun, and makes nothing of what it gets."""
+
+    def __init__(self, card: str) -> None:
+        super().__init__(card)
+        self.begun = threading.Event()
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        del task
+        self.begun.set()
+        for candidate in candidates:
+            told(Verdict(candidate.id, "same", ""))
+
+
+def test_a_lane_begins_before_anything_is_asked_for_the_next() -> None:
+    lanes = [EagerLane("a"), EagerLane("b")]
+    fresh = iter(candidates(48))
+    told: list[str] = []
+    asked: list[bool] = []
+
+    def more() -> list[Candidate]:
+        batch = [c for _, c in zip(range(8), fresh, strict=False)]
+        if asked:
+            assert any(lane.begun.wait(10) for lane in lanes)
+        asked.append(True)
+        return batch
+
+    Pool(lanes).stream((), more, lambda v: told.append(v.candidate))
+    assert sorted(told) == sorted(c.id for c in candidates(48))
+
+
 def test_counters_are_collected_while_lanes_judge(folder: Path) -> None:
     lanes = [ThreadLane(card, seconds=0.1) for card in ("a", "b")]
     at: list[int] = []

@@ -28,6 +28,8 @@ from warplens_tools.process.task import UNATTENDED, Task
 
 #: Candidates a lane takes at a time: as many as one judge gets, since a visit costs about a second whatever it holds.
 CHUNK = 8
+#: Lanes for which one chunk is asked ahead: the two of one card are asked for with all verdicts that there are.
+_LANES_AHEAD = 4
 #: Seconds between looks at whether the work is to stop.
 _POLL = 0.2
 
@@ -234,21 +236,27 @@ class _Stream:
             for opens in self._warming.values():
                 opens.join()
             free = [n for n in range(len(self._lanes)) if self._free(n)]
-        while free and not self._dry and len(self._waiting) < CHUNK * len(free):
-            fresh = self._more()
-            self._dry = not fresh
-            self._waiting.extend(fresh)
         for place, number in enumerate(free):
+            self._ask_for(CHUNK)
             chunk = self._chunk(len(free) - place)
             if not chunk:
                 break
             self._busy.add(number)
             threading.Thread(target=self._work, args=(number, chunk), daemon=True).start()
+        # with many lanes one of them is soon free again, and asking takes a while
+        self._ask_for(CHUNK * (len(self._lanes) // _LANES_AHEAD))
         if (self._waiting or self._suspects) and not self._busy:
             raise ToolFailedError(
                 "every worker of the pool ended", remedy="what was judged is kept: go on with --resume"
             )
         return bool(self._busy)
+
+    def _ask_for(self, count: int) -> None:
+        """Have so many candidates waiting, as far as there are any."""
+        while not self._dry and len(self._waiting) < count:
+            fresh = self._more()
+            self._dry = not fresh
+            self._waiting.extend(fresh)
 
     def _free(self, number: int) -> bool:
         """Whether a lane may be given work."""
@@ -260,8 +268,9 @@ class _Stream:
             one = self._suspects.popleft()
             self._suspected.add(one.id)
             return [one]
-        # few candidates are shared among the lanes rather than all given to one
-        share = max(1, min(CHUNK, -(-len(self._waiting) // max(1, free))))
+        # the last few are shared among the lanes rather than all given to one
+        share = -(-len(self._waiting) // free) if self._dry else CHUNK
+        share = max(1, min(CHUNK, share))
         return [self._waiting.popleft() for _ in range(min(share, len(self._waiting)))]
 
     def _work(self, number: int, chunk: list[Candidate]) -> None:
