@@ -103,11 +103,12 @@ def kernelbench(
     task, find = command_task(), None
     if solutions is None:
         choice = Choice(provider, model)
-        settle_consent(Service(Path.cwd()).settings_for(chosen[0].path.absolute()), choice, yes=yes)
+        service = Service(Path.cwd())
+        settle_consent(service.settings_for(chosen[0].path.absolute()), choice, yes=yes)
         options = OptimizeOptions(
             candidates=budget, seconds=seconds, lower_precision=lower_precision, model=choice
         )
-        find = finder(options, torch, task=task)
+        find = finder(service, options, torch, task=task)
     report = judged(suite, task=task, find=find)
     with answering():
         if format == "json":

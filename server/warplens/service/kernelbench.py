@@ -128,6 +128,7 @@ def _both(problem: Problem, key: str, asked: TorchTask, suite: Suite, task: Task
 
 
 def finder(
+    service: Service,
     options: OptimizeOptions,
     torch: TorchOptions,
     *,
@@ -146,9 +147,7 @@ def finder(
 
         path = problem.path.absolute()
         try:
-            optimize_task(
-                Service(path.parent), path, options, torch, task=task, judge=opened, ask_editor=ask_editor
-            )
+            optimize_task(service, path, options, torch, task=task, judge=opened, ask_editor=ask_editor)
         except InputError as error:
             # a task that cannot tell right from wrong has no solution; without a provider there is none for any
             if not judges:

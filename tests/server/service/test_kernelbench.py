@@ -178,7 +178,7 @@ def test_solutions_are_searched_for_and_kept(folder: Path, monkeypatch: pytest.M
         assert destination is not None
         give_consent(destination)
         options = OptimizeOptions(candidates=1, seconds=30, model=choice)
-        find = finder(options, TorchOptions(device="cpu"), examine=Examiner())
+        find = finder(Service(level), options, TorchOptions(device="cpu"), examine=Examiner())
         report = judged(searched, find=find, examine=Examiner())
         # right, though slower than the reference: that counts for fast_0
         assert "eager=0.5" in (folder / "results" / "level1" / "1_one_new.py").read_text()
@@ -186,7 +186,7 @@ def test_solutions_are_searched_for_and_kept(folder: Path, monkeypatch: pytest.M
         asked = len(endpoint.requests)
         judged(searched, find=find, examine=Examiner())
         assert len(endpoint.requests) == asked
-    without = finder(OptimizeOptions(), TorchOptions())
+    without = finder(Service(folder), OptimizeOptions(), TorchOptions())
     with pytest.raises(InputError, match="with a language model"):
         without(Problem(1, 2, folder / "KernelBench" / "level1" / "2_two.py"), folder / "x.py")
 
