@@ -27,8 +27,8 @@ def confirmation_seconds(program: float, build: float, settings: MeasureSettings
         rounds = 2 * settings.outside_seconds + 8 * settings.outside_repeats * _SLOWER * program
     else:
         rounds = 0.0
-    # every further place, the first and the last launch, every fresh process
-    visits = settings.further_most + 2 + settings.confirmations
+    # every further place, the first and the last launch, all inputs, every fresh process
+    visits = settings.further_most + 3 + settings.confirmations
     runs = 2 * settings.program_runs + 2
     return (
         2 * _SLOWER * build
