@@ -27,15 +27,11 @@ from warplens_tools.rewrite.common.reading import (
     unwrapped,
 )
 from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.zeros import zero_is_neutral
 
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
-_ZERO = re.compile(r"[-+]?0*\.?0*(?:[eE][-+]?\d+)?[fFuUlL]*")
-_CONVERSIONS = re.compile(
-    r"(?:__\w+2\w+|static_cast\s*<.*>|float|double|int|f?absf?|fabsf?|sqrtf?|__fsqrt_\w+)"
-)
 #: Comparisons that may keep an index in its range; `i != j` does not.
 _COMPARED = frozenset({"<", "<=", ">", ">="})
-_FUSED = re.compile(r"(?:std::)?fmaf?|__fmaf_\w+|__hfma|__fma_\w+")
 #: Calls that may stand in the loop: arithmetic that touches no memory.
 _HARMLESS = re.compile(r"(?!atomic|__ldg|__ld|__st|__sh|__sync|printf|mem)\w[\w:<> ]*")
 
@@ -117,7 +113,7 @@ def read_product(view: View, outputs: Outputs) -> Product:
         kept=kept,
         states=states,
         tail=tuple(tail),
-        zero_is_neutral=_zero_is_neutral(view, body, operands),
+        zero_is_neutral=zero_is_neutral(view, body, {p.id for o in operands for p in o.places}),
     )
 
 
@@ -353,67 +349,3 @@ def _check_calls(view: View, loop: Node, operands: dict[str, Operand]) -> None:
             passed = outer is not None and outer.type == "argument_list"
             if passed and not any(p.start_byte <= node.start_byte < p.end_byte for p in inside):
                 raise Refused("the loop passes an array on")
-
-
-def _zero_is_neutral(view: View, body: list[Node], operands: tuple[Operand, ...]) -> bool:
-    """Whether the loop only adds what is zero where its operands are."""
-    zeros: set[str] = set()
-    if any(
-        not _CONVERSIONS.fullmatch(name) and not _FUSED.fullmatch(name)
-        for n in body
-        for name, _ in calls(n, view)
-    ):
-        return False  # What is no number, times zero, is no number.
-    places = {p.id for o in operands for p in o.places}
-    for statement in body:
-        if statement.type == "declaration":
-            for one in declared_in(view, statement):
-                if one.value is not None and _is_zero(view, one.value, zeros, places):
-                    zeros.add(one.name)
-            continue
-        inner = statement.named_children[0] if statement.type == "expression_statement" else statement
-        if inner.type != "assignment_expression" or not _adds_zero(view, inner, zeros, places):
-            return False
-    return True
-
-
-def _adds_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> bool:
-    left, right = view.code(field(node, "left")), unwrapped(field(node, "right"))
-    if operator_of(node) in ("+=", "-="):
-        return _is_zero(view, right, zeros, places)
-    if operator_of(node) != "=":
-        return False
-    if right.type == "binary_expression" and operator_of(right) in ("+", "-"):
-        first, second = field(right, "left"), field(right, "right")
-        if view.code(unwrapped(first)) == left:
-            return _is_zero(view, second, zeros, places)
-        return (
-            view.code(unwrapped(second)) == left
-            and operator_of(right) == "+"
-            and _is_zero(view, first, zeros, places)
-        )
-    if right.type == "call_expression" and _FUSED.fullmatch(view.code(field(right, "function"))):
-        given = field(right, "arguments").named_children
-        added = len(given) == 3 and view.code(given[2]) == left
-        return added and any(_is_zero(view, g, zeros, places) for g in given[:2])
-    return False
-
-
-def _is_zero(view: View, node: Node, zeros: set[str], places: set[int]) -> bool:
-    node = unwrapped(node)
-    if node.id in places or (node.type == "identifier" and view.code(node) in zeros):
-        return True
-    if node.type == "number_literal":
-        return bool(_ZERO.fullmatch(view.code(node)))
-    if node.type == "binary_expression":
-        left = _is_zero(view, field(node, "left"), zeros, places)
-        right = _is_zero(view, field(node, "right"), zeros, places)
-        return {"*": left or right, "+": left and right, "-": left and right}.get(operator_of(node), False)
-    if node.type == "cast_expression":
-        return _is_zero(view, field(node, "value"), zeros, places)
-    if node.type == "field_expression" or node.type == "unary_expression":
-        return _is_zero(view, field(node, "argument"), zeros, places)
-    if node.type == "call_expression" and _CONVERSIONS.fullmatch(view.code(field(node, "function"))):
-        given = field(node, "arguments").named_children
-        return len(given) == 1 and _is_zero(view, given[0], zeros, places)
-    return False
