@@ -92,7 +92,7 @@ def work(part: Part, confirm_honest: bool) -> Iterator[dict[str, Any]]:
         settings = msgspec.structs.replace(
             settings,
             assume_faster=True,
-            learn_seconds=_CROWDED * settings.learn_seconds,
+            learn_seconds=_CROWDED / 2 * settings.learn_seconds,
             visit_seconds_per_candidate=_CROWDED * settings.visit_seconds_per_candidate,
             accompany_seconds=_CROWDED * settings.accompany_seconds,
             program_runs=1,

@@ -241,7 +241,7 @@ class Visits:
                 "warm_up_seconds": s.warm_up_seconds,
                 "timing_seconds": s.timing_seconds,
                 "timing_seconds_most": s.timing_seconds_most,
-                "learn_seconds": s.learn_seconds * (3 if self._thorough else 1),
+                "learn_seconds": s.learn_seconds * (2 if self._thorough else 1),
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
                 "precision": s.precision,

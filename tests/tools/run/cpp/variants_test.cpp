@@ -423,8 +423,9 @@ int grids_follow() {
     const bool width = !follow(other, baseline, {{1024, 512}}) && other.grid[0] == 12000;
     other.grid[0] = 47;
     const bool tiles = follow(other, baseline, {{12000, 6000}}) && other.grid[0] == 24;
-    if (!rows || !width || !tiles) std::printf("grids: %d %d %d\n", rows, width, tiles);
-    return !rows + !width + !tiles;
+    const bool more = !follow(other, baseline, {{12000, 24000}});
+    if (!rows || !width || !tiles || !more) std::printf("grids: %d %d %d\n", rows, width, tiles);
+    return !rows + !width + !tiles + !more;
 }
 
 // Rows that are divided by their largest, which no row of the program's is zero: with a guard, and without one, where

@@ -453,6 +453,11 @@ void Inputs::reshape(Given& made, int target, std::mt19937_64& random) const {
     if (static_cast<std::size_t>(target) >= pairs) return;
     const std::size_t longer = static_cast<std::size_t>(target) % lengths.size(), step = 1 + static_cast<std::size_t>(target) / lengths.size();
     const std::int64_t factor = random() % 2 ? 2 : 4;
+    // what the grid covers cannot grow without it
+    const Word& grown = *lengths[longer];
+    const std::int64_t length = integer_at(made.values[grown.parameter].data() + grown.field.offset, grown.field.width);
+    for (unsigned axis = 0; axis < 3; ++axis)
+        if (covers(baseline_, axis, length)) return;
     for (const bool more : {true, false}) {
         const Word& word = *lengths[more ? longer : (longer + step) % lengths.size()];
         std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;

@@ -161,13 +161,18 @@ void substitute(CUpti_CallbackId id, const CUpti_CallbackData* call, const Launc
     }
 }
 
+bool covers(const Launch& launch, unsigned axis, std::int64_t length) {
+    const std::int64_t grid = launch.grid[axis], block = launch.block[axis];
+    return grid > 1 && length > 1 && (grid == length || (length + block - 1) / block == grid);
+}
+
 bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers) {
     auto pieces = [](std::int64_t length, std::int64_t each) { return (length + each - 1) / each; };
     bool changed = false;
     for (const auto& [was, is] : numbers)
         for (unsigned axis = 0; axis < 3; ++axis) {
-            const std::int64_t grid = baseline.grid[axis];
-            if (grid < 2 || was < 2 || (grid != was && pieces(was, baseline.block[axis]) != grid)) continue;
+            // more blocks than the program has memory for say nothing
+            if (is > was || !covers(baseline, axis, was)) continue;
             // the same axis, else another: threads may run along the other one now
             for (unsigned turn = 0; turn < 3; ++turn) {
                 unsigned& own = launch.grid[(axis + turn) % 3];

@@ -47,6 +47,8 @@ CUfunction loaded(CUfunction handle, bool from_module);
 
 bool has_shape(const Launch& launch, const Shape& shape);
 
+// Whether a launch's grid is what covers a length in blocks along that axis.
+bool covers(const Launch& launch, unsigned axis, std::int64_t length);
 // Whether a grid of its own follows from numbers that the launch is given, as the original's does: a length that the
 // original's grid covers in blocks. Then it is what the program would make of the `second` of each.
 bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers);

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import filelock
 import platformdirs
 
 from warplens_tools.errors import ToolFailedError
@@ -102,9 +103,12 @@ def _cached(key: str, name: str, build: Callable[[Path], None]) -> Path:
     if kept.is_file():
         return kept
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="warplens-build-") as folder:
+    # many judges that begin at once would all build the same, each more slowly than one alone
+    building = filelock.FileLock(kept.with_name(f"{name}.lock"))
+    with building, tempfile.TemporaryDirectory(prefix="warplens-build-") as folder:
+        if kept.is_file():
+            return kept
         build(Path(folder))
-        # another process may build the same; whoever is last replaces the file by an equal one
         arriving = kept.with_name(f"{name}.{os.getpid()}")
         shutil.copyfile(Path(folder) / name, arriving)
         arriving.replace(kept)

@@ -13,7 +13,7 @@ namespace {
 
 // Where the baseline's repeats differ so many are made, but not of more results than that.
 constexpr int kNoisyRepeats = 12;
-constexpr std::size_t kManyResults = 4u << 20;
+constexpr std::size_t kManyResults = 4u << 20, kFewResults = 16384;
 constexpr unsigned char kTail = 0x5a;
 // Around copies of the program's memory, and how much of it.
 constexpr unsigned char kAround = 0x7b;
@@ -28,7 +28,7 @@ constexpr std::size_t kFewSums = 1u << 20;
 // turn, in so many seconds.
 constexpr std::size_t kFewReferred = 16u << 20, kMostReferred = 2;
 constexpr std::uint64_t kFewestParts = 16;
-constexpr double kReferring = 4;
+constexpr double kReferring = 2, kNear = 0.1;
 // Where launches are slow or memory is large: sets of inputs beside the program's own, repeats and moved pairs are
 // fewer, but not below these.
 constexpr std::size_t kFewestCases = 3;
@@ -354,8 +354,9 @@ int Oracle::repeats_of(const Case& own, int done) const {
     return done >= kFewestRepeats && noisy && floats_in(stretches_) <= kManyResults ? std::max(asked, kNoisyRepeats) : asked;
 }
 
-int Oracle::moved_pairs() const {
-    const int wanted = pairs_for(floats_in(stretches_));
+int Oracle::moved_pairs(bool own) const {
+    // many results have many like them to learn from, of all sets of inputs together
+    const int wanted = own || floats_in(stretches_) < kFewResults ? pairs_for(floats_in(stretches_)) : 1;
     const double share = 0.1 * budget_ / std::max(takes_, 1e-9);
     return wanted <= kFewestPairs || share > 2.0 * wanted ? wanted : std::max(kFewestPairs, static_cast<int>(share / 2));
 }
@@ -365,7 +366,7 @@ void Oracle::learn_rounding(Case& c) {
     if (!inputs_.floats().empty() && floats_in(stretches_) && job_.option("perturb") != 0) {
         stage("moved inputs");
         double move = 0;
-        const int pairs = moved_pairs();
+        const int pairs = moved_pairs(c.variant.own());
         up_.resize(stretches_.size());
         for (const Area& area : inputs_.floats()) move = std::max(move, input_move(area.stretch.element));
         for (const Stretch& s : stretches_)
@@ -443,10 +444,11 @@ void Oracle::refer(Case& c, std::uint64_t parts, std::size_t area) {
 Outcome Oracle::reconsider(const Case& of, const Outcome& first) {
     Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
     const Difference& d = first.difference;
-    if (first.state != std::string("wrong") || d.stray || d.nan || c.variant.odd() || !job_.option("perturb")) return first;
+    const bool near = first.state == std::string("wrong") && !d.stray && !d.nan && d.relative < kNear;
+    if (!near || c.variant.odd() || !job_.option("perturb") || (!c.referenced && referring_ > kReferring)) return first;
     const double each = std::max(takes_, 1e-5) * 1.6;
     std::uint64_t parts = kManyParts;
-    while (parts > kFewestParts && each * 1.5 * static_cast<double>(parts) > kReferring) parts /= 2;
+    while (parts > kFewestParts && each * 1.5 * static_cast<double>(parts) > kReferring / 2) parts /= 2;
     if (each * 1.5 * static_cast<double>(parts) > kReferring || floats_in(stretches_) > kFewReferred) return first;
     const Chunks differing = changed(c.after, memory_.checksums());
     std::vector<Bytes> got(stretches_.size());
@@ -464,8 +466,10 @@ Outcome Oracle::reconsider(const Case& of, const Outcome& first) {
         std::vector<std::size_t> areas = inputs_.largest_read();
         areas.resize(std::min(areas.size(), kMostReferred));
         areas.push_back(Inputs::all_areas);
+        const double started = now();
         for (std::size_t area : areas)
-            if (lacks()) refer(c, parts, area);
+            if (lacks() && now() - started < kReferring / 2) refer(c, parts, area);
+        referring_ += now() - started;
     }
     const Outcome again = weigh(c, differing, [&](std::size_t k) { return got[k].data(); });
     return again.reason.empty() ? again : first;

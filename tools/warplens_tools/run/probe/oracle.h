@@ -74,7 +74,7 @@ class Oracle {
     void mark_filled();
     double run_once();                          // seconds
     int repeats_of(const Case& own, int done) const;
-    int moved_pairs() const;
+    int moved_pairs(bool own) const;
     void find_records(const Case& own);
     Column column(std::size_t stretch, const std::uint8_t* bytes) const;
     Chunks written_by(Case& c);
@@ -121,6 +121,7 @@ class Oracle {
     Tolerance tolerance_;
     double limit_ = 0;
     double started_ = now(), budget_ = 0;  // seconds
+    double referring_ = 0;          // seconds that asking what sums come to in parts has taken
     double takes_ = 0;              // seconds of one launch
     bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change
     bool blind_ = false;            // on every set of inputs rounding alone may change the results wholly
