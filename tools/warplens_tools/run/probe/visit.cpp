@@ -141,13 +141,9 @@ class Visit {
             if (!meant(c)) continue;
             results_.pulse();
             Launch launch = loaded.launch();
+            // as the program would launch it: without the blocks for rows that are no longer there
+            if (!std::equal(launch.grid, launch.grid + 3, baseline_.grid)) follow(launch, baseline_, c.arguments.numbers);
             Outcome outcome = once(loaded, launch, c);
-            const bool own_grid = !std::equal(launch.grid, launch.grid + 3, baseline_.grid);
-            if (!outcome.reason.empty() && own_grid && follow(launch, baseline_, c.arguments.numbers)) {
-                memory_->unbind();
-                if (!oracle_->recover()) throw std::runtime_error("the snapshot was damaged");
-                outcome = once(loaded, launch, c);
-            }
             if (!outcome.reason.empty()) outcome = oracle_->reconsider(c, outcome);
             outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
             outcome.difference.relative = std::max(outcome.difference.relative, worst.difference.relative);
