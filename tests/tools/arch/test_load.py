@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,6 +25,7 @@ from warplens_tools.arch.load import (
     target_architecture,
 )
 from warplens_tools.errors import InputError
+from warplens_tools.process.run import Completed
 
 H200 = Device(
     name="NVIDIA H200",
@@ -169,3 +172,20 @@ def test_the_present_card() -> None:
     assert gpu.present
     assert gpu.uuid.startswith("GPU-")
     assert gpu.driver
+
+
+def test_a_process_that_is_given_another_card_asks_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    def answering(command: Sequence[str | Path], **_: object) -> Completed:
+        asked.append(os.environ["CUDA_VISIBLE_DEVICES"])
+        return Completed((), 0, '{"devices": []}', "", 0.0)
+
+    monkeypatch.setattr("warplens_tools.arch.load.run", answering)
+    monkeypatch.setattr("warplens_tools.arch.load.Path", lambda _: tmp_path)
+    for visible in ("card-x", "card-y", "card-x"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert query_devices().devices == ()
+    assert asked == ["card-x", "card-y"]

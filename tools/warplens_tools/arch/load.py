@@ -8,6 +8,7 @@ Ceilings are derived: rate per cycle per SM (the architecture's) times SMs times
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 import tomllib
@@ -223,9 +224,15 @@ def _device_limits(limits: Limits, device: Device) -> Limits:
     return msgspec.structs.replace(limits, **own)
 
 
-@functools.cache
 def query_devices() -> DeviceQuery:
-    """The cards that are here, asked once per process, in a process of its own."""
+    """The cards that this process sees, asked once, in a process of its own: Ray lets one see another card later."""
+    return _queried(os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+@functools.cache
+def _queried(visible: str | None) -> DeviceQuery:
+    """The cards among those `visible`; the process that is asked inherits which these are."""
+    del visible
     if not any(Path(p).exists() for p in ("/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia/version")):
         return DeviceQuery(error="no NVIDIA driver is loaded")
     try:
