@@ -179,7 +179,7 @@ def test_a_process_that_is_given_another_card_asks_again(
 ) -> None:
     asked: list[str] = []
 
-    def answering(command: Sequence[str | Path], **_: object) -> Completed:
+    def answering(_command: Sequence[str | Path], **_: object) -> Completed:
         asked.append(os.environ["CUDA_VISIBLE_DEVICES"])
         return Completed((), 0, '{"devices": []}', "", 0.0)
 
