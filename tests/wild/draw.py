@@ -13,7 +13,8 @@ import argparse
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,18 @@ from tests.wild.gather import compile_error
 
 Row = dict[str, Any]
 _WARNINGS = ("warning", "error")
-#: Most of one repository, and of one file in it.
-_OF_REPOSITORY = {"warning": 25, "silent": 8}
-_OF_FILE = {"warning": 6, "silent": 2}
+
+
+@dataclass(frozen=True)
+class Most:
+    """Most entries of one kind: of a repository, of a file in it, and of one check's in that file."""
+
+    repository: int
+    file: int
+    code: int
+
+
+_MOST = {"warning": Most(25, 6, 6), "silent": Most(8, 2, 2)}
 
 
 def entries(answers: Iterable[Row]) -> list[Row]:
@@ -114,13 +124,15 @@ def _briefly(findings: Iterable[Row]) -> list[Row]:
     ]
 
 
-def taken(found: Sequence[Row], kind: str, many: int, draw: random.Random) -> list[Row]:
-    """As many of a kind as asked for, the repositories taking turns, each in an order drawn, within the caps."""
+def taken(
+    found: Sequence[Row], kind: str, many: int, draw: random.Random, most: Mapping[str, Most] = _MOST
+) -> list[Row]:
+    """As many of a kind as asked for, the repositories taking turns, each in an order drawn, within `most`."""
     waiting: dict[str, list[Row]] = defaultdict(list)
     for entry in found:
         if entry["kind"] == kind:
             waiting[entry["repository"]].append(entry)
-    queues = [_capped(waiting[name], kind, draw) for name in sorted(waiting)]
+    queues = [_capped(waiting[name], most[kind], draw) for name in sorted(waiting)]
     result: list[Row] = []
     while any(queues) and len(result) < many:
         for queue in queues:
@@ -129,15 +141,18 @@ def taken(found: Sequence[Row], kind: str, many: int, draw: random.Random) -> li
     return result
 
 
-def _capped(entries: list[Row], kind: str, draw: random.Random) -> list[Row]:
+def _capped(entries: list[Row], most: Most, draw: random.Random) -> list[Row]:
     draw.shuffle(entries)
     files: Counter[str] = Counter()
+    codes: Counter[tuple[str, str]] = Counter()
     kept = []
     for entry in entries:
-        files[entry["path"]] += 1
-        if files[entry["path"]] <= _OF_FILE[kind]:
+        path, code = entry["path"], (entry["path"], entry.get("code") or "")
+        if files[path] < most.file and codes[code] < most.code:
+            files[path] += 1
+            codes[code] += 1
             kept.append(entry)
-    return kept[: _OF_REPOSITORY[kind]]
+    return kept[: most.repository]
 
 
 def parts(drawn: Sequence[Row], many: int) -> list[list[Row]]:
@@ -165,12 +180,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--without", type=Path, nargs="*", default=[], help="earlier draws, of the same tool")
     parser.add_argument("--parts", type=int, default=3)
+    for kind, most in _MOST.items():
+        caps = [most.repository, most.file, most.code]
+        parser.add_argument(
+            f"--most-{kind}", type=int, nargs=3, default=caps, metavar=("REPOSITORY", "FILE", "CODE")
+        )
     given = parser.parse_args()
     rows = [json.loads(p.read_text()) for folder in given.answers for p in sorted(folder.glob("*.json"))]
     before = {_place(json.loads(line)) for path in given.without for line in path.read_text().splitlines()}
     found = [e for e in entries(rows) if _place(e) not in before]
     draw = random.Random(given.seed)
-    drawn = taken(found, "warning", given.warnings, draw) + taken(found, "silent", given.silent, draw)
+    most = {"warning": Most(*given.most_warning), "silent": Most(*given.most_silent)}
+    drawn = taken(found, "warning", given.warnings, draw, most)
+    drawn += taken(found, "silent", given.silent, draw, most)
     for number, entry in enumerate(drawn, 1):
         entry["id"] = f"{entry['kind'][0]}{len(before) + number:03}"
         entry["tool"] = given.tool

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from tests.wild.commands import written
-from tests.wild.draw import entries, parts, taken
+from tests.wild.density import density
+from tests.wild.draw import Most, entries, parts, taken
 from tests.wild.gather import drawn
 from tests.wild.score import joined, scored
 
@@ -101,6 +102,22 @@ def test_no_file_and_no_repository_fills_the_draw() -> None:
     assert sorted(map(len, split))[0] >= 12
     files = [{(e["repository"], e["path"]) for e in part} for part in split]
     assert not files[0] & files[1] | files[1] & files[2] | files[0] & files[2]
+
+
+def test_no_check_fills_a_file_either() -> None:
+    two = [finding("k", line, code=code) for line in range(9) for code in ("WL101", "WL102")]
+    got = taken(
+        entries([answer("a", "k.cu", two, ["k"])]), "warning", 9, random.Random(0), {"warning": Most(5, 9, 3)}
+    )
+    assert len(got) == 5
+    assert max(Counter(e["code"] for e in got).values()) == 3
+
+
+def test_density_counts_a_header_once_and_nothing_of_what_does_not_compile() -> None:
+    twice = answer("a", "k.cuh", [finding("k", 3), finding("m", 9, "information")], ["k", "m"])
+    got = density([twice, twice, answer("a", "x.cu", [finding("", 1, code="WL901")], ["x"])])
+    assert (got["kernels"], got["kernel_lines"], got["warnings"]) == (1, 2, 1)
+    assert got["warnings_per_1000_kernel_lines"] == 500.0
 
 
 def test_include_folders_are_those_that_make_includes_resolve(tmp_path: Path) -> None:
