@@ -73,6 +73,10 @@ def scored(rows: list[Row]) -> Row:
             code: shares([row for row in warnings if row["code"] == code])
             for code in sorted({row["code"] for row in warnings})
         },
+        "by_repository": {
+            name: shares([row for row in warnings if row["repository"] == name])
+            for name in sorted({row["repository"] for row in warnings})
+        },
         "kernels_with_a_warning": len({_kernel(row) for row in warnings}),
         "silent_kernels": {
             "kernels": len(silent),
