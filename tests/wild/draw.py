@@ -180,8 +180,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--without", type=Path, nargs="*", default=[], help="earlier draws, of the same tool")
     parser.add_argument("--parts", type=int, default=3)
-    for kind, most in _MOST.items():
-        caps = [most.repository, most.file, most.code]
+    for kind, usual in _MOST.items():
+        caps = [usual.repository, usual.file, usual.code]
         parser.add_argument(
             f"--most-{kind}", type=int, nargs=3, default=caps, metavar=("REPOSITORY", "FILE", "CODE")
         )
