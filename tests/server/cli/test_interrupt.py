@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -23,6 +23,17 @@ SLOW += "template <> struct S<1> { static __device__ int f(int x) { return x + 1
 SLOW += "__global__ void k(int *x) { *x = S<600>::f(*x); }\n"
 
 pytestmark = pytest.mark.compiler
+
+
+@pytest.fixture(autouse=True)
+def _listening() -> Iterator[None]:
+    """Tests started by nohup, or in the background of a script, ignore signals, and so would what they start."""
+    deaf = [n for n in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_IGN]
+    for number in deaf:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in deaf:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def until(ready: Callable[[], bool], seconds: float = 100) -> bool:
