@@ -39,8 +39,18 @@ KERNELS = {
         const float* first = in + size_t(blockIdx.y) * 32 * width;
         out[size_t(blockIdx.x * 32 + threadIdx.y) * height + threadIdx.x] =
             tile[threadIdx.x][threadIdx.y] + first[threadIdx.y * width];""",
+    "border": """
+        __shared__ float tile[32 * 32];
+        const int side = 16 + 2 * width;
+        for (int t = threadIdx.x; t < side * side; t += 256)
+            tile[t / side * 32 + t % side] = in[(t / side + blockIdx.x) * size_t(side) + SIZE(t % side)];
+        __syncthreads();
+        out[SIZE(blockIdx.x) * side + threadIdx.x] = tile[threadIdx.x];""",
+    "modulo": """
+        out[threadIdx.x] = in[size_t(blockIdx.x) * width + SIZE(threadIdx.x) % SIZE(width)];""",
 }
 WIDE = {"image": "size_t", "array": "size_t", "strided": "size_t", "rows": "long long", "tiled": "size_t"}
+WIDE |= {"border": "size_t", "modulo": "size_t"}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +90,8 @@ def only(ptx: str, kernel: str) -> str:
         ("strided", "in 32 bits"),
         ("rows", "halves of the 64-bit numbers behind parameter 3"),
         ("tiled", ""),
+        ("border", "in 32 bits"),
+        ("modulo", ""),
     ],
 )
 def test_narrow_offsets_are_seen(ptx: dict[str, str], kernel: str, said: str) -> None:

@@ -157,12 +157,22 @@ class _Flow:
         """The two operands of a product of variables, or what a loop adds; None for any other step."""
         if step.name.startswith((*_WIDE, *_NARROW)):
             factors = step.sources[:2]
-            return factors if "#" not in factors else None
+            return factors if "#" not in factors and not self._divided(*factors) else None
         if step.name.startswith(("add.s64", "add.u64", "add.s32", "add.u32")) and "#" not in step.sources:
             around = [source for source in step.sources if register in self._closure({source})]
             if len(around) == 1:
                 return tuple(source for source in step.sources if source not in around)
         return None
+
+    def _divided(self, one: str, other: str) -> bool:
+        """Whether one is a quotient by the other, as a remainder is worked out: their product exceeds nothing that was
+        there before."""
+        return any(
+            [(step.name.startswith("div."), step.sources[1:]) for step in self._steps.get(quotient, ())]
+            == [(True, (divisor,))]
+            and len(self._steps.get(divisor, ())) == 1
+            for quotient, divisor in ((one, other), (other, one))
+        )
 
     def _cuts(self) -> Iterator[str]:
         """64-bit parameters whose lower halves are compared with."""

@@ -13,6 +13,7 @@ import msgspec
 
 from warplens.measure.build.host_tokens import Declaration, HostTokens, Replacement, declarations
 from warplens.measure.build.kinds import declarators, kind_of, names_of
+from warplens.measure.build.local_names import only_local
 from warplens.measure.build.passed_sizes import passed_sizes
 from warplens.measure.build.sizes import Passed, Span, sizes_in, why_no_size
 
@@ -238,8 +239,11 @@ class HostGate:
         ]
         for host in (*hosts, *after):
             words = [token for token, _ in host.kept]
+            own: dict[str, bool] = {}
             for index, word in enumerate(words):
                 if word in tainted and (not index or words[index - 1] not in (".", "->")):
+                    if own.setdefault(word, only_local(host.declaration.tokens, word)):
+                        continue
                     return f"the edit changes {tainted[word]}, which host code uses"
         return ""
 

@@ -58,6 +58,11 @@ KERNEL, MAIN = "__global__ void scale", "int main() {"
 BODY = "    tile[0][0] = 1;\n"
 
 ALLOWED = {
+    "a device function by the name of a local variable": (
+        KERNEL,
+        "__device__ float asked(float x) { return x; }\n__device__ int blocks(int x) { return x; }\n"
+        "__device__ int block(int x) { return x; }\n" + KERNEL,
+    ),
     "the kernel's body": (BODY, "    tile[1][1] = 2; __syncwarp();\n\n\n"),
     "lines more above what says its line": ("#define BLOCK 256", "// a\n// b\n\n#define BLOCK 256"),
     "a new device function": (
