@@ -18,8 +18,9 @@ from warplens.measure.bound import sanitizer_seconds
 from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.build.transplant import transplanted
+from warplens.measure.company import NoWinnerError, Step, beside, may_be_company, side_by_side, waited
 from warplens.measure.conditions import Watch
-from warplens.measure.costs import Costs, Step, beside, side_by_side
+from warplens.measure.costs import Costs
 from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.accompany import Replacement
 from warplens.measure.kernel.gate import pooled, verdict_of
@@ -63,16 +64,8 @@ def confirm(
     return _Confirming(built, opened, watch, task).run(replacements)
 
 
-class _NoWinnerError(Exception):
-    """The candidate is no winner: its state and why."""
-
-    def __init__(self, state: State, reason: str) -> None:
-        super().__init__(reason)
-        self.state, self.reason = state, reason
-
-
 class _Confirming:
-    """The steps of one confirmation; each raises `_NoWinnerError` where it is the last."""
+    """The steps of one confirmation; each raises `NoWinnerError` where it is the last."""
 
     def __init__(self, built: Built, opened: PreparedWorkload, watch: Watch, task: Task) -> None:
         self._built, self._opened, self._watch, self._task = built, opened, watch, task
@@ -121,12 +114,12 @@ class _Confirming:
             self._task.say("comparing launches, whole runs and faults, side by side", None)
             self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
             gain = self._whole(rebuilding.result(), rounding)
-        except _NoWinnerError as odd:
+        except NoWinnerError as odd:
             return _failed(self._built, self._opened, odd.state, odd.reason)
         stood = self._stood
         reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
         verdict = msgspec.structs.replace(verdict, reason=reason)
-        return Confirmation(verdict, gain, tuple(self._unknown))
+        return Confirmation(verdict, gain, tuple(dict.fromkeys(self._unknown)))
 
     def _at_shapes(self) -> None:
         """Timed at the other launch shapes, where every one counts."""
@@ -159,19 +152,24 @@ class _Confirming:
             there = msgspec.structs.replace(place, launch=launch, timed=False)
             return lambda task: self._at(there, task)
 
+        at_once = beside(self._opened.session.gpu, fresh.opened.bytes)
         side_by_side(
             [
-                step("compute-sanitizer", lambda task: self._sanitized(embedding.result(), task)),
+                step("compute-sanitizer", lambda task: self._sanitized(waited(embedding, task), task)),
                 step("in place", lambda task: self._stood_in(replacements, rounding, task)),
-                step("rebuilt program", lambda task: self._settle(rebuilding.result(), task)),
+                step("rebuilt program", lambda task: self._settle(waited(rebuilding, task), task)),
                 *(
                     step(f"launch {launch}", at_launch(launch))
                     for launch in sorted({0, shape.visitable - 1} - {place.launch})
                 ),
             ],
-            beside(self._opened.session.gpu.memory_bytes, fresh.opened.bytes),
+            at_once,
             self._task,
+            lambda error: may_be_company(error, (rebuilding,)),
         )
+        if self._unsettled and at_once > 1:
+            # for want of memory, perhaps
+            step("rebuilt program", lambda task: self._settle(rebuilding.result(), task))(self._task)
 
     def _at(self, there: VisitSpec, task: Task, *, thorough: bool = False) -> VisitResult:
         """One visit more, where the candidate has to be right, and faster or the same if it is timed."""
@@ -184,10 +182,10 @@ class _Confirming:
         grid = "x".join(map(str, there.target.shape.grid))
         where = f"at launch {there.launch} with grid {grid}"
         if result.state != "right":
-            raise _NoWinnerError(result.state, f"{where}: {result.reason}")
+            raise NoWinnerError(result.state, f"{where}: {result.reason}")
         found = _one(heards[-1], self._built, self._opened, self._watch) if there.timed else None
         if found is not None and found.state not in ("faster", "same"):
-            raise _NoWinnerError(found.state, f"{where}: {found.reason}")
+            raise NoWinnerError(found.state, f"{where}: {found.reason}")
         return heards[-1]
 
     def _on_all_inputs(self) -> VisitResult:
@@ -206,21 +204,21 @@ class _Confirming:
         try:
             strange = opened.builder.host_differs(text, self._folder / "host", task)
         except (CompileError, ToolFailedError, InputError) as error:
-            raise _NoWinnerError("unproven", f"its host object cannot be compared: {error}") from error
+            raise NoWinnerError("unproven", f"its host object cannot be compared: {error}") from error
         if strange:
-            raise _NoWinnerError("refused", strange)
+            raise NoWinnerError("refused", strange)
         try:
             reads = opened.builder.fence.reads
             rebuilt = Rebuilt(session, self._folder / "fenced", opened.place.library, reads)
             program = rebuilt.build(text, task, original=opened.text.text)
         except CompileError as error:
-            raise _NoWinnerError("not_built", str(error)) from error
+            raise NoWinnerError("not_built", str(error)) from error
         except InputError as error:
-            raise _NoWinnerError("unproven", str(error)) from error
+            raise NoWinnerError("unproven", str(error)) from error
         if rebuilt.reads_freely:
             self._unknown.append(Unknown("a rebuild that reads only what the original's does", _FREE))
         if strange := opened.builder.differs(program, task):
-            raise _NoWinnerError("unproven", strange)
+            raise NoWinnerError("unproven", strange)
         strange = shipped_otherwise(
             Path(self._built.job.cubin),
             self._built.job.entry,
@@ -230,7 +228,7 @@ class _Confirming:
             task=task,
         )
         if strange:
-            raise _NoWinnerError("unproven", strange)
+            raise NoWinnerError("unproven", strange)
         return rebuilt
 
     def _stood_in(self, replacements: Sequence[Replacement], rounding: float, task: Task) -> None:
@@ -245,7 +243,7 @@ class _Confirming:
             task=task,
         )
         if self._stood.odd is not None:
-            raise _NoWinnerError(*self._stood.odd)
+            raise NoWinnerError(*self._stood.odd)
         self._unknown += self._stood.unknown
 
     def _settle(self, rebuilt: Rebuilt, task: Task) -> None:
@@ -257,14 +255,14 @@ class _Confirming:
         unknown if the candidate stood in for its kernels in the program itself, else the candidate is unproven."""
         if self._unsettled:
             if not self._stood.right:
-                raise _NoWinnerError("unproven", self._unsettled)
+                raise NoWinnerError("unproven", self._unsettled)
             self._unknown.append(Unknown("the whole rebuilt program", self._unsettled))
             return None
         self._task.say("running the rebuilt program", None)
         with self._costs.of("whole program"):
             found = timed(self._opened, rebuilt, rounding, self._task)
         if not isinstance(found, ProgramGain):
-            raise _NoWinnerError(*found)
+            raise NoWinnerError(*found)
         if not self._opened.session.settings.energy:
             return found
         with self._costs.of("energy"):
@@ -300,7 +298,7 @@ class _Confirming:
             task=task,
         )
         if fault:
-            raise _NoWinnerError("wrong", fault)
+            raise NoWinnerError("wrong", fault)
         self._unknown += unknown
 
     def _transplanted(self, task: Task) -> Path | Unknown:

@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a judgement goes, and steps that need no clock side by side."""
+"""Where the time of a judgement goes."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator
 from contextlib import contextmanager
-
-from warplens_tools.process.task import Task
-
-#: Beside one another: so many processes at most, in so much of the card's memory, each with a driver context of so many
-#: bytes.
-_MOST_BESIDE, _ROOM, _CONTEXT = 6, 0.8, 2 << 30
 
 
 class Costs:
@@ -45,27 +38,3 @@ class Costs:
 
 #: The step in which another process has the card.
 WAITING = "waiting for the card"
-Step = Callable[[Task], object]
-
-
-def side_by_side(steps: Sequence[Step], at_once: int, task: Task) -> None:
-    """Run steps, so many at once. The first one that raises ends the others, and its error is raised."""
-    with task.branch() as branch, ThreadPoolExecutor(max(1, at_once)) as pool:
-
-        def run(step: Step) -> None:
-            branch.check()
-            step(branch)
-
-        try:
-            for done in as_completed([pool.submit(run, step) for step in steps]):
-                done.result()
-        except BaseException:
-            branch.token.cancel()
-            raise
-
-
-def beside(card: int, program: int) -> int:
-    """How many processes of a program may share a card, both in bytes: each holds a copy of the program's memory, its
-    inputs elsewhere, and a context of its own."""
-    each = 3 * program + _CONTEXT
-    return max(1, min(_MOST_BESIDE, int(_ROOM * card) // each))

@@ -209,6 +209,7 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
             library=library,
             folder=session.folder,
             settings=settings,
+            heavy=builder.heavy,
         ),
         surveyed=surveyed,
         model=model,

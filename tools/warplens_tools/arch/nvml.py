@@ -83,9 +83,7 @@ def gpu_state(uuid: str) -> GpuState:
         MissingToolError: there is no driver, or no GPU of that UUID.
     """
     library = _library()
-    handle = ctypes.c_void_p()
-    if library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) != 0:
-        raise MissingToolError(f"there is no GPU {uuid} in this machine")
+    handle = _handle(library, uuid)
     power = _unsigned(library.nvmlDeviceGetPowerUsage, handle)
     energy = ctypes.c_ulonglong()
     has_energy = library.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy)) == 0
@@ -97,6 +95,34 @@ def gpu_state(uuid: str) -> GpuState:
         energy_j=energy.value / 1000.0 if has_energy else None,
         throttling=_throttling(library, handle),
     )
+
+
+class _Memory(ctypes.Structure):
+    """nvmlMemory_t: bytes."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def free_bytes(uuid: str) -> int:
+    """Bytes of a GPU's memory that nobody has now.
+
+    Raises:
+        MissingToolError: there is no driver, no GPU of that UUID, or it does not say.
+    """
+    library = _library()
+    handle = _handle(library, uuid)
+    memory = _Memory()
+    status = library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory))
+    if status != 0:
+        raise MissingToolError(f"the GPU does not say what memory is free: {_explained(library, status)}")
+    return int(memory.free)
+
+
+def _handle(library: ctypes.CDLL, uuid: str) -> ctypes.c_void_p:
+    handle = ctypes.c_void_p()
+    if library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) != 0:
+        raise MissingToolError(f"there is no GPU {uuid} in this machine")
+    return handle
 
 
 @contextlib.contextmanager

@@ -88,7 +88,6 @@ class Builder:
         self.workload = workload
         self._toolchain, self._arch, self._folder, self._settings = toolchain, arch, folder, settings
         self._flags = loadable(flags_of(workload))
-        #: Held while CUTLASS is compiled: two such units at once fill a machine's memory.
         self._heavy = threading.Lock()
         self._linked: Linked | None = None
         self._unlike = False
@@ -209,6 +208,10 @@ class Builder:
         place = folder / "carried"
         return carried_units(program, toolchain=self._toolchain, arch=self._arch, folder=place, task=task)
 
+    def heavy(self, text: str) -> contextlib.AbstractContextManager[object]:
+        """Held while a text is compiled: two units of CUTLASS at once fill a machine's memory, others go on beside."""
+        return self._heavy if uses_cutlass(text) else contextlib.nullcontext()
+
     def edited(self, candidate: Candidate) -> SourceText:
         """The candidate's text.
 
@@ -255,8 +258,7 @@ class Builder:
                 return Verdict(candidate.id, "refused", f"{launches} ({HOST_EDITS})")
             # an id is anyone's text, a folder's name is not
             folder = self._folder / hashlib.sha256(candidate.id.encode()).hexdigest()[:16]
-            heavy = self._heavy if uses_cutlass(text.text) else contextlib.nullcontext()
-            with heavy, ThreadPoolExecutor(1) as aside:
+            with self.heavy(text.text), ThreadPoolExecutor(1) as aside:
                 host = aside.submit(self._gates.why_not, text.text, folder, task)
                 unit = self._inside(Overlay(self.workload.source, text.text), folder, task)
             if why := host.result():

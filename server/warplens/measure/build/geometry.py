@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -65,7 +66,10 @@ class Geometries:
         library: Path,
         folder: Path,
         settings: MeasureSettings,
+        heavy: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
     ) -> None:
+        """`heavy` is held while a text is compiled, as it is for candidates' own units."""
+        self._heavy = heavy
         self._site = _Site(workload, toolchain, arch, settings)
         self._library, self._folder = library, folder
         self._known: dict[str, tuple[SurveyedShape, ...] | NoGeometry] = {}
@@ -140,7 +144,8 @@ class Geometries:
             require_fence()
             sandbox = open_yard(self._site, folder, read=(str(self._library.parent),))
             sandbox = msgspec.structs.replace(sandbox, free_builds=True)
-            build_in(sandbox, _REBUILT, text.text, task)
+            with self._heavy(text.text):
+                build_in(sandbox, _REBUILT, text.text, task)
         except CompileError as error:
             return NoGeometry("not_built", str(error))
         except TimeLimitError as error:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from warplens.measure.build import geometry
+from warplens.measure.build.candidates import Builder
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.geometry import Geometries, NoGeometry
 from warplens.measure.judge_settings import MeasureSettings
@@ -178,6 +180,46 @@ def test_rebuilt_programs_are_asked_side_by_side_and_again_alone_where_company_f
     ]
     geometries.ask([*texts, texts[0]], UNATTENDED)
     assert [geometries.launched(text, UNATTENDED) for text in texts] == [(shape,), (shape,)]
+
+
+def test_rebuilt_programs_share_the_limit_of_heavy_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, folder = tmp_path / "project", tmp_path / "judge"
+    project.mkdir()
+    folder.mkdir()
+    site = Site(project, located())
+    builder = Builder(
+        site.workload, toolchain=site.toolchain, arch=site.arch, folder=folder, settings=site.settings
+    )
+    inside, most = list[int](), list[int]()
+
+    def build_in(*_: object) -> None:
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.05)
+        inside.pop()
+
+    monkeypatch.setattr(geometry, "build_in", build_in)
+    geometries = Geometries(
+        site.workload,
+        toolchain=site.toolchain,
+        arch=site.arch,
+        library=tmp_path / "probe" / "probe.so",
+        folder=folder,
+        settings=MeasureSettings(build_jobs=4),
+        heavy=builder.heavy,
+    )
+    heavy = "#include <cute/tensor.hpp>\n" + PLAIN
+    texts = [heavy.replace("int main() {", f"int main() {{ int more = {n}; (void)more;") for n in range(4)]
+    with builder.heavy(heavy):
+        # as a candidate's own unit holds it
+        waiting = threading.Thread(target=geometries.rebuild, args=(list(map(SourceText, texts)), UNATTENDED))
+        waiting.start()
+        time.sleep(0.1)
+        assert not most
+    waiting.join(60)
+    assert most == [1] * 4
 
 
 def test_a_version_whose_kernel_does_not_compile_says_nothing_of_others_with_its_host_code(
