@@ -50,6 +50,26 @@ def test_a_launch_gains_no_more_than_its_work() -> None:
     assert (long.estimate, long.high) == (4.0, 8.0)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((3.0, 1.5, 6.0), (3.0, 1.5, 6.0)),
+        ((6.9, 3.5, 8.0), (4.0, 2.0, 8.0)),
+        ((16.0, 8.0, 16.0), (8.0, 4.0, 16.0)),
+    ],
+)
+def test_a_large_promise_leads_with_its_low_end_where_a_fact_is_missing(
+    before: tuple[float, float, float], after: tuple[float, float, float]
+) -> None:
+    (view,) = views(KERNEL + LAUNCH)
+    promised = finding(Gain(*before), "medium")
+    sure = settle(view, promised, of_program=True).gain
+    assert sure is not None
+    assert (sure.estimate, sure.low) == before[:2]
+    unsure = settle(view, msgspec.structs.replace(promised, missing=("the grid size",)), of_program=True).gain
+    assert unsure == Gain(*after)
+
+
 @given(st.floats(100.0, 1e9), st.floats(1.0, 3000.0), st.floats(1.0, 10.0))
 def test_a_bounded_gain_is_a_gain_below_what_was_promised(
     duration: float, ratio: float, wider: float

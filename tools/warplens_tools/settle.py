@@ -28,6 +28,8 @@ WARNED_UNMEASURED = 1.12
 #: How far a gain may be from the expected one, as a factor: of the 36 planted programs of docs/benchmarks/planted.json
 #: 33 gained on the card within the first of what was promised, and all within the second.
 SPREAD: dict[Confidence, float] = {"high": 1.5, "medium": 2.0}
+#: The factor that is promised at most where a fact that it rests on was not seen.
+SURE_OF = 4.0
 #: The registers that count cycles and nanoseconds, as SASS reads them.
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 _MEASURED = ("timing", "counters", "timeline")
@@ -44,6 +46,7 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool) -> Finding:
     gain = finding.gain
     if gain is not None:
         gain = _ranged(gain if of_program else within_launch(view, gain), sure)
+        gain = _as_known(gain, missing)
     severity = _severity(view, finding, gain, sure, of_program=of_program)
     return msgspec.structs.replace(finding, gain=gain, confidence=sure, severity=severity, missing=missing)
 
@@ -106,6 +109,15 @@ def _ranged(gain: Gain, sure: Confidence) -> Gain:
         return gain
     low, high = gain.estimate / spread, gain.estimate * spread
     return Gain(gain.estimate, round(max(low, gain.low), 2), round(min(gain.high, high), 2))
+
+
+def _as_known(gain: Gain, missing: Sequence[str]) -> Gain:
+    """A gain beyond `SURE_OF` whose facts were not all seen leads with its low end: caches merge, other work remains,
+    and the facts that are missing mostly take from it."""
+    if not missing or gain.estimate <= SURE_OF:
+        return gain
+    estimate = max(gain.low, SURE_OF)
+    return Gain(estimate, round(min(gain.low, max(estimate / SPREAD["medium"], 1.0)), 2), gain.high)
 
 
 def _severity(

@@ -75,7 +75,8 @@ class ConstantReads:
         """Indices of the loads whose index differs between lanes and that only SASS shows, as in a function."""
         if self.divergent:
             return ()
-        loads = self.sass.where(lambda x: x.opcode == "LDC")
+        # Bank 2 is the compiler's: the jump tables of `switch`.
+        loads = self.sass.where(lambda x: x.opcode == "LDC" and not any("c[0x2]" in o for o in x.operands))
         return tuple(i for i in loads if i in self.sass.lane_dependent) if loads else ()
 
     @cached_property

@@ -110,9 +110,12 @@ class DivergentConstantAccess(MicroTool):
         if gain is None or gain.estimate < self.worth:
             return
         line = self.sass.hottest_line(loads)
+        # Where the block is not known, a warp may share what its threads' rows index.
+        told = self.view.block is not None
         yield self.finding(
             line,
-            confidence="medium",
+            severity="warning" if told else "information",
+            confidence="medium" if told else "low",
             message=(
                 f"Divergent index into a __constant__ table in {len(loads)} loads of this line: one address per "
                 "transaction."

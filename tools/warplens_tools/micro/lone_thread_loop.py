@@ -26,7 +26,8 @@ memory.
 **Threshold.** At most an eighth of a block of two warps or more; loops of fewer than 32 iterations are left alone.
 Information where nothing says how long the loop is: a warning needs a count, or a loop from a constant to a
 parameter, for what starts or ends at a value worked out in the kernel is most often the few elements that a wide
-loop leaves over.
+loop leaves over. Information too where one thread adds up a part of each of the block's after a loop of theirs whose
+length nothing says.
 
 **References.** CUDA C++ Best Practices Guide, "Branching and Divergence"; Harris, "Optimizing Parallel Reduction in
 CUDA"."""
@@ -39,6 +40,7 @@ from warplens_tools.cuda.facts.guards import guarded_loops
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
+from warplens_tools.text import Span
 
 #: Iterations from which a loop is worth sharing out: a warp's.
 LONG = 32
@@ -70,7 +72,7 @@ class LoneThreadLoop(MicroTool):
                 continue
             said = self.view.said(condition).strip()
             trips = next((x.trips for x in around if x.trips is not None), None)
-            long = trips is not None or any(_is_whole(x) for x in around)
+            long = (trips is not None or any(_is_whole(x) for x in around)) and not self._adds_up(trips, loop)
             most = float(min(threads, trips or self.gpu.limits.warp_size))
             yield self.finding(
                 self.view.line_span(loop.line),
@@ -94,6 +96,14 @@ class LoneThreadLoop(MicroTool):
                 index_query="block reduce warp shuffle",
             )
             return
+
+    def _adds_up(self, trips: int | None, loop: Span) -> bool:
+        """Whether the loop takes one part of each thread of the block, after a loop of theirs of unknown length: an
+        iteration a thread is little against what each of them may have done."""
+        if trips is None or trips > (self.view.threads or 0):
+            return False
+        every = {x.span: x for a in self.view.accesses for x in a.loops}
+        return any(x.trips is None and span != loop for span, x in every.items())
 
 
 def _is_whole(loop: Loop) -> bool:

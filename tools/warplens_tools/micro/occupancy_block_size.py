@@ -25,7 +25,8 @@ scale<<<n / 256, 256>>>(out, in, n);
 SM; the bytes of the loads in the hot loop. The time to start a block against that of its work.
 
 **Threshold.** As for occupancy-registers, with the number of blocks or of warps as the limit. For block starts
-(fewer than 256 threads), a gain of 1.5 in the bounded model; an H200 starts a block every 1.2 cycles. Device memory
+(fewer than 256 threads), a gain of 1.5 in the bounded model; an H200 starts a block every 1.2 cycles; information
+where the grid is not known, as a grid that the card holds at once waits for no start. Device memory
 measured at 80 % of its peak or more withdraws it: enough was in flight.
 
 **References.** CUDA C++ Programming Guide, "Compute Capabilities" (technical specifications); CUDA C++ Best
@@ -93,6 +94,8 @@ class OccupancyBlockSize(MicroTool):
             return
         yield self.finding(
             sites[0].block_span,
+            # Only where more blocks wait than the card holds at once does their start rate bind.
+            severity="warning" if self.view.shape is not None else "information",
             confidence="medium",
             message=(
                 f"Block-launch bound: blocks of {threads} threads finish sooner than the card starts others, about one "

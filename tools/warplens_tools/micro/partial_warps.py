@@ -21,7 +21,9 @@ scale<<<blocks, 64>>>(x);                 // or 32: the grid makes up for it
 **Evidence.** The block of the launches; from SASS, the cycles of the pipes against those of device memory, which idle
 lanes do not load.
 
-**Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model.
+**Threshold.** A tenth more lanes than threads, and a tenth of the time in the bounded model. Information where the
+kernel does not read `blockDim`: it is then written for blocks of this very size, and more threads of a block find
+nothing to do.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics".
 """
@@ -61,16 +63,16 @@ class PartialWarps(MicroTool):
         if ratio < self.worth or (gain is not None and gain.estimate < self.worth):
             return
         sites = self.view.sites
-        whole = max(size, round(threads / size) * size)
+        free = "blockDim" in self.view.body
         yield self.finding(
             sites[0].block_span if sites else self.view.kernel.name_span,
-            severity="warning" if gain is not None else "information",
+            severity="warning" if gain is not None and free else "information",
             confidence="medium",
             message=(
                 f"Blocks of {count(threads, 'thread')} take {count(lanes // size, 'warp')}: {lanes - threads} of "
                 f"{lanes} lanes are idle."
             ),
-            guidance=f"Launch blocks of a multiple of {size} threads, such as {whole}, and size the grid to match.",
+            guidance=self._guidance(threads, free=free),
             evidence=(
                 self.view.observe(
                     "threads per block",
@@ -82,6 +84,18 @@ class PartialWarps(MicroTool):
                 ),
             ),
             gain=gain,
+        )
+
+    def _guidance(self, threads: int, *, free: bool) -> str:
+        size = self.gpu.limits.warp_size
+        if free:
+            whole = max(size, round(threads / size) * size)
+            return (
+                f"Launch blocks of a multiple of {size} threads, such as {whole}, and size the grid to match."
+            )
+        return (
+            f"Let a block do several pieces of {threads} threads, so that together they fill whole warps: the kernel "
+            "counts on the size of its blocks."
         )
 
     def _gain(self, ratio: float) -> Gain:

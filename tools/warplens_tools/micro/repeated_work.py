@@ -32,7 +32,7 @@ embeddings."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from warplens_tools.cuda.facts.lane_names import names_from
 from warplens_tools.finding import Finding, Gain
@@ -47,6 +47,9 @@ _CALL = re.compile(
     r"(?<![\w.>])(?:std::)?(?:__)?(pow|sin|cos|tan|sincos|exp|exp2|exp10|log|log2|log10|erf|tanh|cbrt|atan2?|acos|asin)f?\s*"
     r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
 )
+_CHANGED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[-+*/%&|^]?=(?!=)|\+\+|--)")
+#: A name, and no suffix of a number.
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -87,18 +90,26 @@ class RepeatedWork(MicroTool):
         line = max(lines, key=lambda n: self.sass.weigh(frozenset(self._arithmetic(n))))
         names = " and ".join(dict.fromkeys(name for n in lines for name in lines[n]))
         times = f"each of {blocks} blocks" if blocks is not None else "every block"
+        message = (
+            f"{names} of values that do not depend on {index}: {times} along that axis computes them again, in "
+            f"{len(here)} instructions."
+        )
+        guidance = (
+            f"Compute them once into a table that all blocks along {axis} read, or let each thread handle several "
+            f"values of {index} with what it computed."
+        )
+        if self._is_same_for_all(lines):
+            message = (
+                f"{names} of values that are the same for the whole grid: every thread computes them again, in "
+                f"{len(here)} instructions."
+            )
+            guidance = "Compute them once on the host, and hand them to the kernel as arguments."
         return self.finding(
             line,
             confidence="medium",
             missing=() if blocks is not None else ("the grid size",),
-            message=(
-                f"{names} of values that do not depend on {index}: {times} along that axis computes them again, in "
-                f"{len(here)} instructions."
-            ),
-            guidance=(
-                f"Compute them once into a table that all blocks along {axis} read, or let each thread handle several "
-                f"values of {index} with what it computed."
-            ),
+            message=message,
+            guidance=guidance,
             evidence=(
                 self.view.observe(
                     "calls with arguments that the axis does not change", float(len(lines)), tier="source"
@@ -109,6 +120,14 @@ class RepeatedWork(MicroTool):
             ),
             gain=Gain.of(gain.estimate, gain.estimate),
         )
+
+    def _is_same_for_all(self, lines: Iterable[int]) -> bool:
+        """Whether every argument of the lines' calls comes from the kernel's plain parameters and constants alone."""
+        parameters = {p.name for p in self.view.kernel.parameters if not p.pointer}
+        kept = parameters - set(_CHANGED.findall(self.view.body))
+        calls = [c for n in lines for c in _CALL.finditer(self.view.text.line_text(n))]
+        words = {w for c in calls for w in _NAME.findall(c[2])}
+        return bool(words & kept) and words <= kept
 
     def _lines(self, changing: frozenset[str], axis: str) -> dict[int, tuple[str, ...]]:
         """Lines of the kernel with calls of which no argument changes along the axis, and the functions' names."""

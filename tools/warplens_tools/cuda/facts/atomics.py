@@ -131,7 +131,10 @@ class _AtomicReader:
             listed = inner.child_by_field_name("indices")
             return found, listed.named_children[0] if listed is not None and listed.named_children else None
         if target.type == "binary_expression":
-            return found, target.child_by_field_name("right")
+            left = target.child_by_field_name("left")
+            # Of `bins + place + 32` neither side is the index.
+            whole = left is not None and left.type != "binary_expression"
+            return found, target.child_by_field_name("right") if whole else None
         return found, None
 
     def _member_array(self, subscript: Node) -> Pointer | None:

@@ -15,8 +15,13 @@ from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.text import Span
 
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
-_CALL = re.compile(r"\b(cuda[A-Z]\w*|(?:std::)?chrono\b|clock|gettimeofday|omp_get_wtime)\s*(?=\(|::)")
-_TIMING = frozenset({"cudaEventRecord", "cudaEventElapsedTime", "clock", "gettimeofday", "omp_get_wtime"})
+#: Clocks of the systems and what programs call their own: get_time, getTimeNs, wall_time, cpuSecond.
+_CLOCK = (
+    r"(?:std::)?chrono\b|clock|clock_gettime|gettimeofday|timespec_get|QueryPerformanceCounter|omp_get_wtime|MPI_Wtime|"
+    r"(?:[a-z]+_?)?(?:[gG]et|[wW]all|[cC]pu|[nN]ow)_?(?:[wW]all_?)?(?:[tT]ime|[sS]econds?)[A-Za-z_]{0,8}"
+)
+_CALL = re.compile(rf"\b(cuda[A-Z]\w*|{_CLOCK})\s*(?=\(|::)")
+_TIMING = frozenset({"cudaEventRecord", "cudaEventElapsedTime"})
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize")
 _GUARDS = frozenset({"if_statement", "else_clause"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -54,7 +59,7 @@ class HostLoop(msgspec.Struct, frozen=True):
     @property
     def timed(self) -> bool:
         """Whether the loop takes times itself: a benchmark, whose waits are meant."""
-        return any(call.name in _TIMING or call.name.endswith("chrono") for call in self.calls)
+        return any(c.name in _TIMING or not c.name.startswith("cuda") for c in self.calls)
 
     @property
     def waits(self) -> tuple[HostCall, ...]:

@@ -108,19 +108,23 @@ class CoalescingTool(SectorTool):
             else "a run-time distance apart"
         )
         ideal = float(worst.ideal_sectors)
+        # Neither the distance nor which threads are neighbours is known: it may be an element as well as a row.
+        told = worst.stride is not None or self.view.block is not None
         yield self.finding(
             self.sass.hottest_line(worst.indices),
-            confidence="medium",
+            severity="warning" if told else "information",
+            confidence="medium" if told else "low",
+            missing=() if told else ("how far apart neighbouring lanes are",),
             message=(
-                f"Uncoalesced {doing} on this line: {worst.sectors} sectors per request, {worst.ideal_sectors} would "
-                f"suffice: neighbouring lanes are {apart}."
+                f"Uncoalesced {doing} on this line: {'' if told else 'up to '}{worst.sectors} sectors per request, "
+                f"{worst.ideal_sectors} would suffice: neighbouring lanes are {apart}."
             ),
             guidance=self.guidance_hidden,
             evidence=(
                 self.view.observe("sectors per request", float(worst.sectors), "", ideal),
                 self.view.observe("global accesses on the line", float(len(worst.indices))),
             ),
-            gain=gain,
+            gain=gain if told else None,
         )
 
     def check_counters(self) -> Iterator[Finding]:

@@ -27,6 +27,8 @@ Cause = Literal["field", "chunk", "read", "write"]
 #: Overfetch from which an access is reported too where its sectors keep the L1 or the L2 this share of the
 #: busiest unit's time (Nsight Compute calls a unit busy from 60 % of its peak on).
 SCATTERED, NEAR = 4.0, 0.6
+#: Rows of a block at least eight threads wide that a warp spans.
+FEW_ROWS = 4
 #: Bytes between lanes up to which a constant stride counts as a record laid out by hand.
 RECORD_BYTES = 128
 
@@ -96,9 +98,18 @@ def cause_of(warp: WarpAccess) -> Cause | None:
     if _is_field(warp):
         # Where every field is used, the same sectors serve the next access from L1.
         return "field" if warp.dram_sectors * SECTOR_BYTES >= OVERFETCHED * warp.wanted else None
+    if warp.sectors <= FEW_ROWS and warp.ideal_sectors == 1 and _is_one_along_x(warp):
+        return (
+            None  # A word for each row of the block that the warp spans: no layout of the lanes needs fewer.
+        )
     if warp.stride is None and warp.reused_by == "nobody" and not warp.in_rows:
         return None  # Nobody wants what lies between the lanes: no other layout of the threads would use it.
     return "write" if access.writes and not access.reads else "read"
+
+
+def _is_one_along_x(warp: WarpAccess) -> bool:
+    growth = growth_along_lanes(warp)
+    return growth is not None and growth.value == 0
 
 
 def _is_chunk(warp: WarpAccess) -> bool:
