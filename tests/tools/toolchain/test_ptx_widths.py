@@ -101,6 +101,12 @@ def test_narrow_offsets_are_seen(ptx: dict[str, str], kernel: str, said: str) ->
     assert not narrowed(narrow, wide) and not narrowed(wide, wide) and not narrowed(narrow, narrow)
 
 
+def test_products_of_24_bits_are_narrow(ptx: dict[str, str]) -> None:
+    wide, narrow = only(ptx["wide"], "image"), only(ptx["narrow"], "image")
+    quick = narrow.replace("mad.lo.s32", "mad24.lo.s32").replace("mul.lo.s32", "mul24.lo.s32")
+    assert quick != narrow and "multiplies parameter 4 in 32 bits" in narrowed(wide, quick)
+
+
 def test_the_source_says_whether_64_bits_are_meant() -> None:
     host = "int main() { size_t n = 3; return n; }"
     assert means_wide(SourceText("__global__ void k(float* a, size_t n) { a[n] = 1; }" + host))

@@ -28,7 +28,7 @@ _BRACKETS = re.compile(r"\[([^\]]+)\]")
 #: What stores has no result among its operands.
 _STORES = ("st.", "red.", "bra", "ret", "bar.", "setp", "cp.", "prefetch", "call")
 _WIDE = ("mul.wide", "mad.wide", "mul.lo.s64", "mul.lo.u64", "mad.lo.s64", "mad.lo.u64", "mul.lo.b64")
-_NARROW = ("mul.lo.s32", "mul.lo.u32", "mad.lo.s32", "mad.lo.u32", "mul.lo.b32")
+_NARROW = ("mul.lo.s32", "mul.lo.u32", "mad.lo.s32", "mad.lo.u32", "mul.lo.b32", "mul24.", "mad24.")
 #: Numbers of a thread within its block, at most 1024; these and a block's length say nothing of an array's.
 _SMALL = frozenset({"%tid", "%laneid"})
 _OF_THE_BLOCK = _SMALL | {"%ntid"}
