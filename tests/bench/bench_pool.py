@@ -168,7 +168,7 @@ def _judged(
 
     started = time.monotonic()
     if isinstance(judge, StreamingJudge):
-        judge.stream(more(), more, take, task=task)
+        judge.stream(more(), lambda _idle: more(), take, task=task)
     else:
         while batch := more():
             judge.judge(batch, on_verdict=take, task=task)

@@ -25,9 +25,9 @@ class StreamingJudge(Protocol):
     def stream(
         self,
         candidates: Sequence[Candidate],
-        more: Callable[[], Sequence[Candidate]],
+        more: Callable[[bool], Sequence[Candidate]],
         on_verdict: Callable[[Verdict], None],
         *,
         task: Task = ...,
     ) -> None:
-        """Judge candidates, and what `more` gives until it gives nothing."""
+        """Judge candidates, and what `more` gives until it gives nothing; it is told whether a card stands idle."""

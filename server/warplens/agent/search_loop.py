@@ -277,18 +277,22 @@ class _Loop:
         *,
         counts: bool,
     ) -> Stopped:
-        """Search with a judge of several lanes: nothing that it does waits for anything but a candidate to judge."""
+        """Search with a judge of several lanes: nothing that it does waits for anything but a candidate to judge.
+
+        Where the policy ended a batch for its verdicts' sake, no more is asked before one comes, unless a card has
+        nothing to do.
+        """
         batch = self.problem.budget.batch_for(self.baseline.program.seconds)
         with Counting(self._counted, limit) as counting:
 
-            def more() -> Sequence[Candidate]:
+            def more(idle: bool) -> Sequence[Candidate]:
                 told = len(searcher.versions.told())
                 if counts and not counting.begun and told >= min(batch, most) and self._worth_counting(limit):
                     counting.begin()
                 self._guide(counting.take(), searcher, space)
                 # without the user's own version
                 left = most - (len(searcher.versions.by_id) - 1)
-                if left < 1 or self._at_the_roof(searcher):
+                if left < 1 or self._at_the_roof(searcher) or (searcher.holds and not idle):
                     return ()
                 asks = searcher.ask(min(batch, left), limit)
                 journal.asked(asks)

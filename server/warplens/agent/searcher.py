@@ -30,6 +30,9 @@ class Searcher(Protocol):
     exhausted: bool
     #: The baseline's time over the roof's; None where that is not known.
     headroom: float | None
+    #: The last batch was ended for the sake of the verdicts on it, of which none has come: what is asked now is asked
+    #: without them.
+    holds: bool
 
     def ask(self, count: int = 1, task: Task = UNATTENDED) -> list[Ask]:
         """Up to `count` new candidates."""
@@ -59,7 +62,7 @@ class Policy:
         self.settings = settings or SearchSettings()
         self.seed = seed
         self.headroom = headroom
-        self.exhausted = False
+        self.exhausted = self.holds = False
         self.memory = Memory(self.settings) if self.settings.memory else None
 
     def next(self, task: Task) -> Node | None:
@@ -69,6 +72,7 @@ class Policy:
     def ask(self, count: int = 1, task: Task = UNATTENDED) -> list[Ask]:
         """Up to `count` new candidates; fewer where nothing more can be asked before a verdict comes."""
         asks: list[Ask] = []
+        self.holds = False
         while len(asks) < count:
             node = self.next(task)
             if node is None:
@@ -76,7 +80,8 @@ class Policy:
                 break
             self.asked(node)
             asks.append(node.ask)
-            if self.waits(asks):
+            self.holds = self.waits(asks)
+            if self.holds:
                 break
         return asks
 
@@ -90,6 +95,7 @@ class Policy:
         node = self.versions.tell(candidate, verdict)
         if node is None:
             return
+        self.holds = False
         if self.memory is not None:
             self.memory.told(node)
         self.learned(node)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
@@ -18,6 +19,8 @@ from tests.server.agent.doubles import CODE, ComputedJudge, problem
 from warplens.agent.problem import Learned
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
+from warplens.agent.tree import SearchTree
+from warplens.agent.versions import Ask
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.pool.local import LocalLane
 from warplens.measure.pool.messages import Setup
@@ -29,7 +32,7 @@ from warplens.service.pooled import search_opener
 from warplens.store.database import open_store
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.process.cancel import CancelToken
-from warplens_tools.process.task import Task
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.text import SourceText
 
@@ -160,7 +163,7 @@ def test_asks_are_handed_on_while_others_are_judged(folder: Path) -> None:
     asked: list[int] = []
     told: list[str] = []
 
-    def more() -> list[Candidate]:
+    def more(_idle: bool) -> list[Candidate]:
         asked.append(len(told))
         return [c for _, c in zip(range(4), fresh, strict=False)]
 
@@ -176,7 +179,7 @@ def test_what_can_be_asked_only_after_a_verdict_is_asked_then(folder: Path) -> N
     work = candidates(6)
     fresh = iter(work[1:])
 
-    def more() -> list[Candidate]:
+    def more(_idle: bool) -> list[Candidate]:
         # as a tree that waits for what it has handed out
         waits = len(told) < 1 + handed[0]
         if waits:
@@ -188,6 +191,48 @@ def test_what_can_be_asked_only_after_a_verdict_is_asked_then(folder: Path) -> N
     with local_pool(setup(folder), ["card-a"]) as pool:
         pool.stream(work[:1], more, lambda v: told.append(v.candidate))
     assert told == [c.id for c in work]
+
+
+@pytest.mark.parametrize("cards", [1, 2])
+def test_what_is_held_back_is_asked_for_only_where_a_card_has_nothing_to_do(folder: Path, cards: int) -> None:
+    fresh = iter(candidates(24))
+    told: list[str] = []
+    #: Verdicts, and candidates handed on, when each batch was.
+    at: list[tuple[int, int]] = []
+
+    def more(idle: bool) -> list[Candidate]:
+        # as a policy that ends each batch after two, for their verdicts' sake
+        if at and len(told) == at[-1][0] and not idle:
+            return []
+        batch = [c for _, c in zip(range(2), fresh, strict=False)]
+        if batch:
+            at.append((len(told), 2 * len(at)))
+        return batch
+
+    with local_pool(setup(folder, measure=0.1), [f"card-{n}" for n in range(cards)]) as pool:
+        pool.stream((), more, lambda v: told.append(v.candidate))
+    assert sorted(told) == sorted(c.id for c in candidates(24))
+    first = [handed for verdicts, handed in at if not verdicts]
+    # two for two lanes; of the first two each card has one
+    assert first == [0]
+    for (before, _), (after, handed) in itertools.pairwise(at):
+        assert after > before or handed - after < cards
+
+
+def test_a_card_beside_one_that_works_gets_what_was_held_back() -> None:
+    lanes = [EagerLane(card) for card in ("a", "a", "b", "b")]
+    fresh = iter(candidates(8))
+    told: list[str] = []
+    asked: list[bool] = []
+
+    def more(idle: bool) -> list[Candidate]:
+        if not told:
+            asked.append(idle)
+        return [c for _, c in zip(range(1), fresh, strict=False)] if idle else []
+
+    Pool(lanes).stream((), more, lambda v: told.append(v.candidate))
+    assert sorted(told) == sorted(c.id for c in candidates(8))
+    assert asked[:3] == [True, False, True]
 
 
 #: Time enough for counters.
@@ -223,6 +268,25 @@ def test_a_search_goes_on_while_lanes_judge(folder: Path) -> None:
     assert sum(bool(lane.done.judged) for lane in lanes) >= 2
 
 
+def test_steps_that_the_policy_keeps_back_wait_for_a_verdict(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at: list[int] = []
+    ask = SearchTree.ask
+
+    def noted(self: SearchTree, count: int = 1, task: Task = UNATTENDED) -> list[Ask]:
+        at.append(len(self.versions.told()))
+        return ask(self, count, task)
+
+    monkeypatch.setattr(SearchTree, "waits", lambda _self, asks: len(asks) == 2)
+    monkeypatch.setattr(SearchTree, "ask", noted)
+    lanes = [ThreadLane("a", 0.05), ThreadLane("a", 0.05)]
+    with open_store(folder) as store:
+        result = optimize(problem(), Pool(lanes), store)
+    assert result.outcome == "faster" and sum(len(lane.done.judged) for lane in lanes) == 24
+    assert at[0] == 0 and all(before < after for before, after in itertools.pairwise(at))
+
+
 class EagerLane(ThreadLane):
     """Says that it has begun, and makes nothing of what it gets."""
 
@@ -243,7 +307,7 @@ def test_a_lane_begins_before_anything_is_asked_for_the_next() -> None:
     told: list[str] = []
     asked: list[bool] = []
 
-    def more() -> list[Candidate]:
+    def more(_idle: bool) -> list[Candidate]:
         batch = [c for _, c in zip(range(8), fresh, strict=False)]
         if asked:
             assert any(lane.begun.wait(10) for lane in lanes)

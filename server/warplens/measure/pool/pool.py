@@ -33,7 +33,9 @@ _LANES_AHEAD = 4
 #: Seconds between looks at whether the work is to stop.
 _POLL = 0.2
 
-More = Callable[[], Sequence[Candidate]]
+#: Gives further candidates. It is told whether a card has nothing to do without them: where that is not so, it may hold
+#: some back until a verdict comes.
+More = Callable[[bool], Sequence[Candidate]]
 
 
 class Lane(Protocol):
@@ -142,7 +144,7 @@ class Pool:
             if on_verdict is not None:
                 on_verdict(verdict)
 
-        self.stream(candidates, lambda: (), told, task=task)
+        self.stream(candidates, lambda _idle: (), told, task=task)
         return tuple(verdicts[c.id] for c in candidates)
 
     def stream(
@@ -154,7 +156,8 @@ class Pool:
         task: Task = UNATTENDED,
     ) -> None:
         """Judge candidates and what `more` gives whenever too few wait for the lanes, until it gives nothing and all
-        is judged. `more` and `on_verdict` are called in this thread. Raises as `judge`."""
+        is judged. Once it gives nothing it is asked again when a verdict comes, or where a card has nothing to do.
+        `more` and `on_verdict` are called in this thread. Raises as `judge`."""
         _Stream(self._lanes, self._warming, self._by, candidates, more, on_verdict, task).run()
 
     def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
@@ -208,8 +211,8 @@ class _Stream:
         self._events: queue.SimpleQueue[tuple[int, Verdict] | _Free] = queue.SimpleQueue()
         self._busy: set[int] = set()
         self._told: set[str] = set()
-        # nothing more was to be had, until a verdict comes
-        self._dry = False
+        # nothing more was to be had until a verdict comes: where no card needed it, or at all
+        self._held = self._dry = False
         # lanes stop by a token of their own: the caller's may be cancelled while they still answer
         self._stop = CancelToken()
 
@@ -236,11 +239,13 @@ class _Stream:
             for opens in self._warming.values():
                 opens.join()
             free = [n for n in range(len(self._lanes)) if self._free(n)]
-        for place, number in enumerate(free):
-            self._ask_for(CHUNK)
+        for place, number in enumerate(sorted(free, key=self._beside)):
+            self._ask_for(
+                CHUNK, idle=not any(self._lanes[b].card == self._lanes[number].card for b in self._busy)
+            )
             chunk = self._chunk(len(free) - place)
             if not chunk:
-                break
+                continue
             self._busy.add(number)
             threading.Thread(target=self._work, args=(number, chunk), daemon=True).start()
         # with many lanes one of them is soon free again, and asking takes a while
@@ -251,12 +256,22 @@ class _Stream:
             )
         return bool(self._busy)
 
-    def _ask_for(self, count: int) -> None:
-        """Have so many candidates waiting, as far as there are any."""
-        while not self._dry and len(self._waiting) < count:
-            fresh = self._more()
-            self._dry = not fresh
+    def _ask_for(self, count: int, *, idle: bool = False) -> None:
+        """Have so many candidates waiting, as far as there are any; `idle`: a card has nothing to do without one."""
+        while len(self._waiting) < count:
+            needed = idle and not (self._waiting or self._suspects)
+            if self._dry or (self._held and not needed):
+                return
+            fresh = self._more(needed)
+            self._held, self._dry = not fresh, needed and not fresh
             self._waiting.extend(fresh)
+
+    def _beside(self, number: int) -> int:
+        """How many lanes of its card come before one: each card is served once before any is twice."""
+        card = self._lanes[number].card
+        return sum(
+            lane.card == card and (n < number or n in self._busy) for n, lane in enumerate(self._lanes)
+        )
 
     def _free(self, number: int) -> bool:
         """Whether a lane may be given work."""
@@ -269,7 +284,7 @@ class _Stream:
             self._suspected.add(one.id)
             return [one]
         # the last few are shared among the lanes rather than all given to one
-        share = -(-len(self._waiting) // free) if self._dry else CHUNK
+        share = -(-len(self._waiting) // free) if self._held else CHUNK
         share = max(1, min(CHUNK, share))
         return [self._waiting.popleft() for _ in range(min(share, len(self._waiting)))]
 
@@ -313,7 +328,7 @@ class _Stream:
         if verdict.candidate in self._told:
             return
         self._told.add(verdict.candidate)
-        self._dry = False
+        self._held = self._dry = False
         self._by[verdict.candidate] = lane
         self._on_verdict(verdict)
 
