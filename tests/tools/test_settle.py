@@ -58,7 +58,7 @@ def test_a_launch_gains_no_more_than_its_work() -> None:
         ((16.0, 8.0, 16.0), (8.0, 4.0, 16.0)),
     ],
 )
-def test_a_large_promise_leads_with_its_low_end_where_a_fact_is_missing(
+def test_a_large_promise_leads_with_its_low_end_where_the_grid_is_not_known(
     before: tuple[float, float, float], after: tuple[float, float, float]
 ) -> None:
     (view,) = views(KERNEL + LAUNCH)
