@@ -58,7 +58,7 @@ def test_a_launch_gains_no_more_than_its_work() -> None:
         ((16.0, 8.0, 16.0), (8.0, 4.0, 16.0)),
     ],
 )
-def test_a_large_promise_leads_with_its_low_end_where_the_grid_is_not_known(
+def test_a_large_promise_leads_with_its_low_end_where_the_block_is_not_known(
     before: tuple[float, float, float], after: tuple[float, float, float]
 ) -> None:
     (view,) = views(KERNEL + LAUNCH)
@@ -66,7 +66,9 @@ def test_a_large_promise_leads_with_its_low_end_where_the_grid_is_not_known(
     sure = settle(view, promised, of_program=True).gain
     assert sure is not None
     assert (sure.estimate, sure.low) == before[:2]
-    unsure = settle(view, msgspec.structs.replace(promised, missing=("the grid size",)), of_program=True).gain
+    unsure = settle(
+        view, msgspec.structs.replace(promised, missing=("the block size",)), of_program=True
+    ).gain
     assert unsure == Gain(*after)
 
 

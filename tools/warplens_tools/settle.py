@@ -28,9 +28,9 @@ WARNED_UNMEASURED = 1.12
 #: How far a gain may be from the expected one, as a factor: of the 36 planted programs of docs/benchmarks/planted.json
 #: 33 gained on the card within the first of what was promised, and all within the second.
 SPREAD: dict[Confidence, float] = {"high": 1.5, "medium": 2.0}
-#: The factor that is promised at most, as what is expected, where the grid was not seen.
+#: The factor that is promised at most, as what is expected, where the block was not seen.
 SURE_OF = 4.0
-_GRID = "the grid size"
+_BLOCK = "the block size"
 #: The registers that count cycles and nanoseconds, as SASS reads them.
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 _MEASURED = ("timing", "counters", "timeline")
@@ -62,9 +62,9 @@ def missing_facts(view: KernelView, finding: Finding) -> tuple[str, ...]:
         return ()
     found = []
     if view.shape is None:
-        found.append(_GRID)
+        found.append("the grid size")
     if view.threads is None:
-        found.append("the block size")
+        found.append(_BLOCK)
     found += _unknown_weight(view, finding.span.line)
     return tuple(found)
 
@@ -113,9 +113,9 @@ def _ranged(gain: Gain, sure: Confidence) -> Gain:
 
 
 def _as_known(gain: Gain, missing: Sequence[str]) -> Gain:
-    """A gain beyond `SURE_OF` of a grid that was not seen leads with its low end: a model of a full card promises what
-    a smaller grid, whose data the caches hold, does not have."""
-    if _GRID not in missing or gain.estimate <= SURE_OF:
+    """A gain beyond `SURE_OF` of a launch that was not seen leads with its low end: in a narrow block neighbouring
+    lanes share sectors, and a small grid's data stay in the caches."""
+    if _BLOCK not in missing or gain.estimate <= SURE_OF:
         return gain
     estimate = max(gain.low, SURE_OF)
     return Gain(estimate, round(min(gain.low, max(estimate / SPREAD["medium"], 1.0)), 2), gain.high)
