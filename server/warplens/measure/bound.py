@@ -27,16 +27,22 @@ def confirmation_seconds(program: float, build: float, settings: MeasureSettings
         rounds = 2 * settings.outside_seconds + 8 * settings.outside_repeats * _SLOWER * program
     else:
         rounds = 0.0
-    # every further place, the first and the last launch, all inputs, every fresh process
-    visits = settings.further_most + 3 + settings.confirmations
-    runs = 2 * settings.program_runs + 2
+    visit = _SLOWER * program + _VISIT
+    # what is compared and not timed may fail in company and be asked again alone: the first and the last launch, the
+    # candidate in its kernel's place, each of the sanitizer's tools, and one of them on the original, whose faults
+    # excuse the candidate's, and how the program does behind the fence
+    untimed = (
+        2 * visit
+        + _SLOWER * settings.accompany_seconds
+        + (len(TOOLS) + 1) * sanitizer_seconds(program, settings)
+        + 2 * _SLOWER * program
+    )
     return (
         2 * _SLOWER * build
-        + visits * (_SLOWER * program + _VISIT)
-        + runs * _SLOWER * program
-        + _SLOWER * settings.accompany_seconds
-        # each of its tools, and one of them on the original, whose faults excuse the candidate's
-        + (len(TOOLS) + 1) * sanitizer_seconds(program, settings)
+        # every further place, all inputs, every fresh process
+        + (settings.further_most + 1 + settings.confirmations) * visit
+        + 2 * settings.program_runs * _SLOWER * program
+        + 2 * untimed
         + rounds
         + (energy_seconds(program) if settings.energy else 0.0)
     )
