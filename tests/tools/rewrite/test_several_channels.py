@@ -68,7 +68,15 @@ def test_channels_that_are_divided_out_of_the_blocks_index() -> None:
     )
 
 
+#: The channel and the image are both worked out of the block's index.
+DIVIDED = BLOCKS.replace("int k = blockIdx.z;", "int k = blockIdx.z % K;\n  int b = blockIdx.z / K;").replace(
+    "in[(c * H", "in[((b * C + c) * H"
+)
 REFUSED = {
+    "an image that changes": (
+        DIVIDED.replace("  out[(k * OH", "  b += 0;\n  out[(k * OH"),
+        "what its channel is divided out of",
+    ),
     "nothing in common": (BLOCKS.replace("in[(c * H", "in[((k + c) * H"), "in common"),
     "a number of channels that is worked out": (BLOCKS, "nothing says how many"),
     "its place in the work": (BLOCKS.replace("fmaxf(sum, 0.0f)", "sum + blockIdx.z"), "place"),

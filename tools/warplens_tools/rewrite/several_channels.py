@@ -199,6 +199,8 @@ class _Writer(OutputsWriter):
         if rest is None:
             return top
         line = self._declaration(rest)
+        if f"\n{line}\n" not in f"\n{top}\n":
+            raise Refused("what its channel is divided out of is not declared before the work")
         return top.replace(line, f"{rest.type} {rest.name} = {self.channel.whole} / {self._groups()};")
 
     def _declaration(self, one: Declared) -> str:
