@@ -9,18 +9,21 @@ from collections.abc import Callable
 from types import TracebackType
 
 from warplens.agent.problem import Learned
-from warplens_tools.errors import CancelledError, WarplensError
+from warplens_tools.errors import CancelledError
 from warplens_tools.process.task import Task
 
 
 class Counting:
-    """What the counters say, once they are there. Leaving its `with` ends the collection, finished or not."""
+    """What the counters say, once they are there. Leaving its `with` ends the collection, finished or not.
+
+    `learn` may raise CancelledError, and nothing else: it says itself what could not be collected.
+    """
 
     def __init__(self, learn: Callable[[Task], Learned], task: Task) -> None:
         self._learn, self._whole = learn, task
         self._stack = contextlib.ExitStack()
         self._thread: threading.Thread | None = None
-        self._found: Learned | WarplensError | None = None
+        self._found: Learned | None = None
 
     def __enter__(self) -> Counting:
         return self
@@ -45,18 +48,12 @@ class Counting:
         self._thread.start()
 
     def take(self) -> Learned | None:
-        """What they say, the first time that it is asked for once it is known.
-
-        Raises:
-            WarplensError: they could not be collected.
-        """
+        """What they say, the first time that it is asked for once it is known."""
         found = self._found
         if found is None:
             # nothing is written here: what the thread puts down meanwhile would be lost
             return None
         self._found = None
-        if isinstance(found, WarplensError):
-            raise found
         return found
 
     def _collect(self) -> None:
@@ -65,5 +62,3 @@ class Counting:
         except CancelledError:
             # the search ended first, or says so itself
             return
-        except WarplensError as error:
-            self._found = error

@@ -29,7 +29,8 @@ from warplens.measure.exchange import AwaitingError
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.store.runs import Target, adopt_run, find_run, finish_run, start_run
-from warplens_tools.errors import CancelledError, TimeLimitError
+from warplens_tools.errors import CancelledError, TimeLimitError, WarplensError
+from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 
 #: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
@@ -89,7 +90,7 @@ def optimize(
         tried=tried(found.nodes, loop.fell),
         spent=found.spent,
         control=control_of(control.nodes) if control is not None else None,
-        unknown=baseline.unknown,
+        unknown=(*baseline.unknown, *loop.uncounted),
         run=found.journal.run,
         seed=problem.seed,
     )
@@ -156,6 +157,8 @@ class _Loop:
         self._learned = Learned()
         #: What was said of versions that did not hold when they were measured again, by candidate.
         self.fell: dict[str, Verdict] = {}
+        #: Why there are no counters, where collecting them failed.
+        self.uncounted: tuple[Unknown, ...] = ()
 
     def run(self, strategy: PolicyName, seconds: float) -> _Found:
         """One search to the end of its budget, or of `seconds`. However it ends, what was told stays in the journal."""
@@ -327,9 +330,16 @@ class _Loop:
         return limit.left() > COUNTING_SHARE * cost
 
     def _counted(self, task: Task) -> Learned:
-        """What the counters say."""
+        """What the counters say. They guide the search and prove nothing: it goes on without them, and says so."""
         assert self.problem.learn is not None
-        return self.problem.learn(self.baseline.kernel, task)
+        try:
+            return self.problem.learn(self.baseline.kernel, task)
+        except CancelledError:
+            raise
+        except WarplensError as error:
+            self.task.say(f"the search goes on without counters: {error}", None)
+            self.uncounted = (Unknown("what the hardware counters say", str(error), error.remedy),)
+            return Learned()
 
     def _guide(self, learned: Learned | None, searcher: Searcher, space: KernelSpace) -> None:
         """Let what the counters say, if that is known, guide what is asked from here on."""

@@ -338,6 +338,29 @@ def test_counters_are_collected_while_lanes_judge(folder: Path) -> None:
     assert result.outcome == "faster" and 4 <= at[0] < at[1] and judged_so_far() == 24
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 0])
+def test_a_search_goes_on_without_counters_that_fail(folder: Path, lanes: int) -> None:
+    said: list[str] = []
+
+    def learn(_kernel: str, _task: Task) -> Learned:
+        raise ToolFailedError("ncu ended with 9", remedy="see its output")
+
+    def heard(message: str, _share: float | None) -> None:
+        said.append(message)
+
+    judge = (
+        Pool([ThreadLane("a", seconds=0.05) for _ in range(lanes)])
+        if lanes
+        else ComputedJudge(SourceText(CODE))
+    )
+    with open_store(folder) as store:
+        result = optimize(problem(learn=learn, budget=LONG), judge, store, task=Task(heard))
+    assert result.outcome == "faster" and result.spent.candidates == 24
+    assert sum("without counters" in message for message in said) == 1
+    (why,) = [u for u in result.unknown if "counters" in u.what]
+    assert why.why == "ncu ended with 9" and not why.failed
+
+
 def test_counters_that_come_too_late_are_not_waited_for(folder: Path) -> None:
     ended = threading.Event()
 
