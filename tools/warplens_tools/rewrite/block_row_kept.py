@@ -113,7 +113,6 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import (
     block_per_row,
     hold_row,
@@ -121,25 +120,15 @@ from warplens_tools.rewrite import (
     restrict_const,
     widen_loop,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import along_one_axis
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
-
-_TITLE = "Give each row to a block and keep it in registers"
 
 _THEN = (online_softmax.REWRITE, hold_row.REWRITE, widen_loop.REWRITE)
 _CHAIN = Chain(block_per_row.REWRITE, *_THEN, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="block-row-kept",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Give each row to a block and keep it in registers",
     answers=block_per_row.REWRITE.answers,
     likely=along_one_axis,
     chance=0.5,

@@ -98,26 +98,17 @@ from __future__ import annotations
 
 import re
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import (
     block_per_row,
     online_softmax,
     restrict_const,
     widen_loop,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import along_one_axis
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
 _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
-_TITLE = "Give each row to a block, which walks it in vectors"
-
 _CHAIN = Chain(block_per_row.REWRITE, online_softmax.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
-
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
 
 
 def _narrow(code: str) -> float:
@@ -125,10 +116,9 @@ def _narrow(code: str) -> float:
     return along_one_axis(code) * (1.0 if _NARROW.search(code) else 0.8)
 
 
-REWRITE = Rewrite(
-    slug="block-row-vectors",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Give each row to a block, which walks it in vectors",
     answers=block_per_row.REWRITE.answers,
     likely=_narrow,
     chance=0.5,

@@ -52,26 +52,14 @@ void run(const unsigned char* data, unsigned int* bins, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import private_histogram, restrict_const, widen_loop
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
-
-_TITLE = "Count in shared memory first, with loads in vectors"
 
 _CHAIN = Chain(private_histogram.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="count-in-vectors",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Count in shared memory first, with loads in vectors",
     answers=private_histogram.REWRITE.answers,
     chance=0.6,
     gain=12.0,

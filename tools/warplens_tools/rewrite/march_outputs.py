@@ -51,7 +51,6 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite import restrict_const
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
@@ -72,7 +71,7 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
-from warplens_tools.text import SourceText, TextEdit
+from warplens_tools.text import TextEdit
 
 #: Two rows in flight hide more of each other's latency than one; four keep half of a 3-wide window in registers.
 _OUTPUTS = 4
@@ -230,16 +229,9 @@ _TITLE = "Work out several outputs of a column one after another"
 # what neighbours share stays in registers only where no store may change it
 _CHAIN = Chain(Rewrite("march-outputs", _TITLE, refusing(_march)), last=restrict_const.REWRITE, alone=True)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """The outputs, and pointers that are known not to overlap."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="march-outputs",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    _TITLE,
     answers=("low-ilp", "missing-cache-reuse"),
     likely=in_a_plane,
     chance=0.4,

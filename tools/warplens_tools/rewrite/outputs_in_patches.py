@@ -82,7 +82,6 @@ void run(const float* A, const float* B, float* C, int count, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import (
     halo_tile,
     index_into_axes,
@@ -94,11 +93,7 @@ from warplens_tools.rewrite import (
     tensor_tile,
     transpose_tile,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
-
-_TITLE = "Give each block a patch of outputs and share what they read"
 
 _SHARED = (
     tensor_tile.REWRITE,
@@ -110,16 +105,9 @@ _SHARED = (
 )
 _CHAIN = Chain(index_into_axes.REWRITE, swap_thread_axes.REWRITE, _SHARED, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="outputs-in-patches",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Give each block a patch of outputs and share what they read",
     answers=("missing-cache-reuse", "uncoalesced-global-read", "uncoalesced-global-write"),
     chance=0.5,
     gain=6.0,

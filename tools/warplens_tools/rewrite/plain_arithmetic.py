@@ -51,7 +51,6 @@ void run(const float* in, float* out, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import (
     constant_power,
     divide_once,
@@ -61,11 +60,8 @@ from warplens_tools.rewrite import (
     widen_access,
     widen_loop,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
-_TITLE = "Compute in the data's own precision, without powers and double literals"
 _THEN = (
     constant_power.REWRITE,
     reciprocal_root.REWRITE,
@@ -75,16 +71,9 @@ _THEN = (
 
 _CHAIN = Chain(float_literals.REWRITE, *_THEN, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="plain-arithmetic",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Compute in the data's own precision, without powers and double literals",
     answers=float_literals.REWRITE.answers,
     useless_at="dram",
     chance=0.5,

@@ -108,25 +108,14 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import hold_row, restrict_const, warp_reduction, widen_loop
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
-_TITLE = "Keep a block's row in registers, and join its threads by shuffles"
 _CHAIN = Chain(hold_row.REWRITE, warp_reduction.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="row-kept",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Keep a block's row in registers, and join its threads by shuffles",
     answers=("missing-cache-reuse", "barrier-heavy", "scalar-access"),
     chance=0.5,
     gain=2.0,

@@ -115,26 +115,15 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import hold_row, online_softmax, restrict_const, share_serial_section, widen_loop
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
-_TITLE = "Share what one thread does for its block, in registers or vectors"
 _THEN = (online_softmax.REWRITE, hold_row.REWRITE, widen_loop.REWRITE)
 _CHAIN = Chain(share_serial_section.REWRITE, *_THEN, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="section-kept",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Share what one thread does for its block, in registers or vectors",
     answers=share_serial_section.REWRITE.answers,
     chance=0.55,
     gain=8.0,

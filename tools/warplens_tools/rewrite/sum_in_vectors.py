@@ -57,26 +57,14 @@ void run(const float* values, float* result, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import reduce_before_atomic, restrict_const, widen_loop
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
-
-_TITLE = "Add up within the block, with loads in vectors"
 
 _CHAIN = Chain(reduce_before_atomic.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="sum-in-vectors",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Add up within the block, with loads in vectors",
     answers=reduce_before_atomic.REWRITE.answers,
     chance=0.55,
     gain=8.0,

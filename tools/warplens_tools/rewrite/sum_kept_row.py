@@ -68,26 +68,16 @@ void run(const float* A, const float* x, float* y, int rows, int cols) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import restrict_const, split_columns, sum_in_register, warp_per_row, widen_loop
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import along_one_axis
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
-_TITLE = "Add up in a register and share each row or column"
 _SHARED = (warp_per_row.REWRITE, split_columns.REWRITE)
 _CHAIN = Chain(sum_in_register.REWRITE, _SHARED, widen_loop.REWRITE, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="sum-kept-row",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Add up in a register and share each row or column",
     answers=("aliasing-reload", "uncoalesced-global-read", "grid-too-small"),
     likely=along_one_axis,
     chance=0.5,

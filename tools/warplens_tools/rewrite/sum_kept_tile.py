@@ -81,7 +81,6 @@ void run(const float* X, float* G, int n, int d) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import (
     register_tile,
     restrict_const,
@@ -90,24 +89,15 @@ from warplens_tools.rewrite import (
     swap_thread_axes,
     tensor_tile,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.base import in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
-_TITLE = "Add up in registers and tile what is added"
 _TILED = (tensor_tile.REWRITE, register_tile.REWRITE, several_outputs.REWRITE)
 _CHAIN = Chain(sum_in_register.REWRITE, swap_thread_axes.REWRITE, _TILED, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="sum-kept-tile",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Add up in registers and tile what is added",
     answers=("aliasing-reload", "missing-cache-reuse"),
     likely=in_a_plane,
     chance=0.5,

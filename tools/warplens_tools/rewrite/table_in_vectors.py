@@ -54,25 +54,14 @@ void run(const unsigned char* in, unsigned char* out, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import restrict_const, table_in_shared, widen_access
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
-_TITLE = "Look values up in shared memory, several at a time"
 _CHAIN = Chain(widen_access.REWRITE, table_in_shared.REWRITE, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="table-in-vectors",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Look values up in shared memory, several at a time",
     chance=0.6,
     gain=5.0,
 )

@@ -81,7 +81,6 @@ void run(const float* A, const float* B, float* C, int n) {
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import (
     register_tile,
     restrict_const,
@@ -90,25 +89,14 @@ from warplens_tools.rewrite import (
     tensor_tile,
     transpose_tile,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
-
-_TITLE = "Turn the threads round and tile through registers"
 
 _TILED = (tensor_tile.REWRITE, register_tile.REWRITE, transpose_tile.REWRITE, several_outputs.REWRITE)
 _CHAIN = Chain(swap_thread_axes.REWRITE, _TILED, last=restrict_const.REWRITE)
 
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
-
-
-REWRITE = Rewrite(
-    slug="turned-tile",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Turn the threads round and tile through registers",
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "missing-cache-reuse"),
     chance=0.5,
     gain=8.0,

@@ -91,26 +91,17 @@ from __future__ import annotations
 
 import re
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import (
     online_softmax,
     restrict_const,
     warp_per_row,
     widen_loop,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import along_one_axis
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.text import SourceText
 
 _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
-_TITLE = "Give each row to a warp, which walks it in vectors"
-
 _CHAIN = Chain(warp_per_row.REWRITE, online_softmax.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
-
-
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
-    """All of it as one step."""
-    return _CHAIN.result(_TITLE, text, model, kernel, target)
 
 
 def _narrow(code: str) -> float:
@@ -118,10 +109,9 @@ def _narrow(code: str) -> float:
     return along_one_axis(code) * (1.0 if _NARROW.search(code) else 0.8)
 
 
-REWRITE = Rewrite(
-    slug="warp-row-vectors",
-    title=_TITLE,
-    apply=apply,
+REWRITE = _CHAIN.rewrite(
+    __name__,
+    "Give each row to a warp, which walks it in vectors",
     answers=warp_per_row.REWRITE.answers,
     likely=_narrow,
     chance=0.55,

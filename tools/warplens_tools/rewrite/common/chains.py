@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, RewriteResult, Target, always
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
+
+#: A chain that brings no constants of its own.
+_NONE: Mapping[str, Sequence[int]] = {}
 
 
 class Chain:
@@ -23,6 +28,36 @@ class Chain:
         alone: bool = False,
     ) -> None:
         self.first, self.then, self.last, self.alone = first, then, last, alone
+
+    def rewrite(
+        self,
+        module: str,
+        title: str,
+        *,
+        answers: Sequence[str] = (),
+        useless_at: str = "",
+        chance: float,
+        gain: float,
+        likely: Callable[[str], float] = always,
+        ranges: Mapping[str, Sequence[int]] = _NONE,
+    ) -> Rewrite:
+        """The chain as the rewrite that `module` is the file and the page of; the rest as `Rewrite` has it."""
+
+        def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+            return self.result(title, text, model, kernel, target)
+
+        apply.__module__ = module
+        return Rewrite(
+            module.rsplit(".", 1)[-1].replace("_", "-"),
+            title,
+            apply,
+            answers=answers,
+            useless_at=useless_at,
+            chance=chance,
+            gain=gain,
+            likely=likely,
+            ranges=ranges,
+        )
 
     def result(
         self, title: str, text: SourceText, model: SourceModel, kernel: Kernel, target: Target
