@@ -32,8 +32,8 @@ lines they come from, and the bytes of stack frame that ptxas reports beyond its
 
 **Threshold.** Any such access is reported: the array was asked to live in registers and does not. Information
 without a gain where neither registers (64 words a thread) nor shared memory (48 KB a block) can take the stack
-frame: the cure is another algorithm then. The arguments of a `printf` do not count. Counters that
-show no sector of local memory moved withdraw it.
+frame: the cure is another algorithm then; and where only shared memory can and the grid is not known.
+The arguments of a `printf` do not count. Counters that show no sector of local memory moved withdraw it.
 
 **References.** CUDA C++ Programming Guide, "Local Memory"; CUDA C++ Best Practices Guide, "Local Memory".
 """
@@ -102,9 +102,11 @@ class LocalMemoryArray(MicroTool):
             else f"{names} fits neither registers nor shared memory ({stack} bytes a thread): hold fewer or narrower "
             "elements, or let several threads share one array."
         )
+        # What shared memory is ahead of the L1 by hangs on how many threads' arrays the L1 has to hold.
+        told = kept or (columns and self.view.shape is not None)
         return self.finding(line,
-            severity="warning" if kept or columns else "information",
-            confidence="high" if kept or columns else "medium",
+            severity="warning" if told else "information",
+            confidence="high" if told else "medium",
             message=(
                 f"{names} {'live' if len(arrays) > 1 else 'lives'} in local memory: indexed by a run-time value, "
                 f"{len(dynamic)} local loads and stores per thread{' in a loop' if in_loop else ''}."
@@ -117,7 +119,7 @@ class LocalMemoryArray(MicroTool):
                 self.view.observe("stack frame", float(stack), "byte/thread"
                 ),
             ),
-            gain=local_gain(self.view, dynamic, self.view.traffic.cycles()) if kept or columns else None,
+            gain=local_gain(self.view, dynamic, self.view.traffic.cycles()) if told else None,
             related=tuple(RelatedSpan(a.span, f"{a.name} is declared here") for a in arrays),
         )  # fmt: skip
 

@@ -103,7 +103,7 @@ class ScalarAccess(SectorTool):
         needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
         if not in_flight or narrow is None:
             return
-        most = self._gain(_WIDE / max(narrow.bytes, min(per_thread, _WIDE)))
+        most = self._gain(_WIDE / max(narrow.bytes, self._widest_store(), min(per_thread, _WIDE)))
         loud = known is not None
         if in_flight >= _short(narrow) * needed or (
             most < self.worth if loud else not self._is_bound_by_dram()
@@ -131,6 +131,11 @@ class ScalarAccess(SectorTool):
             gain=gain,
             index_query="vectorized copy alignment 128 bit",
         )  # fmt: skip
+
+    def _widest_store(self) -> int:
+        """Bytes: a thread takes as many elements at once as its widest access holds of their results."""
+        stores = self.sass.where(lambda x: x.opcode == "STG")
+        return max((min(access_bytes(self.sass.instructions[i]), _WIDE) for i in stores), default=1)
 
     def _is_bound_by_dram(self) -> bool:
         """Whether device memory is busier than all else, whatever the launch."""

@@ -108,8 +108,9 @@ class CoalescingTool(SectorTool):
             else "a run-time distance apart"
         )
         ideal = float(worst.ideal_sectors)
-        # Neither the distance nor which threads are neighbours is known: it may be an element as well as a row.
-        told = worst.stride is not None or self.view.block is not None
+        # Where no launch tells the block, lanes may be of several of its rows, and an unknown distance an element.
+        rows = worst.stride is None or "threadIdx.y" in self.view.body
+        told = self.view.block is not None or not rows
         yield self.finding(
             self.sass.hottest_line(worst.indices),
             severity="warning" if told else "information",
