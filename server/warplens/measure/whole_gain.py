@@ -18,7 +18,8 @@ from warplens_tools.errors import CompileError, InputError, TimeLimitError, Tool
 from warplens_tools.process.task import Task
 from warplens_tools.toolchain.symbols import unit_free_name
 
-#: Programs that end within so many seconds are run as often as the settings say.
+#: Programs that end within so many seconds are run as often as the settings say: by judgement, where a process's start
+#: is much of the time, and scatters. Of longer ones two runs a side are the fewest where each goes first once.
 _SHORT = 0.4
 
 

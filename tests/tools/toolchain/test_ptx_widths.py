@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from warplens.measure.build.wide import means_wide
 from warplens_tools.process.run import run
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import resolve_toolchain
-from warplens_tools.toolchain.ptx_widths import narrowed
+from warplens_tools.toolchain.ptx_widths import narrowed, widths_in
 
 pytestmark = pytest.mark.compiler
 
@@ -95,7 +96,7 @@ def only(ptx: str, kernel: str) -> str:
     ],
 )
 def test_narrow_offsets_are_seen(ptx: dict[str, str], kernel: str, said: str) -> None:
-    wide, narrow = only(ptx["wide"], kernel), only(ptx["narrow"], kernel)
+    wide, narrow = (widths_in(only(ptx[width], kernel)) for width in ("wide", "narrow"))
     found = narrowed(wide, narrow)
     assert said in found and bool(said) == bool(found), found
     assert not narrowed(narrow, wide) and not narrowed(wide, wide) and not narrowed(narrow, narrow)
@@ -104,7 +105,22 @@ def test_narrow_offsets_are_seen(ptx: dict[str, str], kernel: str, said: str) ->
 def test_products_of_24_bits_are_narrow(ptx: dict[str, str]) -> None:
     wide, narrow = only(ptx["wide"], "image"), only(ptx["narrow"], "image")
     quick = narrow.replace("mad.lo.s32", "mad24.lo.s32").replace("mul.lo.s32", "mul24.lo.s32")
-    assert quick != narrow and "multiplies parameter 4 in 32 bits" in narrowed(wide, quick)
+    assert quick != narrow and "multiplies parameter 4 in 32 bits" in narrowed(
+        widths_in(wide), widths_in(quick)
+    )
+
+
+def test_time_grows_with_the_sums_and_no_faster() -> None:
+    def seconds(count: int) -> float:
+        sums = "".join(f"add.s64 %rd{n + 1}, %rd{n}, %rd{n // 2};\n" for n in range(2, count))
+        body = f"ld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, %ctaid.x;\ncvt.u64.u32 %rd2, %r1;\n{sums}"
+        text = f".entry k(.param .u64 k_param_0) {{\n{body}ld.global.f32 %f1, [%rd{count}];\nret; }}"
+        started = time.perf_counter()
+        assert widths_in(text)["k"].wide == frozenset()
+        return time.perf_counter() - started
+
+    few = min(seconds(1000) for _ in range(3))
+    assert min(seconds(8000) for _ in range(3)) < 24 * few
 
 
 def test_the_source_says_whether_64_bits_are_meant() -> None:

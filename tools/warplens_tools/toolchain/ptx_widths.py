@@ -10,7 +10,7 @@ The compiler may widen what overflows nowhere: whether 64 bits are meant, the so
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -47,11 +47,15 @@ class Widths(msgspec.Struct, frozen=True):
     loads: dict[str, frozenset[str]] = {}
 
 
-def narrowed(baseline: str, candidate: str) -> str:
-    """What a candidate's PTX does in 32 bits for its addresses and the baseline's in 64 alone; "" if nothing."""
-    old = {unit_free_name(name): widths for name, widths in _kernels(baseline)}
-    for name, new in _kernels(candidate):
-        known = old.get(unit_free_name(name))
+def widths_in(ptx: str) -> dict[str, Widths]:
+    """Of each kernel of a unit, by the name that it has whatever the unit."""
+    return {unit_free_name(name): widths for name, widths in _kernels(ptx)}
+
+
+def narrowed(baseline: Mapping[str, Widths], candidate: Mapping[str, Widths]) -> str:
+    """What a candidate's unit does in 32 bits for its addresses and the baseline's in 64 alone; "" if nothing."""
+    for name, new in candidate.items():
+        known = baseline.get(name)
         if known is None:
             continue
         for what in sorted((new.narrow - known.narrow) & known.wide):
@@ -106,9 +110,19 @@ class _Flow:
         self._addresses: set[str] = set()
         self._compared: set[str] = set()
         self._loaded: list[tuple[str, str]] = []
-        self._leaves_of: dict[str, frozenset[str]] = {}
         for found in _INSTRUCTION.finditer(body):
             self._read(found[1], found[2])
+        made_of = {
+            register: [s for step in steps for s in step.sources if s.startswith("%")]
+            for register, steps in self._steps.items()
+        }
+        #: Which registers go round in one loop: the number of the loop; and the leaves that each rests on.
+        self._round: dict[str, int] = {}
+        self._leaves: dict[str, frozenset[str]] = {}
+        for number, registers in enumerate(_components(made_of)):
+            found_leaves = self._leaves_of(registers)
+            for register in registers:
+                self._round[register], self._leaves[register] = number, found_leaves
 
     def widths(self) -> Widths:
         """All of it for the whole kernel."""
@@ -119,7 +133,7 @@ class _Flow:
                 factors = self._factors(register, step)
                 if factors is None:
                     continue
-                leaves = [self._leaves(factor) for factor in factors]
+                leaves = [self._leaves[factor] for factor in factors]
                 if step.name.startswith((*_WIDE, "add.s64", "add.u64")):
                     wide |= frozenset().union(*leaves)
                 elif not any(found and found <= _SMALL for found in leaves):
@@ -159,7 +173,7 @@ class _Flow:
             factors = step.sources[:2]
             return factors if "#" not in factors and not self._divided(*factors) else None
         if step.name.startswith(("add.s64", "add.u64", "add.s32", "add.u32")) and "#" not in step.sources:
-            around = [source for source in step.sources if register in self._closure({source})]
+            around = [source for source in step.sources if self._round[source] == self._round[register]]
             if len(around) == 1:
                 return tuple(source for source in step.sources if source not in around)
         return None
@@ -224,17 +238,41 @@ class _Flow:
                         left.append(source)
         return seen
 
-    def _leaves(self, start: str) -> frozenset[str]:
-        """The parameters and special registers that a register rests on; {"?"} where it is none of them."""
-        if start not in self._leaves_of:
-            reached = self._closure({start})
-            found = {leaf[0] for register in reached if (leaf := _SPECIAL.match(register))}
-            for register in reached:
-                for step in self._steps.get(register, ()):
-                    if step.name.startswith("ld.param"):
-                        found |= set(step.sources)
-            self._leaves_of[start] = frozenset(found - {"#"})
-        return self._leaves_of[start]
+    def _leaves_of(self, registers: list[str]) -> frozenset[str]:
+        """The parameters and special registers that registers of one loop rest on; what they are made of is known."""
+        found = {leaf[0] for register in registers if (leaf := _SPECIAL.match(register))}
+        for step in (step for register in registers for step in self._steps.get(register, ())):
+            if step.name.startswith("ld.param"):
+                found |= set(step.sources)
+            for source in step.sources:
+                found |= self._leaves.get(source, frozenset())
+        return frozenset(found - {"#"})
+
+
+def _components(made_of: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    """The strongly connected parts of a graph, each behind those that it leads to (Tarjan 1972, without recursion)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    for start in made_of:
+        left = [(start, False)]
+        while left:
+            node, done = left.pop()
+            if not done and node not in order:
+                order[node] = low[node] = len(order)
+                path.append(node)
+                left.append((node, True))
+                left += [(n, False) for n in made_of.get(node, ()) if n not in order]
+            elif done:
+                # a part that is complete is out of `low`
+                low[node] = min([low[node], *(low[n] for n in made_of.get(node, ()) if n in low)])
+                if low[node] == order[node]:
+                    part = [path.pop()]
+                    while part[-1] != node:
+                        part.append(path.pop())
+                    for one in part:
+                        del low[one]
+                    yield part
 
 
 def _split(operands: str) -> list[str]:

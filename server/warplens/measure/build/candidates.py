@@ -272,7 +272,7 @@ class Builder:
             return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
         if why := why_more(unit, baseline, self.workload.source, self._toolchain):
             return Verdict(candidate.id, "refused", why)
-        if why := narrowed(baseline.ptx, unit.ptx) if self._means_wide else "":
+        if why := narrowed(baseline.widths, unit.widths) if self._means_wide else "":
             return Verdict(
                 candidate.id, "unproven", f"{why}: arrays larger than this program's may overflow it"
             )

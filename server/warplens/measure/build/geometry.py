@@ -34,7 +34,8 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.symbols import unit_free_name
 
-#: Rebuilt programs that run at once: each may take as much of the card's memory as the user's own.
+#: Rebuilt programs that run at once: each may take as much of the card's memory as the user's own. By judgement: few
+#: programs take a quarter of a card, and what fails in company is asked again alone.
 _AT_ONCE = 4
 #: What the sandbox knows the build by.
 _REBUILT = "rebuilt"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -16,10 +17,11 @@ from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_state import reads_new_state
+from warplens_tools.toolchain.ptx_widths import Widths, widths_in
 from warplens_tools.toolchain.symbols import live_names, symbols, unit_free_name, variables, writable_bytes
 
 
-class Unit(msgspec.Struct, frozen=True):
+class Unit(msgspec.Struct, frozen=True, dict=True):
     """The workload's unit, compiled by itself as candidates are."""
 
     evidence: BinaryEvidence
@@ -41,6 +43,11 @@ class Unit(msgspec.Struct, frozen=True):
         """Its own PTX; "" where it was compiled without any."""
         path = self.evidence.ptx_path
         return Path(path).read_text(errors="replace") if path else ""
+
+    @cached_property
+    def widths(self) -> dict[str, Widths]:
+        """What its kernels' addresses are multiplied from, kept: every candidate is compared with the baseline's."""
+        return widths_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:
