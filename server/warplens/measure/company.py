@@ -15,6 +15,8 @@ from warplens_tools.process.task import Task
 
 #: Beside one another: so many processes at most, in so much of the memory that is free, each with a driver context of
 #: so many bytes.
+#: All by judgement, none measured, and on the side of not running short: a fifth is left to other users and to what an
+#: allocator rounds up, and a context is taken as larger than one is before kernels ask for stack, heap and printing.
 _MOST_BESIDE, _ROOM, _CONTEXT = 6, 0.8, 2 << 30
 #: States that a card which others use as well may bring about.
 _OF_COMPANY = frozenset({"crashed", "hung", "unproven"})
