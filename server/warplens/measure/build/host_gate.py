@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from warplens.measure.build.host_tokens import Declaration, HostTokens, Replacement, declarations
+from warplens.measure.build.host_tokens import (
+    Declaration,
+    HostTokens,
+    Replacement,
+    declarations,
+    same_start,
+)
 from warplens.measure.build.kinds import declarators, kind_of, names_of
 from warplens.measure.build.local_names import only_local
 from warplens.measure.build.passed_sizes import passed_sizes
@@ -67,25 +73,13 @@ def take_apart(host: HostTokens, like: HostSide | None = None) -> HostSide:
     """The declarations of a host side; those that it begins with as `like` does are not parsed again."""
     known: tuple[Declaration, ...] = ()
     if like is not None:
-        same = _alike(host.tokens, like.host.tokens)
+        same = same_start(host.tokens, like.host.tokens)
         # the last one may go on otherwise
         known = like.declarations[: max(bisect_left(like.declarations, same, key=lambda d: d.start) - 2, 0)]
     if not known:
         return HostSide(host, tuple(declarations(host.tokens)))
     last = known[-1]
     return HostSide(host, (*known[:-1], *declarations(host.tokens, last.start, last.scope)))
-
-
-def _alike(new: list[str], old: list[str]) -> int:
-    """How many tokens two sides begin with alike."""
-    low, high = 0, min(len(new), len(old))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if new[low:middle] == old[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 class HostGate:

@@ -73,7 +73,7 @@ class _Lines:
         """What the text begins with as that of `like` does, most of its headers, is taken from there."""
         self.raw = alike(written).split("\n")
         #: How many lines are `like`'s.
-        self.known = bisect_left(like.numbers, _same(self.raw, like.raw)) if like is not None else 0
+        self.known = bisect_left(like.numbers, same_start(self.raw, like.raw)) if like is not None else 0
         self.lines = list(like.lines[: self.known]) if like is not None else []
         self.files = list(like.files[: self.known]) if like is not None else []
         self.numbers = like.numbers[: self.known] if like is not None else []
@@ -95,8 +95,8 @@ class _Lines:
         return _CLOSURE.sub(lambda m: self._closures.setdefault(m[0], f"__T{len(self._closures)}"), line)
 
 
-def _same(new: list[str], old: list[str]) -> int:
-    """How many lines two texts begin with alike."""
+def same_start(new: Sequence[str], old: Sequence[str]) -> int:
+    """How many lines, or tokens, two texts begin with alike."""
     low, high = 0, min(len(new), len(old))
     while low < high:
         middle = (low + high + 1) // 2
