@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -14,6 +13,7 @@ from warplens.measure.build.device_text import asks_more, device_text
 from warplens.measure.build.includes import foreign
 from warplens.measure.build.linking import Linked, calls_runtime, live_variables
 from warplens_tools.evidence import BinaryEvidence
+from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
 from warplens_tools.toolchain.ptx_state import reads_new_state
