@@ -23,7 +23,7 @@ from warplens.measure.conditions import Watch
 from warplens.measure.costs import Costs
 from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.accompany import Replacement
-from warplens.measure.kernel.gate import pooled, verdict_of
+from warplens.measure.kernel.gate import pooled
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
 from warplens.measure.kernel.stand_in import StoodIn, stand_in
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
@@ -31,7 +31,7 @@ from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.sanitize import new_reports
 from warplens.measure.program.whole import LOWERED, ROUNDING
 from warplens.measure.session import PreparedWorkload
-from warplens.measure.verdict import State, Verdict
+from warplens.measure.verdict import Verdict
 from warplens.measure.whole_gain import ProgramGain, timed, unsettled
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
@@ -99,13 +99,13 @@ class _Confirming:
             self._task.say("measuring in fresh processes", None)
             with self._costs.of("fresh processes"):
                 heards = _fresh(self._built, self._opened, self._task)
-            each = [_one(heard, self._built, self._opened, self._watch) for heard in heards]
+            each = [self._opened.verdict(self._built, heard, self._watch) for heard in heards]
             if odd := _not_faster(each):
                 return Confirmation(odd)
             # alone, too: how many sets are compared is a matter of time; rebuilding takes longer as a rule
             self._task.say("comparing on all inputs", None)
             compared = self._on_all_inputs()
-            joined = _one(_joined(heards, compared), self._built, self._opened, self._watch)
+            joined = self._opened.verdict(self._built, _joined(heards, compared), self._watch)
             verdict = _of_each(joined, each)
             if verdict.state != "faster":
                 return Confirmation(verdict)
@@ -115,7 +115,7 @@ class _Confirming:
             self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
             gain = self._whole(rebuilding.result(), rounding)
         except NoWinnerError as odd:
-            return _failed(self._built, self._opened, odd.state, odd.reason)
+            return Confirmation(self._opened.untimed(self._built, odd.state, odd.reason))
         stood = self._stood
         reason = f"{verdict.reason}; {stood.reason}" if stood.reason else verdict.reason
         verdict = msgspec.structs.replace(verdict, reason=reason)
@@ -183,7 +183,7 @@ class _Confirming:
         where = f"at launch {there.launch} with grid {grid}"
         if result.state != "right":
             raise NoWinnerError(result.state, f"{where}: {result.reason}")
-        found = _one(heards[-1], self._built, self._opened, self._watch) if there.timed else None
+        found = self._opened.verdict(self._built, heards[-1], self._watch) if there.timed else None
         if found is not None and found.state not in ("faster", "same"):
             raise NoWinnerError(found.state, f"{where}: {found.reason}")
         return heards[-1]
@@ -330,18 +330,6 @@ class _Confirming:
         )
 
 
-def _failed(built: Built, opened: PreparedWorkload, state: State, reason: str) -> Confirmation:
-    return Confirmation(
-        Verdict(
-            built.candidate.id,
-            state,
-            reason,
-            resources=built.compiled.resources,
-            baseline_resources=opened.target.compiled.resources,
-        )
-    )
-
-
 def _fresh(built: Built, opened: PreparedWorkload, task: Task) -> list[VisitResult]:
     """One visit per process, on some inputs drawn anew; stops at the first that does not find it right."""
     session = opened.session
@@ -352,18 +340,6 @@ def _fresh(built: Built, opened: PreparedWorkload, task: Task) -> list[VisitResu
         if heards[-1].result.state != "right":
             break
     return heards
-
-
-def _one(heard: VisitResult, built: Built, opened: PreparedWorkload, watch: Watch) -> Verdict:
-    return verdict_of(
-        heard,
-        gpu=opened.session.gpu,
-        settings=opened.session.settings,
-        resources=built.compiled.resources,
-        baseline_resources=opened.target.compiled.resources,
-        conditions=watch.now(),
-        build_seconds=built.seconds,
-    )
 
 
 def _not_faster(each: Sequence[Verdict]) -> Verdict | None:

@@ -26,11 +26,9 @@ import psutil
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written, asking
-from warplens.measure.conditions import Watch
 from warplens.measure.confirm import Confirmation, confirm
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
-from warplens.measure.kernel.gate import verdict_of
 from warplens.measure.kernel.shapes import judge_shapes, others_of
 from warplens.measure.kernel.target import KernelShare
 from warplens.measure.kernel.visits import VisitResult
@@ -38,13 +36,12 @@ from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.session import Baseline, PreparedWorkload, Session, open_workload
-from warplens.measure.verdict import Candidate, State, Verdict
+from warplens.measure.verdict import Candidate, Verdict
 from warplens.measure.whole_gain import ProgramGain
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import present_gpus, query_devices, target_architecture
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import InputError, MissingToolError, TimeLimitError
-from warplens_tools.evidence import CompiledKernel
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.workload import Workload
 from warplens_tools.toolchain.locate import Toolchain, resolve_toolchain
@@ -200,15 +197,15 @@ class Judge:
             odd, plans = further.judge(
                 built,
                 opened.builder.edited,
-                lambda heard: self._verdict(opened, one, heard, watch),
+                lambda heard: opened.verdict(one, heard, watch),
                 task,
                 all_shapes=True,
             )
             if candidate.id in odd:
-                return Confirmation(self._plain(opened, one, *odd[candidate.id]))
+                return Confirmation(opened.untimed(one, *odd[candidate.id]))
             stands = further.replacements(one, opened.builder.edited(candidate), task)
             if isinstance(stands, NoGeometry):
-                return Confirmation(self._plain(opened, one, stands.state, stands.reason))
+                return Confirmation(opened.untimed(one, stands.state, stands.reason))
             confirmed = confirm(one, stands, opened, watch, task)
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)
@@ -287,16 +284,16 @@ class Judge:
             if isinstance(done, Verdict):
                 tell(done)
             elif done.identical and not self.settings.measure_identical:
-                tell(_identical(done, opened.target.compiled))
+                same = opened.untimed(done, "same", "it compiles to the baseline's own machine code")
+                tell(msgspec.structs.replace(same, cost={"build": done.seconds}))
             elif (refused := self._further_judge(opened).refusal(done)) is not None:
-                tell(self._plain(opened, done, *refused))
+                tell(opened.untimed(done, *refused))
             else:
                 built.append(done)
 
         with ThreadPoolExecutor(1) as aside:
             # beside the candidates' own units: nobody has the card while the compiler works
-            texts = asking(opened.builder, candidates, opened.target.compiled.qualified_name)
-            rebuilding = aside.submit(opened.geometries.rebuild, texts, task)
+            rebuilding = aside.submit(self._rebuild, opened, candidates, task)
             opened.builder.build_all(
                 candidates,
                 opened.unit,
@@ -310,23 +307,28 @@ class Judge:
         order = {c.id: index for index, c in enumerate(candidates)}
         return sorted(built, key=lambda b: order[b.candidate.id])
 
+    def _rebuild(self, opened: PreparedWorkload, candidates: Sequence[Candidate], task: Task) -> None:
+        """Rebuild the programs that are asked for a geometry later."""
+        name = opened.target.compiled.qualified_name
+        opened.geometries.rebuild(asking(opened.builder, candidates, name), task)
+
     def _placed(
         self, opened: PreparedWorkload, built: list[Built], tell: Callable[[Verdict], None], task: Task
     ) -> list[Built]:
         """The candidates with the geometry that their rebuilt programs launch with."""
-        if not any(b.candidate.asks_program for b in built):
+        texts = {
+            b.candidate.id: opened.builder.edited(b.candidate) for b in built if b.candidate.asks_program
+        }
+        if not texts:
             return built
         placed: list[Built] = []
-        name = opened.target.compiled.qualified_name
+        shapes = (opened.target.shape, *opened.target.others)
         with opened.session.card("reading launch geometry", task.part()):
-            opened.geometries.ask(asking(opened.builder, [b.candidate for b in built], name), task)
+            opened.geometries.ask(list(texts.values()), task)
             for one in built:
                 done: Built | Verdict = one
-                if one.candidate.asks_program:
-                    target = opened.target
-                    shapes = (target.shape, *target.others)
-                    text = opened.builder.edited(one.candidate)
-                    done = opened.geometries.place(one, text, shapes, task)
+                if one.candidate.id in texts:
+                    done = opened.geometries.place(one, texts[one.candidate.id], shapes, task)
                 if isinstance(done, Verdict):
                     tell(done)
                 else:
@@ -341,7 +343,7 @@ class Judge:
         with opened.session.card(f"judging {opened.baseline.kernel}", task) as watch:
 
             def verdict(heard: VisitResult) -> Verdict:
-                return self._verdict(opened, by_id[heard.result.candidate], heard, watch)
+                return opened.verdict(by_id[heard.result.candidate], heard, watch)
 
             def take(heard: VisitResult) -> None:
                 found = verdict(heard)
@@ -362,40 +364,8 @@ class Judge:
                 state, reason = odd.get(name, (one.state, one.reason))
                 tell(msgspec.structs.replace(one, state=state, reason=reason))
 
-    def _verdict(self, opened: PreparedWorkload, built: Built, heard: VisitResult, watch: Watch) -> Verdict:
-        return verdict_of(
-            heard,
-            gpu=opened.session.gpu,
-            settings=self.settings,
-            resources=built.compiled.resources,
-            baseline_resources=opened.target.compiled.resources,
-            conditions=watch.now(),
-            build_seconds=built.seconds,
-        )
-
     def _further_judge(self, opened: PreparedWorkload) -> FurtherJudge:
         if self._further is None:
             launched = opened.geometries.launched
             self._further = FurtherJudge(opened, launched, self.settings, opened.session.folder)
         return self._further
-
-    @staticmethod
-    def _plain(opened: PreparedWorkload, built: Built, state: State, reason: str) -> Verdict:
-        return Verdict(
-            built.candidate.id,
-            state,
-            reason,
-            resources=built.compiled.resources,
-            baseline_resources=opened.target.compiled.resources,
-        )
-
-
-def _identical(built: Built, baseline: CompiledKernel) -> Verdict:
-    return Verdict(
-        candidate=built.candidate.id,
-        state="same",
-        reason="it compiles to the baseline's own machine code",
-        resources=built.compiled.resources,
-        baseline_resources=baseline.resources,
-        cost={"build": built.seconds},
-    )

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warplens.measure.bound import confirmation_seconds
-from warplens.measure.build.candidates import Builder, control
+from warplens.measure.build.candidates import Builder, Built, control
 from warplens.measure.build.fence import around_program
 from warplens.measure.build.geometry import Geometries
 from warplens.measure.build.linking import asks_linking
@@ -21,13 +21,14 @@ from warplens.measure.conditions import Watch
 from warplens.measure.costs import WAITING, Costs
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kept import Kept, kept_of
+from warplens.measure.kernel.gate import verdict_of
 from warplens.measure.kernel.survey import survey_run
 from warplens.measure.kernel.target import KernelShare, Target, choose, shares
 from warplens.measure.kernel.types import source_types
-from warplens.measure.kernel.visits import Visits, VisitSpec
+from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.program.whole import ProgramRun, require_success, run_program
 from warplens.measure.timing import bootstrap
-from warplens.measure.verdict import Conditions
+from warplens.measure.verdict import Conditions, State, Verdict
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
@@ -132,6 +133,28 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
     def text(self) -> SourceText:
         """The edited file as it is."""
         return self.builder.text
+
+    def verdict(self, built: Built, heard: VisitResult, watch: Watch) -> Verdict:
+        """What a visit's result says of a candidate, against the baseline of the same visit."""
+        return verdict_of(
+            heard,
+            gpu=self.session.gpu,
+            settings=self.session.settings,
+            resources=built.compiled.resources,
+            baseline_resources=self.target.compiled.resources,
+            conditions=watch.now(),
+            build_seconds=built.seconds,
+        )
+
+    def untimed(self, built: Built, state: State, reason: str) -> Verdict:
+        """The verdict on a candidate that no timing decides."""
+        return Verdict(
+            built.candidate.id,
+            state,
+            reason,
+            resources=built.compiled.resources,
+            baseline_resources=self.target.compiled.resources,
+        )
 
     @property
     def confirmation_seconds(self) -> float:

@@ -51,6 +51,7 @@ _NUMBER = re.compile(r"\b(\w+)\s*=[^;=]*\bthreadIdx\s*\.\s*x\b[^;]*;")
 _LINES = re.compile(r"\bblockIdx\s*\.\s*[yz]\b")
 #: Loops that follow each other walk a row of the thread's own again and again.
 _PASSES = 2
+_NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
 
@@ -69,6 +70,13 @@ def along_one_axis(code: str) -> float:
     number = _NUMBER.search(code)
     divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
     return 0.1 if divided and _nests(code) < _PASSES else 1.0
+
+
+def along_narrow_rows(code: str) -> float:
+    """The same where rows are walked in vectors: more where elements are narrow, for a warp's load of single ones is
+    half a line or less.
+    """
+    return along_one_axis(code) * (1.0 if _NARROW.search(code) else 0.8)
 
 
 def in_a_plane(code: str) -> float:

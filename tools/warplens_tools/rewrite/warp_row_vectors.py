@@ -89,31 +89,22 @@ void run(const float* in, float* out, int rows, int cols) {
 
 from __future__ import annotations
 
-import re
-
 from warplens_tools.rewrite import (
     online_softmax,
     restrict_const,
     warp_per_row,
     widen_loop,
 )
-from warplens_tools.rewrite.base import along_one_axis
+from warplens_tools.rewrite.base import along_narrow_rows
 from warplens_tools.rewrite.common.chains import Chain
 
-_NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
 _CHAIN = Chain(warp_per_row.REWRITE, online_softmax.REWRITE, widen_loop.REWRITE, last=restrict_const.REWRITE)
-
-
-def _narrow(code: str) -> float:
-    """More where elements are narrow: a warp's load of them is half a line or less."""
-    return along_one_axis(code) * (1.0 if _NARROW.search(code) else 0.8)
-
 
 REWRITE = _CHAIN.rewrite(
     __name__,
     "Give each row to a warp, which walks it in vectors",
     answers=warp_per_row.REWRITE.answers,
-    likely=_narrow,
+    likely=along_narrow_rows,
     chance=0.55,
     gain=8.0,
     ranges={**warp_per_row.REWRITE.ranges},

@@ -7,7 +7,8 @@ import os
 import socket
 import threading
 import time
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,8 @@ PLAIN = """\
 __global__ void k(float* x) { x[threadIdx.x] = 1; }
 int main() { std::printf("sum 3.5\\n"); return 0; }
 """
+#: Holds the limit of heavy compiles.
+Heavy = Callable[[str], AbstractContextManager[object]]
 #: What a candidate's host code would try before anything of CUDA is called.
 INTRUDER = """\
 #include <arpa/inet.h>
@@ -85,6 +88,18 @@ class Site:
         self.workload = Workload(str(source), str(source), time_limit=20)
         self.toolchain, self.arch, self.settings = toolchain, "sm_90", MeasureSettings()
 
+    def geometries(self, folder: Path, settings: MeasureSettings, **more: Heavy) -> Geometries:
+        """Those of its programs, with a probe that is not there."""
+        return Geometries(
+            self.workload,
+            toolchain=self.toolchain,
+            arch=self.arch,
+            library=folder.parent / "probe" / "probe.so",
+            folder=folder,
+            settings=settings,
+            **more,
+        )
+
 
 class Canaries:
     """A file, a variable and a listening socket."""
@@ -133,14 +148,7 @@ def test_a_rebuilt_program_touches_nothing(tmp_path: Path, monkeypatch: pytest.M
         assert "read alive" not in said.stdout
         with pytest.raises(InputError):
             rebuilt.launches(5, UNATTENDED)
-        geometries = Geometries(
-            site.workload,
-            toolchain=site.toolchain,
-            arch=site.arch,
-            library=tmp_path / "probe" / "probe.so",
-            folder=folder,
-            settings=site.settings,
-        )
+        geometries = site.geometries(folder, site.settings)
         assert isinstance(geometries.launched(SourceText(canaries.intruder()), UNATTENDED), NoGeometry)
         assert canaries.untouched()
         # the test would notice: free, the same program does all of it
@@ -166,14 +174,7 @@ def test_rebuilt_programs_are_asked_side_by_side_and_again_alone_where_company_f
         return (shape,)
 
     monkeypatch.setattr(geometry, "survey", survey)
-    geometries = Geometries(
-        site.workload,
-        toolchain=site.toolchain,
-        arch=site.arch,
-        library=tmp_path / "probe" / "probe.so",
-        folder=folder,
-        settings=site.settings,
-    )
+    geometries = site.geometries(folder, site.settings)
     texts = [
         SourceText(PLAIN),
         SourceText(PLAIN.replace("int main() {", "int main() { int more = 1; (void)more;")),
@@ -201,15 +202,7 @@ def test_rebuilt_programs_share_the_limit_of_heavy_compiles(
         inside.pop()
 
     monkeypatch.setattr(geometry, "build_in", build_in)
-    geometries = Geometries(
-        site.workload,
-        toolchain=site.toolchain,
-        arch=site.arch,
-        library=tmp_path / "probe" / "probe.so",
-        folder=folder,
-        settings=MeasureSettings(build_jobs=4),
-        heavy=builder.heavy,
-    )
+    geometries = site.geometries(folder, MeasureSettings(build_jobs=4), heavy=builder.heavy)
     heavy = "#include <cute/tensor.hpp>\n" + PLAIN
     texts = [heavy.replace("int main() {", f"int main() {{ int more = {n}; (void)more;") for n in range(4)]
     with builder.heavy(heavy):
@@ -231,14 +224,7 @@ def test_a_version_whose_kernel_does_not_compile_says_nothing_of_others_with_its
     site = Site(project, located())
     shape = SurveyedShape("_Z1kPf", (1, 1, 1), (32, 1, 1), 0, 1, 0, 1, 0, 1e3, (1e3,))
     monkeypatch.setattr(geometry, "survey", lambda *_: (shape,))
-    geometries = Geometries(
-        site.workload,
-        toolchain=site.toolchain,
-        arch=site.arch,
-        library=tmp_path / "probe" / "probe.so",
-        folder=folder,
-        settings=site.settings,
-    )
+    geometries = site.geometries(folder, site.settings)
     broken = SourceText(PLAIN.replace("x[threadIdx.x] = 1;", "x[threadIdx.x] = missing;"))
     (why,) = geometries.rebuild([broken], UNATTENDED).values()
     assert why.state == "not_built"
