@@ -104,7 +104,7 @@ def work(part: Part, confirm_honest: bool) -> Iterator[dict[str, Any]]:
     with Canary() as canary, Judge(run.workload, kernel=run.kernel, settings=settings) as judge:
         candidates = {entry.name: batches.candidate(entry, source, canary.words) for entry in run.entries}
         entries = {entry.name: entry for entry in run.entries}
-        waiting: list[dict[str, Any]] = []
+        waiting: list[str] = []
 
         def row(verdict: Verdict, started: float) -> dict[str, Any]:
             made = judge_exploits.row_of(entries[verdict.candidate], verdict)
@@ -117,12 +117,12 @@ def work(part: Part, confirm_honest: bool) -> Iterator[dict[str, Any]]:
             entry = entries[verdict.candidate]
             more = verdict.state == "faster" and part.crowded and (confirm_honest or not entry.honest)
             if more:
-                waiting.append({"name": entry.name})
+                waiting.append(entry.name)
             else:
                 yield row(verdict, started) | {"touched": canary.touched(verdict.reason)}
-        for one in waiting:
+        for name in waiting:
             started = time.monotonic()
-            verdict = judge.confirm(candidates[one["name"]]).verdict
+            verdict = judge.confirm(candidates[name]).verdict
             yield row(verdict, started) | {"confirmed": True, "touched": canary.touched(verdict.reason)}
 
 

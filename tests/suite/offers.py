@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
 import sys
 import time
@@ -43,7 +42,7 @@ def offers(path: Path, kernel: str, most: int) -> Iterator[Candidate]:
     )
     steps = sorted(
         space.by_rewrite(text),
-        key=lambda p: p.move.probability * math.log2(max(p.move.gain, 1.0)),
+        key=lambda p: p.move.expected,
         reverse=True,
     )
     seen = {text_hash(text)}

@@ -248,10 +248,10 @@ class _Loop:
         self, strategy: PolicyName, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task
     ) -> Stopped:
         budget, learned = self.problem.budget, strategy == "random" or self.problem.learn is None
-        batch = budget.batch_for(self.baseline.program.seconds)
         most = for_time(budget) if self._for_energy(strategy) else budget.candidates
         if isinstance(self.judge, StreamingJudge):
             return self._stream(self.judge, searcher, journal, space, limit, most, counts=not learned)
+        batch = budget.batch_for(self.baseline.program.seconds)
         asks = [node.ask for node in searcher.versions.waiting()]
         while True:
             told = len(searcher.versions.told())

@@ -8,13 +8,13 @@ what further sources bring; no rewrite applies to a file as a whole.
 from __future__ import annotations
 
 import ast
-import hashlib
 import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
 
 from warplens.agent.actions import KernelSpace
+from warplens.agent.edits import text_hash
 from warplens.agent.moves import Move, Proposal
 from warplens.agent.text_source import TextSource
 from warplens.agent.versions import ProposalSource
@@ -34,8 +34,6 @@ _NUMBER = re.compile(
 #: The largest that is tried; gain and chance that are expected of another number before any was tried, below those of
 #: a model's step. Ours to choose.
 _MOST, _PRIOR = 4096, (1.1, 0.25)
-#: What knows nothing of a file of Python.
-_OTHERS = ("rewrites", "parameters", "templates")
 _ASKED = {REFERENCE, "get_inputs", "get_init_inputs"}
 
 
@@ -45,7 +43,7 @@ class TaskSpace(KernelSpace):
     def __init__(
         self, baseline: SourceText, *, path: str, limits: Limits, further: Sequence[ProposalSource]
     ) -> None:
-        super().__init__(baseline, path=path, kernel=SOLUTION, limits=limits, without=_OTHERS)
+        super().__init__(baseline, path=path, kernel=SOLUTION, limits=limits)
         self.sources = (TextSource("parameters", numbers_of), *further)
 
     def geometry(self, text: SourceText) -> Geometry:
@@ -116,4 +114,4 @@ def python_essence(text: SourceText) -> str:
         dumped = ast.dump(ast.parse(text.text))
     except (SyntaxError, ValueError):
         dumped = text.text
-    return hashlib.sha256(dumped.encode()).hexdigest()
+    return text_hash(SourceText(dumped))

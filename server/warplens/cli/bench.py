@@ -15,7 +15,7 @@ from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN
 from warplens.cli.optimize import settle_consent
 from warplens.cli.streams import answering, console, write_json
-from warplens.measure.torch_task.suite import THRESHOLDS, Summary, numbers_of, problems_of
+from warplens.measure.torch_task.suite import BASELINES, THRESHOLDS, Summary, numbers_of, problems_of
 from warplens.service.kernelbench import Report, Suite, finder, judged
 from warplens.service.model import Choice
 from warplens.service.optimize import OptimizeOptions
@@ -120,14 +120,10 @@ def kernelbench(
 
 def _print(report: Report) -> None:
     terminal = console()
-    table = Table(
-        "", "this judge", "KernelBench", "eager", "tf32", "bf16", "compile", box=None, pad_edge=False
-    )
+    table = Table("", "this judge", "KernelBench", *BASELINES, box=None, pad_edge=False)
     for result in report.results:
         speedups = result.verdict.speedups or result.own.speedups
-        shown = (
-            f"{speedups[b][0]:.2f}" if b in speedups else "" for b in ("eager", "tf32", "bf16", "compile")
-        )
+        shown = (f"{speedups[b][0]:.2f}" if b in speedups else "" for b in BASELINES)
         states = (v.state.replace("_", " ") for v in (result.verdict, result.own))
         table.add_row(f"{result.level}/{result.name}", *states, *shown)
     terminal.print(table)

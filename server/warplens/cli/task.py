@@ -15,9 +15,8 @@ from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FINDINGS
 from warplens.cli.streams import answering, console, write_json
 from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
+from warplens.measure.verdict import RIGHT
 
-#: States in which a module is right, and was timed.
-_RIGHT = ("faster", "same", "slower")
 _Switch = Parameter(negative="")
 
 
@@ -75,7 +74,7 @@ def task(
             write_json(verdict)
         else:
             print_verdict(console(), verdict)
-    return EXIT_CLEAN if verdict.state in _RIGHT else EXIT_FINDINGS
+    return EXIT_CLEAN if verdict.state in RIGHT else EXIT_FINDINGS
 
 
 def print_verdict(terminal: Console, verdict: TorchVerdict) -> None:
@@ -92,7 +91,7 @@ def print_verdict(terminal: Console, verdict: TorchVerdict) -> None:
         terminal.print(Text("  its results are of a lower precision"))
     if verdict.library:
         terminal.print(Text(f"  it calls the library: {', '.join(verdict.library)}"))
-    if verdict.state not in _RIGHT and verdict.kernelbench:
+    if verdict.state not in RIGHT and verdict.kernelbench:
         terminal.print(Text("  KernelBench's own comparison would take it for right"))
     for name, why in verdict.unknown.items():
         terminal.print(Text(f"  not known: {name}: {why}"))

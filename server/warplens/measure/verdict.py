@@ -23,6 +23,8 @@ State = Literal[
     "refused", "not_built", "illegal", "crashed", "hung", "wrong", "unproven", "impossible",
     "slower", "same", "faster",
 ]  # fmt: skip
+#: States of a candidate that computes what it should, and was timed.
+RIGHT: tuple[State, ...] = ("faster", "same", "slower")
 
 
 class Candidate(msgspec.Struct, frozen=True):

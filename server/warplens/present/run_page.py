@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from warplens.agent.past import PastRun, PastVersion
 from warplens.agent.versions import ROOT
+from warplens.measure.verdict import RIGHT
 from warplens.present.run_report import steps_words, verdict_words
 
 #: Pixels of one column of the tree and one row of it; of the curve.
@@ -144,7 +145,7 @@ def _class(version: PastVersion) -> str:
     if version.verdict is None:
         return "waiting"
     state = version.verdict.state
-    return state if state in ("faster", "same", "slower") else "failed"
+    return state if state in RIGHT else "failed"
 
 
 def _tip(version: PastVersion) -> str:

@@ -14,7 +14,6 @@ from warplens.agent.judging import JudgeSession
 from warplens.agent.llm.editor import AskEditor
 from warplens.measure.torch_task.judge import TaskJudge
 from warplens.measure.torch_task.suite import (
-    RIGHT,
     RULES,
     Problem,
     Result,
@@ -26,7 +25,8 @@ from warplens.measure.torch_task.suite import (
     summary_of,
     unsolved,
 )
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
+from warplens.measure.torch_task.task import Examine, TorchTask, examined
+from warplens.measure.verdict import RIGHT
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
 from warplens.service.torch_search import TorchOptions, optimize_task
@@ -34,9 +34,6 @@ from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
-
-#: Examines one module; `examine`, but for tests.
-Examine = Callable[[TorchTask, str, Task], TorchVerdict]
 
 
 class Suite(msgspec.Struct, frozen=True):
@@ -60,16 +57,12 @@ class Report(msgspec.Struct, frozen=True):
     summaries: tuple[Summary, ...]
 
 
-def _examined(asked: TorchTask, python: str, task: Task) -> TorchVerdict:
-    return examine(asked, python=python, task=task)
-
-
 def judged(
     suite: Suite,
     *,
     task: Task = UNATTENDED,
     find: Callable[[Problem, Path], None] | None = None,
-    examine: Examine = _examined,
+    examine: Examine = examined,
 ) -> Report:
     """Judge every solution; what an earlier call has judged under the same conditions is taken from there. `find`
     writes a solution into the path that it is given, or none.
@@ -134,7 +127,7 @@ def finder(
     *,
     task: Task = UNATTENDED,
     ask_editor: AskEditor | None = None,
-    examine: Examine = _examined,
+    examine: Examine = examined,
 ) -> Callable[[Problem, Path], None]:
     """Finds solutions by a search with a model, each on its own budget: the fastest that is right, faster or not."""
 

@@ -17,16 +17,9 @@ from warplens_tools.sass.pipes import is_load, is_store
 
 def pattern_of(code: KernelCode, access: ArrayAccess, space: Space) -> AddressPattern | None:
     """The pattern of all instructions that the access may have become; None where it is not told."""
-    sass = code.sass
-    if not sass:
+    if not code.sass:
         return None
-    found = [
-        p
-        for p in sass.patterns
-        if p.space == space
-        and sass.lines[p.index] == access.span.line
-        and _may_be(access, sass.instructions[p.index])
-    ]
+    found = _patterns(code, access, space)
     told = {(p.width, p.sectors, p.conflict, p.passes) for p in found}
     if len(told) != 1 or (found[0].sectors is None and found[0].conflict is None):
         return None
@@ -36,15 +29,20 @@ def pattern_of(code: KernelCode, access: ArrayAccess, space: Space) -> AddressPa
 
 def is_of_few(code: KernelCode, access: ArrayAccess) -> bool:
     """Whether threadIdx keeps lanes from all that the access may have become, none of it in a loop."""
+    found = _patterns(code, access, "global")
+    return bool(found) and all(p.part and not code.sass.flow.depths[p.index] for p in found)
+
+
+def _patterns(code: KernelCode, access: ArrayAccess, space: Space) -> list[AddressPattern]:
+    """Those of all instructions that the access may have become."""
     sass = code.sass
-    found = [
+    return [
         p
         for p in sass.patterns
-        if p.space == "global"
+        if p.space == space
         and sass.lines[p.index] == access.span.line
         and _may_be(access, sass.instructions[p.index])
     ]
-    return bool(found) and all(p.part and not sass.flow.depths[p.index] for p in found)
 
 
 def _is_alone(code: KernelCode, access: ArrayAccess) -> bool:

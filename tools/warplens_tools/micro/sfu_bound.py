@@ -71,7 +71,7 @@ LEAD = 1.1
 #: prepares their arguments (Nsight Compute calls a unit busy from 60 %), and the gain from which they are named then.
 NEAR, AROUND = 0.6, 1.5
 #: Instructions of the unit that convert, which are no functions: nothing is combined or replaced by a recurrence.
-CONVERSIONS = frozenset({"F2I", "I2F", "F2F", "I2I", "FRND", "F2IP", "I2FP"})
+_CONVERSIONS = frozenset({"F2I", "I2F", "F2F", "I2I", "FRND"})
 #: What takes a special function's place: a step of a recurrence, or of a polynomial.
 _MULTIPLICATION = Instruction(0, "FMUL", (), ())
 _CALL = re.compile(r"\b(?:__)?\w*(?:exp|log|sin|cos|tan|pow|sqrt|cbrt|rcp|div|erf)\w*(?=\s*\()")
@@ -152,7 +152,7 @@ class SfuBound(MicroTool):
     def _are_conversions(self, indices: Sequence[int]) -> bool:
         """Whether most of what the unit does is to convert between integers and floating point."""
         code = self.sass.instructions
-        converting = self.sass.weigh([i for i in indices if code[i].opcode in CONVERSIONS])
+        converting = self.sass.weigh([i for i in indices if code[i].opcode in _CONVERSIONS])
         return 2.0 * converting > self.sass.weigh(indices)
 
     def _conversions(self, indices: Sequence[int], lead: float) -> Iterator[Finding]:

@@ -51,6 +51,8 @@ _NUMBER = re.compile(r"\b(\w+)\s*=[^;=]*\bthreadIdx\s*\.\s*x\b[^;]*;")
 _LINES = re.compile(r"\bblockIdx\s*\.\s*[yz]\b")
 #: Loops that follow each other walk a row of the thread's own again and again.
 _PASSES = 2
+#: Loops' heads, whether another loop follows as the body, and braces.
+_HEADS = re.compile(r"[{}]|\bfor\s*\([^{}]*?;[^{}]*?;[^{};]*?\)\s*(?=(for\b)?)")
 _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
@@ -90,13 +92,9 @@ def in_a_plane(code: str) -> float:
 
 def _nests(code: str) -> int:
     """How many loops follow each other, those inside others not counted."""
-    depths, depth, least = (
-        list[int](),
-        0,
-        re.compile(r"[{}]|\bfor\s*\([^{}]*?;[^{}]*?;[^{};]*?\)\s*(?=(for\b)?)"),
-    )
+    depths, depth = list[int](), 0
     nested = False
-    for found in least.finditer(code):
+    for found in _HEADS.finditer(code):
         if found[0] in "{}":
             depth += 1 if found[0] == "{" else -1
             continue

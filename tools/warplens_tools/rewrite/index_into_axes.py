@@ -52,11 +52,20 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, declared_in
-from warplens_tools.rewrite.common.digits import Digits, Part, Radix, factors, without_factors
+from warplens_tools.rewrite.common.digits import (
+    Digits,
+    Part,
+    Radix,
+    factors,
+    quotients,
+    remainders,
+    without_factors,
+)
 from warplens_tools.rewrite.common.evaluated import Values
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import axis_letter
 from warplens_tools.rewrite.common.reading import (
+    WORD,
     View,
     assigned,
     field,
@@ -151,25 +160,25 @@ class _Writer:
     def _values(self) -> dict[str, Values]:
         """What the axes number."""
         index, radix = self.digits.index, self.radix
-        along = {"x": tuple(i % w for i, w in zip(index, radix.width_values, strict=True))}
-        rest = tuple(i // w for i, w in zip(index, radix.width_values, strict=True))
+        along = {"x": remainders(index, radix.width_values)}
+        rest = quotients(index, radix.width_values)
         if radix.height_values is None:
             return along | {"y": rest}
-        heights = radix.height_values
-        along["y"] = tuple(r % h for r, h in zip(rest, heights, strict=True))
-        along["z"] = tuple(r // h for r, h in zip(rest, heights, strict=True))
-        return along
+        return along | {
+            "y": remainders(rest, radix.height_values),
+            "z": quotients(rest, radix.height_values),
+        }
 
     def _name(self, letter: str) -> str:
         """The kernel's own name for a digit, whose declaration goes, or a new one."""
         for one, values in self.digits.named:
-            if values == self.values[letter] and one.name != self.number.name:
+            if values == self.values[letter]:
                 if self._is_used_before(one):
                     continue
                 self.removed.append(one.statement)
                 self.types[letter] = one.type
                 return one.name
-        return self.edits.fresh_here({"x": "x", "y": "y", "z": "z"}[letter])
+        return self.edits.fresh_here(letter)
 
     def _is_used_before(self, one: Declared) -> bool:
         """Whether a name means something else elsewhere in the kernel."""
@@ -261,7 +270,7 @@ class _Writer:
 
     def _place(self) -> Node:
         """The statement in front of which the digits may stand: behind what their extents are made of."""
-        needed = set(re.findall(r"[A-Za-z_]\w*", f"{self.radix.width} {self.radix.height}"))
+        needed = set(WORD.findall(f"{self.radix.width} {self.radix.height}"))
         at = self.top.index(self.number.statement) + 1
         last = at
         for place, node in enumerate(self.top):
@@ -317,15 +326,15 @@ class _Writer:
         last = "z" if "z" in self.names else "y"
         values, name = self.values[last], self.names[last]
         right = self.view.written(unwrapped(field(part.node, "right")))
-        if part.kind == "%" and part.values == tuple(v % r for v, r in zip(values, part.right, strict=True)):
+        if part.kind == "%" and part.values == remainders(values, part.right):
             return f"{name} % {_factor(right)}"
         for module, text in self.moduli:
-            if part.values == tuple(v % m for v, m in zip(values, module, strict=True)):
+            if part.values == remainders(values, module):
                 return f"{name} % {_factor(text)}"
         by = without_factors(right, self.radix.width, self.radix.height)
         if part.kind == "/" and by and by != "1" and part.left == self.digits.index:
             return f"{name} / {_factor(by)}"
-        if part.kind == "/" and part.values == tuple(v // r for v, r in zip(values, part.right, strict=True)):
+        if part.kind == "/" and part.values == quotients(values, part.right):
             return f"{name} / {_factor(right)}"
         return ""
 

@@ -62,9 +62,9 @@ from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
     calls,
-    has_barrier,
     operator_of,
     refusing,
+    shares_memory,
     statements,
     substituted,
     unwrapped,
@@ -83,7 +83,7 @@ _LOOPS = frozenset(
 
 def _march(view: View, target: Target) -> RewriteResult:
     del target
-    if has_barrier(view) or any(a.space == "shared" for a in view.kernel.arrays):
+    if shares_memory(view):
         raise Refused("the threads of a block work together already")
     if any(name.startswith("atomic") for name, _ in calls(view.body, view)):
         raise Refused("its outputs are counted up in memory")
@@ -106,19 +106,17 @@ def _axis(view: View, top: list[Node], launches: Launches) -> tuple[Declared, st
     if "x" not in found or len(found) < 2:
         raise Refused("its outputs lie along one axis")
     letter = max(found)
-    if len(found[letter].statement.children_by_field_name("declarator")) > 1 and _is_first(
-        view, found[letter]
-    ):
+    if _is_needed_beside(view, found[letter]):
         raise Refused("the last axis is declared with what others rest on")
     return found[letter], letter
 
 
-def _is_first(view: View, one: Declared) -> bool:
-    """Whether a variable is used by those that its statement declares behind it."""
-    later = [
-        d for d in plainly_declared_in(view, one.statement) if d.value is not None and d.name != one.name
-    ]
-    return any(d.value is not None and one.name in view.names(d.value) for d in later)
+def _is_needed_beside(view: View, one: Declared) -> bool:
+    """Whether a variable is used by others that its statement declares."""
+    return any(
+        d.value is not None and d.name != one.name and one.name in view.names(d.value)
+        for d in plainly_declared_in(view, one.statement)
+    )
 
 
 def _check(view: View, axis: Declared, letter: str) -> None:

@@ -177,9 +177,8 @@ def _check(view: View, outputs: Outputs, name: str) -> None:
     """That channels share what a loop reads, and differ in something of it."""
     shared = apart = False
     loops = [n for work in outputs.work for n in walk(work) if n.type == "for_statement"]
-    inner = {view.code(n) for loop in loops for n in walk(loop) if n.type == "identifier"}
     for element in (e for loop in loops for e in view.elements(loop) if view.space(e) == "global"):
-        on = outputs.resting(view.names(element)) if inner else frozenset()
+        on = outputs.resting(view.names(element))
         apart, shared = apart or name in on, shared or name not in on
     if not (shared and apart):
         raise Refused("its channels read nothing in common")

@@ -50,7 +50,6 @@ from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.outputs import stores
 from warplens_tools.rewrite.common.reading import View, field, is_base, refusing
@@ -72,7 +71,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     if not tables:
         raise Refused("it looks up nothing in constant memory that differs from lane to lane")
     found = Opened(view.text, view.model, view.kernel)
-    thread = thread_number(view, Launches(view.text, view.model, view.kernel))
+    thread = thread_number(view, found.launches)
     stride, lines = block_threads(thread), list[str]()
     for table in tables:
         own = found.edits.fresh_here(_own_name(table.array.name))

@@ -11,11 +11,9 @@ from warplens.measure.build.candidates import Built
 from warplens.measure.kernel.survey import named
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.session import PreparedWorkload
-from warplens.measure.verdict import State, Verdict
+from warplens.measure.verdict import RIGHT, State, Verdict
 from warplens_tools.process.task import Task
 from warplens_tools.run.probe.records import SurveyedShape
-
-_MEASURED = ("faster", "same", "slower")
 
 
 def others_of(opened: PreparedWorkload) -> tuple[SurveyedShape, ...]:
@@ -51,9 +49,7 @@ def judge_shapes(
     """
     found = {name: [("", one)] for name, one in first.items()}
     for shape in others_of(opened):
-        alive = [
-            b.job for b in built if keeps_geometry(b) and found[b.candidate.id][-1][1].state in _MEASURED
-        ]
+        alive = [b.job for b in built if keeps_geometry(b) and found[b.candidate.id][-1][1].state in RIGHT]
 
         def take(heard: VisitResult, shape: SurveyedShape = shape) -> None:
             found[heard.result.candidate].append((named(shape), verdict(heard)))
@@ -69,7 +65,7 @@ def over_shapes(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
     first = verdicts[0][1]
     if len(verdicts) == 1:
         return first
-    where, odd = next(((n, v) for n, v in verdicts if v.state not in _MEASURED), ("", None))
+    where, odd = next(((n, v) for n, v in verdicts if v.state not in RIGHT), ("", None))
     if odd is not None:
         reason = f"{where}: {odd.reason}" if where else odd.reason
         return msgspec.structs.replace(first, state=odd.state, reason=reason)

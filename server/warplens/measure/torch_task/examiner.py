@@ -108,7 +108,7 @@ class Examination:
 
             new = started(Fence(self.request["fence"]))
             with self.card():
-                if (why := defect(self.task)) and not self.plain:
+                if not self.plain and (why := defect(self.task)):
                     raise WorkerError("refused", f"the task cannot tell right from wrong: {why}")
             self.load(new, self.request["candidate"], "ModelNew")
             with self.card():

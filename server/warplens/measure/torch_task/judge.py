@@ -12,25 +12,18 @@ import msgspec
 from warplens.measure.confirm import Confirmation
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.session import Baseline
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
-from warplens.measure.verdict import Candidate, Conditions, Interval, Timing, Verdict
+from warplens.measure.torch_task.task import Examine, TorchTask, TorchVerdict, examined
+from warplens.measure.verdict import RIGHT, Candidate, Conditions, Interval, Timing, Verdict
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Resources, Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
-#: Examines one module; `examine`, but for tests.
-Examine = Callable[[TorchTask, str, Task], TorchVerdict]
 #: Seconds that a confirmation may take: it compiles the reference and the candidate anew.
 _CONFIRMATION_SECONDS = 900.0
 #: Rounds of timing while searching, and when a winner is measured again.
 _ROUNDS, _CONFIRMING_ROUNDS = 6, 10
-_WORKS = ("faster", "same", "slower")
-
-
-def _examined(asked: TorchTask, python: str, task: Task) -> TorchVerdict:
-    return examine(asked, python=python, task=task)
 
 
 class TaskJudge:
@@ -41,7 +34,7 @@ class TaskJudge:
     """
 
     def __init__(
-        self, asked: TorchTask, text: SourceText, *, python: str = "", examine: Examine = _examined
+        self, asked: TorchTask, text: SourceText, *, python: str = "", examine: Examine = examined
     ) -> None:
         """`asked.candidate` is left open; `text` is what candidates edit."""
         self._asked, self._text, self._python, self._examine = asked, text, python, examine
@@ -63,7 +56,7 @@ class TaskJudge:
             As `examine`.
         """
         found = self._one("baseline", self._text, task, rounds=_ROUNDS, own_work=False)
-        if found.state not in _WORKS:
+        if found.state not in RIGHT:
             raise InputError(
                 f"the task cannot be searched: {found.reason}", remedy="see docs/pytorch-tasks.md"
             )
@@ -127,7 +120,7 @@ class TaskJudge:
         path.write_text(text.text, "utf-8", newline="")
         asked = msgspec.structs.replace(self._asked, **{"candidate": str(path), "baselines": (), **changed})
         found = self._examine(asked, self._python, task)
-        if found.state in _WORKS and asked.own_work:
+        if found.state in RIGHT and asked.own_work:
             self._right.append((found.speedups["eager"][0], text))
         return found
 
@@ -135,9 +128,9 @@ class TaskJudge:
 def verdict_of(candidate: str, found: TorchVerdict) -> Verdict:
     """A module's verdict as the search reads it: the time of a call, against the fastest in full precision."""
     reason = found.reason
-    if found.library and found.state in _WORKS:
+    if found.library and found.state in RIGHT:
         reason += f"; left to the library: {', '.join(found.library)}"
-    if found.state not in _WORKS:
+    if found.state not in RIGHT:
         return Verdict(candidate, found.state, reason)
     exact = [name for name in ("eager", "compile") if name in found.speedups]
     against = min(exact, key=lambda name: found.speedups[name][0])

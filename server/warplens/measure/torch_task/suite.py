@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Literal
@@ -19,12 +19,12 @@ from typing import Literal
 import msgspec
 
 from warplens.measure.torch_task.task import TorchTask, TorchVerdict
+from warplens.measure.verdict import RIGHT
 from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
 
 Rule = Literal["warplens", "kernelbench"]
 RULES: tuple[Rule, ...] = ("warplens", "kernelbench")
-RIGHT = ("faster", "same", "slower")
 #: KernelBench's fast_p: the share of all tasks whose solution is right and more than p times as fast.
 THRESHOLDS = (0.0, 0.8, 1.0, 1.5, 2.0)
 BASELINES = ("eager", "tf32", "bf16", "compile")
@@ -63,11 +63,11 @@ class Against(msgspec.Struct, frozen=True):
     timed: int
     #: Shares of all tasks, by threshold.
     fast: dict[str, float]
-    #: Over the right ones; None where there is none.
-    geometric_mean: float | None
-    median: float | None
+    #: Over the right ones.
+    geometric_mean: float
+    median: float
     #: Over all tasks, where one without a right solution counts as the baseline itself.
-    geometric_mean_of_all: float | None
+    geometric_mean_of_all: float
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -202,15 +202,11 @@ def _against(ratios: Sequence[float], tasks: int) -> Against:
     logs = [math.log(ratio) for ratio in ratios]
     return Against(
         timed=len(ratios),
-        fast={f"{p:g}": _share(ratios, p, tasks) for p in THRESHOLDS},
+        fast={f"{p:g}": sum(ratio > p for ratio in ratios) / tasks for p in THRESHOLDS},
         geometric_mean=math.exp(sum(logs) / len(logs)),
         median=median(ratios),
         geometric_mean_of_all=math.exp(sum(logs) / tasks),
     )
-
-
-def _share(ratios: Iterable[float], threshold: float, tasks: int) -> float:
-    return sum(ratio > threshold for ratio in ratios) / tasks
 
 
 def _place(folder: Path, problem: Problem) -> Path:

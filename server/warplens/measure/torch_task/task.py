@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -112,6 +113,15 @@ def examine(asked: TorchTask, *, python: str = "", task: Task = UNATTENDED) -> T
         ) from error
     names = dict.fromkeys([*verdict.library, *libraries(text)])
     return msgspec.structs.replace(verdict, library=tuple(names))
+
+
+def examined(asked: TorchTask, python: str, task: Task) -> TorchVerdict:
+    """`examine`, as those who judge several modules ask for it. Raises the same."""
+    return examine(asked, python=python, task=task)
+
+
+#: Examines one module by the Python of that name; `examined`, but for tests.
+Examine = Callable[[TorchTask, str, Task], TorchVerdict]
 
 
 def _places(asked: TorchTask, folder: Path) -> dict[str, object]:

@@ -70,12 +70,14 @@ class Chain:
         if not begun.edits:
             return begun
         after, caveats, followed = text.apply(list(begun.edits)), [begun.caveat], 0
+        now = parse(after, model.path)
         for step in (*self.then, self.last):
             alternatives = step if isinstance(step, tuple) else (step,)
-            found = (_applied(one, after, model.path, kernel) for one in alternatives if one is not None)
+            found = (_applied(one, after, now, kernel) for one in alternatives if one is not None)
             result = next((one for one in found if one is not None), None)
             if result is not None:
                 after, followed = after.apply(list(result.edits)), followed + (step is not self.last)
+                now = parse(after, model.path)
                 caveats.append(result.caveat)
         if not followed and not self.alone:
             return RewriteResult(refused=f"nothing follows {self.first.slug} here")
@@ -83,9 +85,8 @@ class Chain:
         return RewriteResult(between(text, after), title=title, caveat=caveat)
 
 
-def _applied(one: Rewrite, text: SourceText, path: str, kernel: Kernel) -> RewriteResult | None:
-    """What a rewrite makes of the kernel in a later text; None where it refuses."""
-    model = parse(text, path)
+def _applied(one: Rewrite, text: SourceText, model: SourceModel, kernel: Kernel) -> RewriteResult | None:
+    """What a rewrite makes of the kernel in a later text, which `model` is of; None where it refuses."""
     mine = model.kernel(kernel.qualified_name)
     if mine is None or mine.broken:
         return None

@@ -110,7 +110,7 @@ class Digits:
             raise Refused("its threads' number is not divided into indices")
         values, at = min(widths, key=lambda pair: pair[0])
         width = self.view.written(at)
-        rest = _quotients(self.index, values)
+        rest = quotients(self.index, values)
         heights = [(v, self.view.written(n)) for v, n in self._modules(rest)]
         heights = heights or list(self._heights(width, values, rest))
         if not heights:
@@ -123,18 +123,18 @@ class Digits:
         return [
             (p.right, unwrapped(field(p.node, "right")))
             for p in self.parts
-            if p.kind == "%" and min(p.right) > 1 and p.values == _remainders(of, p.right)
+            if p.kind == "%" and min(p.right) > 1 and p.values == remainders(of, p.right)
         ]
 
     def _heights(self, width: str, values: Values, rest: Values) -> Iterator[tuple[Values, str]]:
         """`H` of a remainder by `H * W` that is divided by `W`."""
         for part in self.parts:
-            larger = part.kind == "%" and part.values == _remainders(self.index, part.right)
-            if not larger or part.right == values or any(_remainders(part.right, values)):
+            larger = part.kind == "%" and part.values == remainders(self.index, part.right)
+            if not larger or part.right == values or any(remainders(part.right, values)):
                 continue
-            height = _quotients(part.right, values)
+            height = quotients(part.right, values)
             text = without_factors(self.view.written(unwrapped(field(part.node, "right"))), width)
-            divided = any(p.kind == "/" and p.values == _remainders(rest, height) for p in self.parts)
+            divided = any(p.kind == "/" and p.values == remainders(rest, height) for p in self.parts)
             if divided and text:
                 yield height, text
 
@@ -175,9 +175,11 @@ def _is_closed(text: str) -> bool:
     return depth == 0
 
 
-def _remainders(of: Values, by: Values) -> Values:
+def remainders(of: Values, by: Values) -> Values:
+    """Of each number by the one at its place."""
     return tuple(a % b for a, b in zip(of, by, strict=True))
 
 
-def _quotients(of: Values, by: Values) -> Values:
+def quotients(of: Values, by: Values) -> Values:
+    """Of each number by the one at its place."""
     return tuple(a // b for a, b in zip(of, by, strict=True))

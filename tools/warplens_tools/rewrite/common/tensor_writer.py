@@ -10,7 +10,7 @@ from tree_sitter import Node
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product
-from warplens_tools.rewrite.common.reading import View, field, operator_of, renamed, unwrapped
+from warplens_tools.rewrite.common.reading import WORD, View, field, operator_of, renamed, unwrapped
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import indented, zero
 from warplens_tools.rewrite.common.tile_sides import Shape, Side
@@ -185,7 +185,7 @@ class TensorWriter(TileWriter):
         names = frozenset[str]().union(*(self.view.names(n) for n in self.product.tail))
         names |= self.view.names(state.value) if state.value is not None else frozenset()
         tests = [f"{s.axis.name} < {s.limit}" for s in (self.rows, self.columns)] + list(self.outputs.others)
-        names |= frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(tests)))
+        names |= frozenset(WORD.findall(" ".join(tests)))
         own = {
             d.name for n in self.product.tail if n.type == "declaration" for d in declared_in(self.view, n)
         }
@@ -195,7 +195,7 @@ class TensorWriter(TileWriter):
             f"{s.axis.type} {s.axis.name} = {s.first} + {start} + {s.counter} * {_EDGE} + {e} {sign} {_EDGE};"
             for s, start, sign in ((self.rows, self.row, "/"), (self.columns, self.column, "%"))
         ]
-        tail = [self.style.code(renamed(self.view.written(n), {})) for n in self.product.tail]
+        tail = [self.style.code(self.view.written(n)) for n in self.product.tail]
         inner = [f"float {state.name} = {total};", *tail]
         return "\n".join([*lines, *kept, f"if ({' && '.join(tests)}) {{", indented("\n".join(inner)), "}"])
 

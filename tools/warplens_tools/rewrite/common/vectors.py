@@ -148,8 +148,10 @@ def _array(view: View, work: Work, node: Node, is_store: bool) -> Array | None:
     if not view.is_plain_enough(node) or offset is None or size is None or not 0 < size <= 12:
         return None
     fields = work.fields(offset)
-    least = offset.constant - (work.begun * fields if fields is not None else 0)
-    if fields is None or not 1 <= fields <= _MOST_FIELDS or not 0 <= least < fields:
+    if fields is None or not 1 <= fields <= _MOST_FIELDS:
+        return None
+    least = offset.constant - work.begun * fields
+    if not 0 <= least < fields:
         return None
     own = {
         d.name for s in work.statements for n in walk(s) if n.type == "identifier" for d in _of(view, n, s)
