@@ -32,3 +32,14 @@ def test_constants_and_pointers_that_a_kernel_asks_for() -> None:
     assert found.optional == {1}
     assert set(asked(PTX, "other").constants) == {4711}
     assert asked(PTX, "gone") == Asked()
+
+
+def test_what_a_kernel_asks_for_is_the_same_in_every_process() -> None:
+    """A range's ends come from the lengths that stand in the code alone, in whatever order its ranges are met."""
+    code = "".join(
+        f"\tadd.s16 %rs{n}, %rs1, {low};\n\tsetp.lt.u16 %p{n}, %rs{n}, 26;\n"
+        for n, low in enumerate((-12, -48, -65), 2)
+    )
+    found = asked(f".visible .entry letters() {{\n{code}}}\n", "letters")
+    # the length and its neighbours, each beginning, and what lies a length behind it
+    assert found.constants == (12, 25, 26, 27, 37, 38, 39, 48, 65, 73, 74, 75, 90, 91, 92)

@@ -181,10 +181,11 @@ class IntegerDivision(MicroTool):
                 after[i] = weight[i] * (1.0 - own * (1.0 - CONSTANT_SHARE))
             for call in site.calls:
                 body = body_of(self.sass.instructions, self.sass.instructions[call].target)
+                entered = self._long_share(site) * weight[call]
                 for i in body:
-                    entered = self._long_share(site) * weight[call]
                     weight[i] += entered
-                    after[i] = after[i] * CONSTANT_SHARE + entered * CONSTANT_SHARE
+        for i in self._routine(sites):
+            after[i] = CONSTANT_SHARE * weight[i]
         before, later = self.sass.cycles_at(weight), self.sass.cycles_at(after)
         # What the kernel waits for anyway: the life of a block, and atomics that meet at one place.
         floor = self.view.waiting.start | self.view.contention.cycles

@@ -46,9 +46,10 @@ def asked(ptx: str, kernel: str) -> Asked:
             constants |= {number} if kind in ("eq", "ne") else {number - 1, number, number + 1}
         if width == "64" and 0 in numbers:
             optional |= {int(loaded[word]) for word in words if word in loaded}
+    lengths = [number for number in constants if 8 < number < 32]
     for low in (-int(number) for number in added):
         # a range is asked for by taking its beginning off: letters, digits
         if 1 < low < 256:
-            constants |= {low, *(low + number for number in tuple(constants) if 8 < number < 32)}
+            constants |= {low, *(low + number for number in lengths)}
     near = sorted((c for c in constants if abs(c) < _LARGEST), key=lambda c: (abs(c), c))
     return Asked(tuple(near[:_MOST]), frozenset(optional))
