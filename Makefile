@@ -49,13 +49,13 @@ test: $(READY)
 	$(MAKE) --no-print-directory -j2 lint tests
 
 tests: toolchain
-	$(PYTEST) -m "not gpu and not vscode" $(SPREAD)
+	$(PYTEST) -m "not gpu and not vscode and not thorough" $(SPREAD)
 
 test-fast: $(READY)
 	$(PYTEST) -m "not gpu and not vscode and not slow and not compiler" $(SPREAD) -q
 
 test-gpu: $(READY)
-	$(PYTEST) -m gpu
+	$(PYTEST) -m "gpu or thorough"
 
 # The extension: `make vsix` packages it with the wheel it carries, `make test-vscode` tries it in real VS Code.
 NODE24 := export PATH="$(CURDIR)/.tools/vscode/node/bin:$(CURDIR)/extension/node_modules/.bin:$$PATH";

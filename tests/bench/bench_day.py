@@ -288,7 +288,7 @@ async def measure(edits: int, files: int) -> dict[str, Any]:
     """The whole day."""
     with tempfile.TemporaryDirectory() as name:
         day = Day(Path(name), edits)
-        await day.client.begin(Path(name), command=REAL, options={"accepts": ["warplens/status"]})
+        await day.client.begin(Path(name), command=REAL, fresh=True, options={"accepts": ["warplens/status"]})
         parts = {
             "edits": await day.edits_and_saves(),
             "slow_beside_small": await day.slow_beside_small(),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well energy repeats on the card of this machine, and whether known extra work shows.
 
-    python tests/bench/bench_energy.py [--times 5] [--json FILE]
+    python tests/bench/bench_energy.py [--times 5] [--kinds arithmetic,traffic] [--json FILE]
 
 Kernels that keep the card busy, by arithmetic or by memory traffic, against the same with a quarter more launches: the
-true ratio is 1.25, and the joules of the same work in several measurements say how well one repeats.
+true ratio is 1.25, and the joules of the same work in several measurements say how well one repeats. Written anew after
+every measurement.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean
@@ -23,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from warplens.measure.energy import EnergyMeter, EnergySettings
+from warplens.measure.energy import EnergyGain, EnergyMeter, EnergySettings
 from warplens_tools.arch.load import present_gpus
 from warplens_tools.run.gpu_lock import gpu_lock
 from warplens_tools.toolchain.locate import resolve_toolchain
@@ -88,17 +90,22 @@ class Program:
         self._process.communicate()
 
 
-def measured(program: Program, kind: str, times: int, meter: EnergyMeter) -> dict[str, Any]:
-    """One kind of work against the same with a quarter more launches, so many times."""
+def measured(program: Program, kind: str, times: int, meter: EnergyMeter) -> Iterator[dict[str, Any]]:
+    """One kind of work against the same with a quarter more launches, so many times: what is known after each."""
     launches = program.launches(kind)
     more = round(launches * 1.25)
-    found = [
-        meter.compare(partial(program.run, kind, more), partial(program.run, kind, launches))
-        for _ in range(times)
-    ]
+    found: list[EnergyGain] = []
+    for _ in range(times):
+        found.append(meter.compare(partial(program.run, kind, more), partial(program.run, kind, launches)))
+        yield row_of(kind, launches, more, found)
+
+
+def row_of(kind: str, launches: int, more: int, found: Sequence[EnergyGain]) -> dict[str, Any]:
+    """What measurements of one kind come to."""
     joules = [f.candidate_j.median for f in found]
     return {
         "kind": kind,
+        "times": len(found),
         "launches": launches,
         "extra_work": more / launches,
         "ratios": [f.ratio.median for f in found],
@@ -113,34 +120,39 @@ def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--kinds", default="arithmetic,traffic")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     gpu = present_gpus()[0]
     nvcc = resolve_toolchain().require("nvcc").path
-    rows: list[dict[str, Any]] = []
+    rows: dict[str, dict[str, Any]] = {}
+
+    def told() -> str:
+        result = {
+            "command": "python tests/bench/bench_energy.py " + " ".join(sys.argv[1:]),
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "gpu": gpu.name,
+            "driver": gpu.driver,
+            "rows": list(rows.values()),
+        }
+        return json.dumps(result, indent=1) + "\n"
+
     with tempfile.TemporaryDirectory() as folder, gpu_lock(gpu.uuid, "energy bench"):
         source, program = Path(folder) / "p.cu", Path(folder) / "p"
         source.write_text(PROGRAM)
         subprocess.run([nvcc, f"-arch={gpu.arch}", "-O3", str(source), "-o", str(program)], check=True)
 
         running = Program(program)
-        meter = EnergyMeter(gpu.uuid, EnergySettings(least_seconds=1.5, samples=2, idle_seconds=0.6))
-        for kind in ("arithmetic", "traffic"):
-            rows.append(measured(running, kind, options.times, meter))
-            row = rows[-1]
+        meter = EnergyMeter(gpu.uuid, EnergySettings(least_seconds=1.2, samples=2, idle_seconds=0.4))
+        for kind in options.kinds.split(","):
+            for row in measured(running, kind, options.times, meter):
+                rows[kind] = row
+                if options.json:
+                    options.json.write_text(told())
             sys.stderr.write(f"{kind}: {row['ratios']} for {row['extra_work']}, spread {row['spread']:.3f}\n")
         running.close()
-    result = {
-        "command": "python tests/bench/bench_energy.py " + " ".join(sys.argv[1:]),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "gpu": gpu.name,
-        "rows": rows,
-    }
-    text = json.dumps(result, indent=1) + "\n"
-    if options.json:
-        options.json.write_text(text)
-    else:
-        sys.stdout.write(text)
+    if not options.json:
+        sys.stdout.write(told())
     return 0
 
 

@@ -204,6 +204,7 @@ def main() -> int:
             "command": "python tests/bench/bench_energy_saved.py " + " ".join(sys.argv[1:]),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "gpu": present_gpus()[0].name,
+            "driver": present_gpus()[0].driver,
             "mean_saved_percent": statistics.mean(counted),
             "rows": rows,
         }

@@ -3,8 +3,9 @@
 
     python tests/bench/bench_exchange.py [PROGRAM] [--candidates 16] [--seed 1] [--json FILE]
 
-Printed as JSON: what was asked and answered, whether an answer ever changed, whether a text was asked twice, and the
-result. Exits with 1 where something was lost, judged twice after it was answered, or no result came.
+As JSON, written anew after every step: what was asked and answered, whether an answer ever changed, whether a text was
+asked twice, and the result. Exits with 1 where something was lost, judged twice after it was answered, or no result
+came.
 """
 
 from __future__ import annotations
@@ -92,6 +93,27 @@ class Sides:
                 self.changed.append(path.name)
 
 
+def standing(sides: Sides, result: dict[str, Any] | None) -> dict[str, Any]:
+    """What is known so far."""
+    asks = {p.name: json.loads(p.read_text()) for p in (sides.folder / "asks").glob("*.json")}
+    texts = [a["text_hash"] for name, a in asks.items() if name.startswith("judge-")]
+    return {
+        "command": "python tests/bench/bench_exchange.py " + " ".join(sys.argv[1:]),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "gpu": present_gpus()[0].name,
+        "driver": present_gpus()[0].driver,
+        "asked": len(asks),
+        "answered": len(sides.answers),
+        "unanswered": sorted(set(asks) - set(sides.answers)),
+        "answers_that_changed": sides.changed,
+        "texts_asked_twice": len(texts) - len(set(texts)),
+        "killed_after_seconds": sides.killed,
+        "steps": sides.log,
+        "outcome": result and result["outcome"],
+        "reason": result and result["reason"],
+    }
+
+
 def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser()
@@ -114,28 +136,14 @@ def main() -> int:
             sys.stderr.write(f"{what}: {step['seconds']:.1f} s, {len(sides.answers)} answers\n")
             if what != "evaluate" and said is not None and "outcome" in said:
                 result = said
+            found = standing(sides, result)
+            if options.json:
+                options.json.write_text(json.dumps(found, indent=1) + "\n")
+            if result is not None:
                 break
-        asks = {p.name: json.loads(p.read_text()) for p in (sides.folder / "asks").glob("*.json")}
-    texts = [a["text_hash"] for name, a in asks.items() if name.startswith("judge-")]
-    found = {
-        "command": "python tests/bench/bench_exchange.py " + " ".join(sys.argv[1:]),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "gpu": present_gpus()[0].name,
-        "asked": len(asks),
-        "answered": len(sides.answers),
-        "unanswered": sorted(set(asks) - set(sides.answers)),
-        "answers_that_changed": sides.changed,
-        "texts_asked_twice": len(texts) - len(set(texts)),
-        "killed_after_seconds": sides.killed,
-        "steps": sides.log,
-        "outcome": result and result["outcome"],
-        "reason": result and result["reason"],
-    }
     whole = result is not None and not found["unanswered"] and not sides.changed and len(sides.killed) == 3
-    text = json.dumps(found, indent=1) + "\n"
-    if options.json:
-        options.json.write_text(text)
-    sys.stdout.write(text)
+    if not options.json:
+        sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return 0 if whole and not found["texts_asked_twice"] else 1
 
 

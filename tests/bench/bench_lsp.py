@@ -72,7 +72,7 @@ async def ready(folder: Path, runs: int) -> dict[str, float]:
     for _ in range(runs + 1):
         client = Client()
         started = time.perf_counter()
-        await client.begin(folder, command=REAL)
+        await client.begin(folder, command=REAL, fresh=True)
         samples.append(time.perf_counter() - started)
         await client.end()
     return spread(samples[1:])
@@ -112,7 +112,7 @@ async def timed(folder: Path, text: str, edits: Sequence[tuple[int, int, str]]) 
     path.write_text(text)
     uri = path.as_uri()
     client = Client()
-    await client.begin(folder, command=REAL, options={"settings": {"tier": "source"}})
+    await client.begin(folder, command=REAL, fresh=True, options={"settings": {"tier": "source"}})
     client.open(uri, text)
     await client.until(lambda: uri in client.published, 60)
     samples = []
@@ -144,7 +144,7 @@ async def saves(folder: Path, runs: int) -> dict[str, Any]:
     uri = path.as_uri()
     client = Client()
     path.write_text(source)
-    await client.begin(folder, command=REAL, options={"accepts": ["warplens/status"]})
+    await client.begin(folder, command=REAL, fresh=True, options={"accepts": ["warplens/status"]})
     client.open(uri, source)
     await client.until(lambda: _settled(client), 120)
     # Evidence is cached by content across runs of this program: the text must be new.

@@ -160,10 +160,12 @@ def _judged(
     kernel = judge.baseline(task=task).kernel
     opened = time.monotonic() - started
     verdicts: list[Verdict] = []
+    came: list[float] = []
     more = Asking(program, kernel, budget)
 
     def take(verdict: Verdict) -> None:
         verdicts.append(verdict)
+        came.append(round(time.monotonic() - started, 2))
         told(verdict)
 
     started = time.monotonic()
@@ -174,19 +176,21 @@ def _judged(
             judge.judge(batch, on_verdict=take, task=task)
     seconds = time.monotonic() - started
     noises = {v.candidate: statistics.median(t.noise for t in v.timings) for v in verdicts if v.timings}
-    costs = {
-        part: sum(v.cost.get(part, 0.0) for v in verdicts) for part in ("build", "load", "compare", "time")
-    }
+    costs: Counter[str] = Counter()
+    for verdict in verdicts:
+        costs.update(verdict.cost)
     return {
         "candidates": len(verdicts),
         "seconds_to_open": opened,
         "seconds": seconds,
         "per_minute": 60 * len(verdicts) / seconds,
-        "seconds_by_part": costs,
+        "seconds_by_part": {part: round(spent, 2) for part, spent in costs.items()},
+        "came_after_seconds": came,
         "noise_median": statistics.median(noises.values()) if noises else None,
         "cards": Counter(v.conditions.uuid for v in verdicts if v.conditions is not None),
         "locks_waited_for": len(waits),
         "states": {v.candidate: v.state for v in verdicts},
+        "wrong": {v.candidate: v.reason for v in verdicts if v.state == "wrong"},
         "speedups": {v.candidate: v.timings[0].speedup.median for v in verdicts if v.timings},
         "noises": noises,
     }

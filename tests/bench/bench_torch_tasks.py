@@ -2,12 +2,14 @@
 """The PyTorch tasks on the card of this machine, honest and cheating, forward and backward, as JSON.
 
     python tests/bench/bench_torch_tasks.py [--python PYTHON_WITH_TORCH] [--do-bench] [--jobs 6] [--builds DIR]
-        [--tasks NAME,…] [--forward] [--json FILE]
+        [--modules cuda|plain] [--tasks NAME,…] [--cheats] [--forward] [--json FILE]
 
 Every task with its honest `ModelNew` in inline CUDA, the defective tasks, and modules that cheat (`tests/torch_tasks/
 cheats.py`). Several are examined at once; whoever compares or times has the card for itself. `--do-bench` puts what
 `triton.testing.do_bench` says of the same modules beside our times. `--tasks` leaves it at these honest modules,
-against eager execution alone; `--forward` at their forward pass.
+against eager execution alone, and with `--cheats` at what is defective or cheats; `--forward` at their forward pass.
+`plain` modules, of four of the tasks, are compiled by nvcc in seconds: those of `cuda`, in PyTorch's own form, take a
+minute and more of all cores. Whatever is known is written at once.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -35,7 +38,6 @@ from warplens_tools.run.gpu_lock import gpu_lock
 
 TASKS = Path(__file__).parents[1] / "torch_tasks"
 DEFECTIVE = ("next_to_nothing", "ones_in_disguise", "weights_alone")
-SOUND = tuple(sorted(p.stem for p in (TASKS / "cuda").glob("*.py")))
 MEASURED = ("faster", "same", "slower")
 
 #: Prints the median seconds of a call, as `do_bench` measures it, by task, module and direction.
@@ -77,7 +79,7 @@ def built(options: argparse.Namespace) -> float:
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": options.builds, "MAX_JOBS": "2"}
     names = chosen(options)
     running = [
-        subprocess.Popen([options.python, str(TASKS / f"cuda/{name}.py")], env=environment) for name in names
+        subprocess.Popen([options.python, str(module_of(name, options))], env=environment) for name in names
     ]
     for name, process in zip(names, running, strict=True):
         if process.wait():
@@ -87,7 +89,13 @@ def built(options: argparse.Namespace) -> float:
 
 def chosen(options: argparse.Namespace) -> tuple[str, ...]:
     """The tasks with an honest module that are examined."""
-    return tuple(options.tasks.split(",")) if options.tasks else SOUND
+    sound = sorted(path.stem for path in (TASKS / options.modules).glob("*.py"))
+    return tuple(options.tasks.split(",") if options.tasks else sound)
+
+
+def module_of(name: str, options: argparse.Namespace) -> Path:
+    """The file of a task's honest module."""
+    return TASKS / str(options.modules) / f"{name}.py"
 
 
 def cases(folder: Path, options: argparse.Namespace) -> list[tuple[str, TorchTask, str, str]]:
@@ -95,25 +103,24 @@ def cases(folder: Path, options: argparse.Namespace) -> list[tuple[str, TorchTas
     found: list[tuple[str, TorchTask, str, str]] = []
     for backward in (False,) if options.forward else (False, True):
         for name in chosen(options):
-            asked = TorchTask(
-                str(TASKS / f"tasks/{name}.py"), str(TASKS / f"cuda/{name}.py"), backward=backward
-            )
+            task = TASKS / f"tasks/{name}.py"
+            asked = TorchTask(str(task), str(module_of(name, options)), backward=backward)
             if backward:
                 # what torch.compile makes of a backward pass takes it minutes
                 asked = msgspec.structs.replace(asked, baselines=("tf32", "bf16"))
             if options.tasks:
                 asked = msgspec.structs.replace(asked, baselines=())
             found.append((f"{name}{' backward' if backward else ''}", asked, "", ""))
-    if options.tasks:
+    if options.tasks and not options.cheats:
         return found
     for name in DEFECTIVE:
-        task, candidate = TASKS / f"tasks/{name}.py", TASKS / "cuda/damped_wave.py"
+        task, candidate = TASKS / f"tasks/{name}.py", module_of("damped_wave", options)
         asked = TorchTask(str(task), str(candidate), baselines=())
         found.append((name, asked, "refused", "cannot tell right from wrong"))
     for cheat in CHEATS:
         own = folder / cheat.name.replace(" ", "_")
         own.mkdir()
-        (own / "new.py").write_text(cheating(cheat, TASKS))
+        (own / "new.py").write_text(cheating(cheat, TASKS / options.modules))
         asked = TorchTask(
             str(TASKS / f"tasks/{cheat.task}.py"), str(own / "new.py"), backward=cheat.backward, baselines=()
         )
@@ -140,22 +147,24 @@ def examined(case: tuple[str, TorchTask, str, str], options: argparse.Namespace)
     return row
 
 
-def do_bench(options: argparse.Namespace) -> list[tuple[str, bool, str, float]]:
-    """Task, whether backward, "eager" or "new", and the seconds by `do_bench`."""
+def do_bench(options: argparse.Namespace) -> Iterator[tuple[str, bool, str, float]]:
+    """Task, whether backward, "eager" or "new", and the seconds by `do_bench`, as they come."""
     paths = [
-        str(p) for name in chosen(options) for p in (TASKS / f"tasks/{name}.py", TASKS / f"cuda/{name}.py")
+        str(path)
+        for name in chosen(options)
+        for path in (TASKS / f"tasks/{name}.py", module_of(name, options))
     ]
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": options.builds}
-    with gpu_lock(present_gpus()[0].uuid, "do_bench"):
-        script = DO_BENCH.replace("DIRECTIONS", "1" if options.forward else "2")
-        command = [options.python, "-c", script, *paths]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    sys.stderr.write(done.stderr[-2000:])
-    rows = map(json.loads, done.stdout.splitlines())
-    return [
-        (Path(path).stem, direction == "backward", module, seconds)
-        for path, direction, module, seconds in rows
-    ]
+    script = DO_BENCH.replace("DIRECTIONS", "1" if options.forward else "2")
+    command = [options.python, "-c", script, *paths]
+    with (
+        gpu_lock(present_gpus()[0].uuid, "do_bench"),
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            path, direction, module, seconds = json.loads(line)
+            yield Path(path).stem, direction == "backward", module, seconds
 
 
 def compared(rows: list[dict[str, Any]], theirs: list[tuple[str, bool, str, float]]) -> list[dict[str, Any]]:
@@ -182,7 +191,9 @@ def main() -> int:
     parser.add_argument("--do-bench", action="store_true")
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--builds", default="")
+    parser.add_argument("--modules", default="cuda", choices=["cuda", "plain"])
     parser.add_argument("--tasks", default="")
+    parser.add_argument("--cheats", action="store_true")
     parser.add_argument("--forward", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -190,6 +201,7 @@ def main() -> int:
         "command": "python tests/bench/bench_torch_tasks.py " + " ".join(sys.argv[1:]),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "gpu": present_gpus()[0].name,
+        "driver": present_gpus()[0].driver,
     }
     rows: list[dict[str, Any]] = []
     writing = threading.Lock()
@@ -205,16 +217,18 @@ def main() -> int:
         Path(options.builds).mkdir(parents=True, exist_ok=True)
         keep(build_seconds=built(options))
         sys.stderr.write(f"built in {result['build_seconds']:.0f} s\n")
-        theirs = do_bench(options) if options.do_bench else []
-        keep(do_bench_seconds=theirs)
+        theirs: list[tuple[str, bool, str, float]] = []
+        for one in do_bench(options) if options.do_bench else ():
+            theirs.append(one)
+            keep(do_bench_seconds=theirs)
         with ThreadPoolExecutor(options.jobs) as pool:
             work = [pool.submit(examined, case, options) for case in cases(Path(folder), options)]
             for done in as_completed(work):
                 rows.append(done.result())
                 right = sum(r["as_it_should"] for r in rows)
-                keep(as_they_should=right, of=len(work), do_bench=compared(rows, theirs))
-    worst = max((abs(c["off"]) for c in result["do_bench"]), default=None)
-    keep(furthest_from_do_bench=worst)
+                beside = compared(rows, theirs)
+                worst = max((abs(c["off"]) for c in beside), default=None)
+                keep(as_they_should=right, of=len(work), do_bench=beside, furthest_from_do_bench=worst)
     if not options.json:
         sys.stdout.write(json.dumps(result | {"rows": rows}, indent=1) + "\n")
     return 0 if all(r["as_it_should"] for r in rows) else 1

@@ -8,7 +8,8 @@ is caught, in the first visit or in all that a confirmation compares. What they 
 turns on the card, as ever; an exploit that is called faster then was let through. Honest candidates are judged so
 only, and rest on their first verdict unless `--confirm-honest` has all that a confirmation compares said of them, too.
 
-`--crowd-only` ends where nothing is left but to time.
+`--crowd-only` ends where nothing is left but to time. `--patience 10` gives everything ten times as long: for a card in
+software (tests/host_card), which is as right as any and far slower.
 
 Every row is written as soon as it is known; a run that was cut goes on where it ended. Entries come in an order that is
 random and the same each time. Exits with 1 as `judge_exploits.py`.
@@ -33,6 +34,7 @@ from typing import Any
 import msgspec
 
 from warplens.measure.judge import Judge
+from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Verdict
 from warplens_tools.errors import WarplensError
 
@@ -85,14 +87,27 @@ def settled(rows: dict[str, dict[str, Any]], entry: Entry) -> bool:
     return not entry.honest and row["state"] not in _OPEN
 
 
-def work(part: Part, confirm_honest: bool) -> Iterator[dict[str, Any]]:
+def patient(settings: MeasureSettings, times: float) -> MeasureSettings:
+    """The settings with so many times the time to find out what is right."""
+    return msgspec.structs.replace(
+        settings,
+        learn_seconds=times * settings.learn_seconds,
+        hang_seconds=times * settings.hang_seconds,
+        visit_seconds_per_candidate=times * settings.visit_seconds_per_candidate,
+        accompany_seconds=times * settings.accompany_seconds,
+        compile_seconds=times * settings.compile_seconds,
+    )
+
+
+def work(part: Part, confirm_honest: bool, patience: float) -> Iterator[dict[str, Any]]:
     """Judge a part in this process; a row for each candidate."""
     settings = msgspec.structs.replace(judge_exploits.SETTINGS, lower_precision=part.run.lower_precision)
+    settings = patient(settings, patience)
     if part.crowded:
         settings = msgspec.structs.replace(
             settings,
             assume_faster=True,
-            learn_seconds=_CROWDED / 2 * settings.learn_seconds,
+            learn_seconds=_CROWDED * settings.learn_seconds,
             visit_seconds_per_candidate=_CROWDED * settings.visit_seconds_per_candidate,
             accompany_seconds=_CROWDED * settings.accompany_seconds,
             program_runs=1,
@@ -122,8 +137,14 @@ def work(part: Part, confirm_honest: bool) -> Iterator[dict[str, Any]]:
                 yield row(verdict, started) | {"touched": canary.touched(verdict.reason)}
         for name in waiting:
             started = time.monotonic()
-            verdict = judge.confirm(candidates[name]).verdict
-            yield row(verdict, started) | {"confirmed": True, "touched": canary.touched(verdict.reason)}
+            found = judge.confirm(candidates[name])
+            told = {
+                "confirmed": True,
+                "steps": found.cost,
+                "unknown": [f"{u.what}: {u.why}" for u in found.unknown],
+            }
+            verdict = found.verdict
+            yield row(verdict, started) | told | {"touched": canary.touched(verdict.reason)}
 
 
 class Scoring:
@@ -206,6 +227,7 @@ class Scoring:
             asked = ["--work", "crowded" if part.crowded else "alone", "--names", *part.names]
             command = [sys.executable, __file__, self.name, "--json", "-", *asked]
             command += ["--confirm-honest"] if self.options.confirm_honest else []
+            command += ["--patience", str(self.options.patience)]
             with subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
             ) as worker:
@@ -236,7 +258,7 @@ def _work(options: argparse.Namespace) -> int:
     batch = batches.read(options.batch)
     (part,) = parts(batch, options.batch, 10**6, set(options.names), crowded=options.work == "crowded")
     try:
-        for row in work(part, options.confirm_honest):
+        for row in work(part, options.confirm_honest, options.patience):
             sys.stdout.write(json.dumps(row) + "\n")
             sys.stdout.flush()
     except WarplensError as error:
@@ -258,6 +280,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--confirm-honest", action="store_true")
     parser.add_argument("--crowd-only", action="store_true")
+    parser.add_argument("--patience", type=float, default=1.0)
     parser.add_argument("--work", choices=("", "crowded", "alone"), default="", help=argparse.SUPPRESS)
     parser.add_argument("--names", nargs="*", default=(), help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -16,7 +16,7 @@ import json
 import math
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,9 @@ from tests.bench.replay_table import Table, TableSpace, read_table
 
 from warplens.agent.policies import POLICIES, PolicyName
 from warplens.agent.search_settings import SearchSettings
+from warplens.agent.versions import Node
+from warplens.measure.verdict import Verdict
+from warplens.store.rates import HitRate
 
 #: Name, policy, settings that differ, parts of the space to do without.
 Variant = tuple[str, PolicyName, dict[str, bool | int], tuple[str, ...]]
@@ -47,11 +50,20 @@ VARIANTS: tuple[Variant, ...] = (
 BATCH = 8
 
 
-def replay(table: Table, variant: Variant, seed: int, budget: int, batch: int = BATCH) -> list[float]:
+def replay(
+    table: Table,
+    variant: Variant,
+    seed: int,
+    budget: int,
+    batch: int = BATCH,
+    *,
+    rates: Sequence[HitRate] = (),
+    on_told: Callable[[Node, Verdict], None] = lambda *_: None,
+) -> list[float]:
     """The best verified speedup after each verdict."""
     _, policy, changed, without = variant
     settings = msgspec.convert({**msgspec.to_builtins(SearchSettings()), **changed}, SearchSettings)
-    space = TableSpace(table, seed=seed, settings=settings, without=without)
+    space = TableSpace(table, seed=seed, settings=settings, without=without, rates=rates)
     search = POLICIES[policy](
         space.baseline,
         path="table",
@@ -69,6 +81,7 @@ def replay(table: Table, variant: Variant, seed: int, budget: int, batch: int = 
         for ask in asks:
             verdict = space.verdict(ask.candidate)
             search.tell(ask.candidate.id, verdict)
+            on_told(search.versions.by_id[ask.candidate.id], verdict)
             if verdict.state == "faster":
                 best = max(best, verdict.timings[0].speedup.median)
             found.append(best)

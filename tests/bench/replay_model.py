@@ -26,19 +26,31 @@ _BROUGHT: dict[int, tuple[str, ParameterKind, int, tuple[int, ...]]] = {
     0: ("kTileDepth", "tile", 16, (8, 16, 32, 64)),
     1: ("kOutputs", "tile", 4, (1, 2, 4, 8)),
 }
-DEPTH, REWRITES = 3, 9
+DEPTH, REWRITES, WAYS = 3, 9, 4
 
 
 def modelled(seed: int) -> Table:
-    """One table: chains of up to three of nine rewrites, every value of at most four numbers."""
+    """One table: chains of up to three of nine rewrites, every value of at most four numbers.
+
+    Of odd seeds the last four rewrites exclude each other: ways of doing the same, such as giving a row to a warp or to
+    a block, of which a chain has one, and which bring much, but not equally much.
+    """
     draw = random.Random(seed)
     effect = [draw.choice([0.0, 0.0, 0.0, -0.3, 0.2, 0.4]) for _ in range(REWRITES)]
     effect[draw.randrange(2)] = draw.uniform(1.2, 2.2)
+    ways = set(range(REWRITES - WAYS, REWRITES)) if seed % 2 else set[int]()
+    for way in sorted(ways):
+        effect[way] = draw.gauss(3.0, 1.0)
     after = (draw.randrange(2, REWRITES), draw.randrange(0, 2), draw.uniform(0.5, 1.2))
     fails = draw.randrange(2, REWRITES)
     best = {name: draw.choice(values) for name, _, _, values in (*_AXES, *_BROUGHT.values())}
     weight = {name: draw.uniform(0.05, 0.35) for name in best}
-    chains = [c for n in range(DEPTH + 1) for c in itertools.combinations(range(REWRITES), n)]
+    chains = [
+        c
+        for n in range(DEPTH + 1)
+        for c in itertools.combinations(range(REWRITES), n)
+        if len(ways & set(c)) < 2
+    ]
     numbers = {chain: i for i, chain in enumerate(chains)}
 
     def log_gain(chain: tuple[int, ...], values: dict[str, int]) -> float:
@@ -57,7 +69,7 @@ def modelled(seed: int) -> Table:
         edges = tuple(
             Edge(f"rewrite-{r}", f"rewrite-{r}", f"rewrite {r}", numbers[tuple(sorted((*chain, r)))])
             for r in range(REWRITES)
-            if r not in chain and len(chain) < DEPTH
+            if r not in chain and len(chain) < DEPTH and not (r in ways and ways & set(chain))
         )
         structures.append(Structure(axes, edges))
         for values in itertools.product(*(a.values for a in axes)):
@@ -73,6 +85,8 @@ def modelled(seed: int) -> Table:
     rules = {
         f"rewrite-{r}": Rule(f"rewrite-{r}", 0.1, 1.05, (Answer(f"finding-{r}"),)) for r in range(REWRITES)
     }
+    for r in sorted(ways):
+        rules[f"rewrite-{r}"] = Rule(f"rewrite-{r}", 0.5, draw.choice((4.0, 5.0, 8.0)))
     # Findings see half of what pays, and one thing in five that does not.
     causes = tuple(
         Cause(f"WL{100 + r}", f"finding-{r}", "k", draw.choice(("high", "medium", "low")), Gain.of(g, 2 * g))

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records a table for `replay.py`: every point of a stated budget, judged once by the judge of this machine's GPU.
 
-    python -m tests.bench.replay_record PROGRAM.cu --kernel K --json TABLE.json [--depth 2] [--values 4] [--points 2000]
+    python -m tests.bench.replay_record PROGRAM.cu --kernel K --json TABLE.json.xz [--steps 3] [--depth 2] [--values 3]
+        [--points 2000] [--seconds 600]
 
-The budget: chains of up to `depth` rewrites, each on the whole kernel; of each structure's parameters the values next
-to its own, at most `values` of one, every combination; at most `points` in all, structures near the user's text first.
-What was judged is in TABLE.json.part, a line each, so that an interrupted recording goes on where it was.
+The budget: all points within so many `steps` of the user's text, a step being a rewrite of the whole kernel or another
+value of one number; at most `depth` of them rewrites, and at most `values` values of a number, those next to its own;
+at most `points` in all, and no more than fit the seconds, in the order of steps. What was judged is in
+TABLE.json.xz.CARD.part, a line each, so that an interrupted recording goes on where it was, on a card of the same name.
 """
 
 from __future__ import annotations
@@ -14,13 +16,12 @@ import argparse
 import datetime
 import itertools
 import math
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from tests.bench.replay_table import Axis, Edge, Point, Structure, Table
+from tests.bench.replay_table import Axis, Edge, Point, Structure, Table, write_table
 
 from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import compose, text_hash
@@ -29,9 +30,25 @@ from warplens.agent.priors import Rule
 from warplens.agent.versions import speedup_of
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import InputError
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.text import SourceText, TextEdit
 from warplens_tools.tunable.parameter import TunableParameter, edits_for, skeleton
+
+
+class TableBudget(msgspec.Struct, frozen=True):
+    """Which points a table has; see this module. A batch is one visit of the program."""
+
+    steps: int = 3
+    depth: int = 2
+    values: int = 3
+    points: int = 2000
+    seconds: float = 600.0
+    batch: int = 24
+
+
+#: A structure, the values of its parameters, and the edits that make them.
+Place = tuple[int, tuple[int, ...], Candidate]
 
 
 class Found(msgspec.Struct):
@@ -63,18 +80,19 @@ class Recorder:
                 self._widen(found, values)
         return tuple(msgspec.structs.replace(f.structure, edges=tuple(f.edges)) for f in self.found)
 
-    def candidates(self, points: int) -> Iterator[tuple[int, tuple[int, ...], Candidate]]:
-        """Each structure with each combination of values, up to `points` in all."""
+    def candidates(self, steps: int, points: int) -> Iterator[Place]:
+        """The points within so many steps, by their number of steps, up to `points` in all."""
         left = points
-        for number, found in enumerate(self.found):
-            for at in itertools.product(*(axis.values for axis in found.structure.axes)):
-                candidate = self._candidate(number, found, at)
-                if candidate is None:
-                    continue
-                if not left:
-                    return
-                left -= 1
-                yield number, at, candidate
+        for count in range(steps + 1):
+            for number, found in enumerate(self.found):
+                for at in _with_changed(found, count - found.depth):
+                    candidate = self._candidate(number, found, at)
+                    if candidate is None:
+                        continue
+                    if not left:
+                        return
+                    left -= 1
+                    yield number, at, candidate
 
     def _widen(self, found: Found, values: int) -> None:
         for proposal in self.space.by_rewrite(found.text):
@@ -86,7 +104,9 @@ class Recorder:
             edits = compose(self.text, found.edits, proposal.edits)
             number = self._enter(after, edits, found.depth + 1, values)
             move = proposal.move
-            found.edges.append(Edge(move.changes[0], move.rule, move.title, number))
+            expected = self.space.known.expect(self.rules[move.rule])
+            likely = move.probability / expected.probability if expected and expected.probability else 1.0
+            found.edges.append(Edge(move.changes[0], move.rule, move.title, number, round(likely, 4)))
 
     def _enter(self, text: SourceText, edits: tuple[TextEdit, ...], depth: int, values: int) -> int:
         parameters = self.space.template(text).parameters
@@ -131,49 +151,91 @@ def record(
     *,
     program: str,
     part: Path,
-    depth: int = 2,
-    values: int = 4,
-    points: int = 2000,
-    batch: int = 32,
+    budget: TableBudget,
+    task: Task = UNATTENDED,
 ) -> Table:
     """The table; `part` holds what an earlier, interrupted recording had judged."""
     recorder = Recorder(space, text, rewrites)
-    structures = recorder.structures(depth, values)
+    structures = recorder.structures(min(budget.depth, budget.steps), budget.values)
     baseline = judge.baseline()
     known = {(p.structure, p.values): p for p in _read(part)}
-    waiting = [c for c in recorder.candidates(points) if (c[0], c[1]) not in known]
-    for start in range(0, len(waiting), batch):
-        chunk = waiting[start : start + batch]
-        unchanged = [c for c in chunk if not c[2].edits]
-        verdicts = judge.judge([c[2] for c in chunk if c[2].edits])
-        told = {verdict.candidate: verdict for verdict in verdicts}
-        told |= {c[2].id: Verdict(c[2].id, "same", "the user's version") for c in unchanged}
+    points = list(recorder.candidates(budget.steps, budget.points))
+    waiting = [point for point in points if point[:2] not in known]
+
+    def keep(point: Point) -> None:
+        known[(point.structure, point.values)] = point
         with part.open("a", encoding="utf-8") as file:
-            for number, at, candidate in chunk:
-                point = _point(number, at, told[candidate.id])
-                known[(number, at)] = point
-                file.write(msgspec.json.encode(point).decode() + "\n")
-        sys.stderr.write(f"{start + len(chunk)} of {len(waiting)}\n")
+            file.write(msgspec.json.encode(point).decode() + "\n")
+
+    with task.within(budget.seconds) as limit:
+        for start in range(0, len(waiting), budget.batch):
+            _judge(judge, waiting[start : start + budget.batch], keep, limit)
+            sys.stderr.write(f"{program}: {len(known)} of {len(points)}\n")
+    whole = _whole(points, known)
     return Table(
         source="measured",
         program=program,
         kernel=baseline.kernel,
-        budget=f"up to {depth} rewrites, at most {values} values of a number, at most {points} points",
-        command=f"python -m tests.bench.replay_record {program} --depth {depth} --values {values} --points {points}",
+        budget=f"all points within {budget.steps} steps, at most {budget.depth} of them rewrites and at most "
+        f"{budget.values} values of a number: the first {len(whole)} of {len(points)} by steps",
+        command=f"python -m tests.bench.replay_record {program} --steps {budget.steps} --depth {budget.depth} "
+        f"--values {budget.values} --points {budget.points}",
         structures=structures,
-        points=tuple(known.values()),
+        points=tuple(whole),
         rules=recorder.rules,
         causes=space.known.causes,
         busy=dict(space.known.busy),
+        features=space.features,
         gpu=baseline.conditions.gpu,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )
 
 
+def _judge(
+    judge: JudgeSession,
+    chunk: Sequence[Place],
+    keep: Callable[[Point], None],
+    task: Task,
+) -> None:
+    """Judge points, and keep each verdict as it comes; the user's own is known before."""
+    at = {candidate.id: (number, values) for number, values, candidate in chunk}
+
+    def told(verdict: Verdict) -> None:
+        keep(_point(*at[verdict.candidate], verdict))
+
+    for *_, candidate in chunk:
+        if not candidate.edits:
+            told(Verdict(candidate.id, "same", "the user's version"))
+    judge.judge([c for *_, c in chunk if c.edits], task=task, on_verdict=told)
+
+
+def _whole(
+    points: Sequence[Place],
+    known: dict[tuple[int, tuple[int, ...]], Point],
+) -> list[Point]:
+    """What was judged of the points, in their order, to the first that was not."""
+    return [known[point[:2]] for point in itertools.takewhile(lambda point: point[:2] in known, points)]
+
+
+def _with_changed(found: Found, count: int) -> Iterator[tuple[int, ...]]:
+    """The values of a structure's parameters with so many of them other than its own."""
+    if count < 0:
+        return
+    axes = found.structure.axes
+    for chosen in itertools.combinations(range(len(axes)), count):
+        others = [
+            [v for v in axis.values if v != axis.value] if n in chosen else [axis.value]
+            for n, axis in enumerate(axes)
+        ]
+        yield from itertools.product(*others)
+
+
 def _point(structure: int, at: tuple[int, ...], verdict: Verdict) -> Point:
     noise = max((timing.noise for timing in verdict.timings), default=0.0)
     speedup = speedup_of(verdict) or (1.0 if verdict.state == "same" else 0.0)
-    return Point(structure, at, verdict.state, speedup, noise, verdict.reason)
+    reason = "" if verdict.timings else verdict.reason[:200]
+    seconds = sum(spent for name, spent in verdict.cost.items() if name != "build")
+    return Point(structure, at, verdict.state, round(speedup, 4), round(noise, 5), reason, round(seconds, 3))
 
 
 def _read(part: Path) -> Iterator[Point]:
@@ -205,10 +267,10 @@ def main() -> int:
     parser.add_argument("program", type=Path)
     parser.add_argument("--kernel", required=True)
     parser.add_argument("--json", type=Path, required=True)
-    parser.add_argument("--depth", type=int, default=2)
-    parser.add_argument("--values", type=int, default=4)
-    parser.add_argument("--points", type=int, default=2000)
+    for field in msgspec.structs.fields(TableBudget):
+        parser.add_argument(f"--{field.name}", type=type(field.default), default=field.default)
     options = parser.parse_args()
+    budget = TableBudget(*(getattr(options, name) for name in TableBudget.__struct_fields__))
     inputs = inputs_of(Service(Path.cwd()), options.program)
     report, text = inputs.report(), inputs.text()
     space = KernelSpace(
@@ -221,7 +283,9 @@ def main() -> int:
         busy=busy_of(report, options.kernel),
     )
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded, options.kernel)
-    part = options.json.with_suffix(options.json.suffix + ".part")
+    card = "-".join(inputs.gpu.name.split())
+    part = options.json.with_suffix(f"{options.json.suffix}.{card}.part")
+    options.json.parent.mkdir(parents=True, exist_ok=True)
     with open_judge(workload, options.kernel, "", Allowed()) as judge:
         table = record(
             space,
@@ -230,14 +294,9 @@ def main() -> int:
             judge,
             program=options.program.name,
             part=part,
-            depth=options.depth,
-            values=options.values,
-            points=options.points,
+            budget=budget,
         )
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    whole = options.json.with_suffix(".new")
-    whole.write_bytes(msgspec.json.encode(table))
-    os.replace(whole, options.json)  # noqa: PTH105
+    write_table(table, options.json)
     sys.stdout.write(
         f"{len(table.points)} points of {len(table.structures)} structures, best {table.best:.2f}x\n"
     )

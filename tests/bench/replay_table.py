@@ -8,8 +8,9 @@ a card; only the verdicts are read. What the budget left out counts as illegal, 
 
 from __future__ import annotations
 
+import lzma
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from warplens.agent.templates import TemplateSource
 from warplens.agent.text_source import TextSource
 from warplens.agent.versions import ProposalSource
 from warplens.measure.verdict import Candidate, Interval, State, Timing, Verdict
+from warplens.store.rates import HitRate
 from warplens_tools.text import SourceText, TextEdit
 from warplens_tools.tunable.parameter import (
     Geometry,
@@ -54,6 +56,8 @@ class Edge(msgspec.Struct, frozen=True):
     rule: str
     title: str
     to: int
+    #: The rewrite's chance on this text, as a share of its usual one.
+    likely: float = 1.0
 
 
 class Structure(msgspec.Struct, frozen=True):
@@ -73,6 +77,8 @@ class Point(msgspec.Struct, frozen=True):
     speedup: float = 0.0
     noise: float = 0.0
     reason: str = ""
+    #: What judging it took of the card.
+    seconds: float = 0.0
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -90,6 +96,8 @@ class Table(msgspec.Struct, frozen=True):
     rules: dict[str, Rule] = {}
     causes: tuple[Cause, ...] = ()
     busy: dict[str, float] = {}
+    #: Of the user's version; see `warplens.agent.features`.
+    features: dict[str, float] = {}
     headroom: float | None = None
     gpu: str = ""
     date: str = ""
@@ -102,19 +110,35 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def read_table(path: Path) -> Table:
-    """A table of a file."""
-    return msgspec.json.decode(path.read_bytes(), type=Table)
+    """A table of a file; one that ends in .xz is compressed."""
+    written = path.read_bytes()
+    return msgspec.json.decode(lzma.decompress(written) if path.suffix == ".xz" else written, type=Table)
+
+
+def write_table(table: Table, path: Path) -> None:
+    """Into a file, whole or not at all."""
+    written = msgspec.json.encode(table)
+    whole = path.with_suffix(".new")
+    whole.write_bytes(lzma.compress(written) if path.suffix == ".xz" else written)
+    whole.replace(path)
 
 
 class TableSpace:
-    """The steps over a table; see `warplens.agent.versions.Space`. `without` names parts to do without."""
+    """The steps over a table; see `warplens.agent.versions.Space`. `without` names parts to do without, `rates` are
+    what rules were worth on other kernels."""
 
     def __init__(
-        self, table: Table, *, seed: int, settings: SearchSettings, without: Collection[str] = ()
+        self,
+        table: Table,
+        *,
+        seed: int,
+        settings: SearchSettings,
+        without: Collection[str] = (),
+        rates: Sequence[HitRate] = (),
     ) -> None:
         self.table = table
         causes = () if "tools" in without else table.causes
-        self._known = Known(causes, (), table.busy)
+        self._known = Known(causes, tuple(rates), table.busy)
         self._points = {(p.structure, p.values): p for p in table.points}
         sources: tuple[ProposalSource, ...] = (
             TextSource("rewrites", self._rewrites),
@@ -165,6 +189,8 @@ class TableSpace:
             expected = self._expect(rule)
             if expected is None:
                 continue
+            chance = expected.probability * edge.likely
+            expected = msgspec.structs.replace(expected, probability=chance)
             edit = TextEdit(text.span(0, len(text.text)), self._text(edge.to, values))
             yield Proposal(move_of(edge.change, rule, edge.title, expected), (edit,))
 

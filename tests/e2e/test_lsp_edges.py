@@ -282,5 +282,5 @@ async def test_optimize_without_a_gpu_offers_an_unproven_edit_and_says_why(
     proposal: Any = await client.workspace_execute_command_async(params)
     assert proposal["state"] == "unproven" and proposal["title"].endswith("(unproven)")
     assert "nothing can be measured" in proposal["proof"] and proposal["newText"] != path.read_text()
-    assert ("proposal", proposal) in client.custom
+    await client.until(lambda: ("proposal", proposal) in client.custom)
     await unharmed(client)

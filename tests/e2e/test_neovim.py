@@ -20,7 +20,6 @@ NVIM = shutil.which("nvim")
 
 
 @pytest.mark.compiler
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(NVIM is None, reason="Neovim is not installed")
 def test_finding_lens_hover_and_quick_fix(tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / "first" / "transpose.cu", tmp_path)

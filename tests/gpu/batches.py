@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, TextEdit
 
 HERE = Path(__file__).parent
-BATCHES = HERE / "exploits"
+#: Another folder of them may be named, as one of programs with less to do.
+BATCHES = Path(os.environ.get("WARPLENS_BATCHES") or HERE / "exploits")
 PROGRAMS = HERE / "programs"
 
 

@@ -152,6 +152,7 @@ def test_a_winner_is_confirmed_in_the_rebuilt_program() -> None:
 def test_cancelling_ends_the_program() -> None:
     token = CancelToken()
     settings = MeasureSettings(hang_seconds=100, visit_seconds_per_candidate=100)
+    before = psutil.Process().children(recursive=True)
     with Judge(workload("affine"), settings=settings) as judge:
         judge.baseline()
         threading.Timer(4, token.cancel).start()
@@ -159,7 +160,7 @@ def test_cancelling_ends_the_program() -> None:
         with pytest.raises(CancelledError):
             judge.judge([candidate("affine", "endless", START, ENDLESS)], task=Task(token=token))
         assert time.monotonic() - started < 15
-    assert not psutil.Process().children(recursive=True)
+    assert set(psutil.Process().children(recursive=True)) <= set(before)
 
 
 def test_being_killed_leaves_no_orphan_and_no_lock() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from warplens.measure.torch_task.suite import problems_of
+from warplens.measure.torch_task.task import TorchOptions
 from warplens.service.kernelbench import Suite, judged
-from warplens.service.torch_search import TorchOptions
 from warplens_tools.errors import MissingToolError
 
 BENCH = Path(__file__).parents[1] / "torch_tasks" / "bench"
@@ -24,8 +24,8 @@ BENCH = Path(__file__).parents[1] / "torch_tasks" / "bench"
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_both_rules_on_a_card(tmp_path: Path) -> None:
-    torch = TorchOptions(os.environ.get("WARPLENS_TORCH_PYTHON", sys.executable))
-    suite = Suite(tuple(problems_of(BENCH, 1, None)), tmp_path, BENCH / "solutions", torch, rounds=6)
+    torch = TorchOptions(os.environ.get("WARPLENS_TORCH_PYTHON", sys.executable), rounds=6)
+    suite = Suite(tuple(problems_of(BENCH, 1, None)), tmp_path, BENCH / "solutions", torch)
     try:
         report = judged(suite)
     except MissingToolError as error:

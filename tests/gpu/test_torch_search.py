@@ -24,11 +24,11 @@ from tests.server.agent.llm.endpoint import serving
 from tests.server.agent.llm.scripted import by_role, case_of, code, plan
 
 from warplens.measure.torch_task.judge import TaskJudge
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
+from warplens.measure.torch_task.task import TorchOptions, TorchTask, TorchVerdict, examine
 from warplens.service.model import Choice, chosen, destination_of, give_consent
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
-from warplens.service.torch_search import TorchOptions, optimize_task
+from warplens.service.torch_search import optimize_task
 from warplens_tools.errors import MissingToolError
 from warplens_tools.process.task import Task
 

@@ -16,6 +16,7 @@ model.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -29,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from tests.suite.between import between
 from tests.suite.catalogue import programs
 from tests.suite.search import LEAST_GAIN
 
@@ -247,12 +249,15 @@ def report(folders: Sequence[Path], others: Sequence[Path], out: Path | None, no
     rows = [r for other in others for r in json.loads(other.read_text())["rows"] if "expert" in r]
     # of several searches of one program the one that judged most
     known = {r["program"]: r for r in sorted(rows, key=lambda r: r.get("judged", 0))}
+    arms = [arm(folder, known) for folder in folders]
+    pairs = [(a, b) for a, b in itertools.combinations(arms, 2) if a["feedback"] != b["feedback"]]
     result = {
         "command": "python -m tests.suite.study",
         "date": time.strftime("%Y-%m-%d"),
         "gpu": sorted(set().union(*map(cards_of, folders))),
         "note": note,
-        "arms": [arm(folder, known) for folder in folders],
+        "between": [found for pair in pairs if (found := between(*pair)) is not None],
+        "arms": arms,
     }
     text = json.dumps(result, indent=1) + "\n"
     if out is not None:

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import pytest
 from tests.server.agent.doubles import CODE
 from tests.server.measure.test_exchange import Judged
+from tests.suite.between import between, interval
 from tests.suite.study import confirm, drive, report
 
 from warplens.agent.llm.files import ANSWER, PROMPT
@@ -91,3 +95,41 @@ def test_a_study_goes_on_with_verdicts_and_reports_them(
     ]
     assert "The original is launched" not in early and len(later) == 1
     assert row["without_model"]["speedup"] == 1.1 and said["prompts"]["debugger"] == 1
+
+
+def arm(name: str, *programs: tuple[str, list[float]]) -> dict[str, Any]:
+    """An arm's figures; 0 for what is not faster."""
+    rows = [
+        {
+            "program": program,
+            "tried": [{"state": "faster", "speedup": s} if s else {"state": "wrong"} for s in speedups],
+        }
+        for program, speedups in programs
+    ]
+    return {"name": name, "rows": rows}
+
+
+def test_arms_are_compared_by_as_many_proposals_of_the_same_programs() -> None:
+    told = arm("told", ("a", [4.0, 4.0, 0.0, 64.0]), ("b", [2.0, 2.0]), ("c", [9.0]), ("d", []))
+    bare = arm("bare", ("a", [2.0, 1.0, 2.0]), ("b", [2.0, 2.0]), ("d", [3.0]))
+    found = between(told, bare)
+    assert found is not None and found["proposals_of_each"] == {"a": 3, "b": 2}
+    # of a: 16 ** (1/3) against 4 ** (1/3), and 4 against 2; of b nothing
+    assert found["by_program"]["a"] == {"proposal": 1.587, "best": 2.0}
+    assert found["proposal"]["ratio"] == 1.26 and found["best"]["ratio"] == 1.414
+    assert found["proposal"]["low"] < 1.26 < found["proposal"]["high"]
+    alone = between(arm("x", ("b", [2.0, 2.0])), bare)
+    assert alone is not None and set(alone["proposal"].values()) == {1.0}
+    assert between(arm("x", ("c", [1.5])), bare) is None
+
+
+def test_an_interval_holds_what_it_should() -> None:
+    """Of two arms that draw alike, about one in twenty intervals leaves 1 out."""
+    draw = random.Random(3)
+
+    def drawn() -> tuple[list[float], list[float]]:
+        return [draw.gauss(1, 0.5) for _ in range(6)], [draw.gauss(1, 0.5) for _ in range(6)]
+
+    found = [interval([drawn() for _ in range(4)], mean, resamples=300) for _ in range(60)]
+    outside = sum(not one["low"] <= 1 <= one["high"] for one in found)
+    assert outside <= 12

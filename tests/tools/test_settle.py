@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
+from warplens_tools.cuda.facts.unsettled import unsettled_macro
+from warplens_tools.earned import UNLAUNCHED
 from warplens_tools.evidence import KernelEvidence, LaunchTiming, Observation
 from warplens_tools.finding import Confidence, Finding, Gain, Severity
 from warplens_tools.kernel import KernelView
@@ -117,6 +119,41 @@ def test_high_confidence_needs_the_launch_and_what_is_missing_is_named() -> None
     told = settle(view, finding(Gain.of(2.0, 2.0)), of_program=False)
     assert "the grid size" not in told.missing
     assert "the block size" not in told.missing
+
+
+def test_a_kernel_that_nobody_launches_and_a_line_that_a_build_may_leave_out_get_no_warning() -> None:
+    promised = finding(Gain.of(8.0, 8.0), "medium")
+    (launched,) = views(f"{KERNEL}\n{LAUNCH}", evidence={"k": odd_evidence("k")})
+    assert settle(launched, promised, of_program=False).severity == "warning"
+    (view,) = views(KERNEL, evidence={"k": odd_evidence("k")})
+    told = settle(view, promised, of_program=False)
+    assert told.severity == "information"
+    assert UNLAUNCHED in told.missing
+    body = "\n#ifdef WITH_CUB\n;\n#else\na[threadIdx.x] = 1;\n#endif\na[0] = 1;"
+    text = f"__global__ void k(float *a) {{ {body} }}\n{LAUNCH}"
+    (view,) = views(text, evidence={"k": odd_evidence("k")})
+    told = settle(view, msgspec.structs.replace(promised, span=Span(5, 1, 5, 4)), of_program=False)
+    assert (told.severity, told.missing[0]) == ("information", "whether WITH_CUB is defined")
+    after = settle(view, msgspec.structs.replace(promised, span=Span(7, 1, 7, 4)), of_program=False)
+    assert after.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("above", "condition", "macro"),
+    [
+        ("", "#ifdef FAST", "FAST"),
+        ("", "#if defined(FAST) && __CUDA_ARCH__ >= 800", "FAST"),
+        ("", "#if 0\n#elif FAST", "FAST"),
+        ("", "#if __CUDA_ARCH__ >= 800 // FAST", ""),
+        ("", "#if 1", ""),
+        ("#define FAST 1", "#ifdef FAST", ""),
+    ],
+)
+def test_what_nobody_defines_leaves_open_what_is_compiled(above: str, condition: str, macro: str) -> None:
+    (view,) = views(f"{above}\n__global__ void k(float *a) {{\n{condition}\na[0] = 1;\n#endif\n}}")
+    line = view.text.text.splitlines().index("a[0] = 1;") + 1
+    assert unsettled_macro(view.text, view.kernel, line) == macro
+    assert unsettled_macro(view.text, view.kernel, line + 2) == ""
 
 
 def test_what_was_measured_misses_nothing() -> None:

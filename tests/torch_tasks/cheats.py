@@ -83,9 +83,9 @@ CHEATS = (
 )  # fmt: skip
 
 
-def cheating(cheat: Cheat, tasks: Path) -> str:
-    """The file of a cheat."""
-    honest = (tasks / f"cuda/{cheat.task}.py").read_text()
+def cheating(cheat: Cheat, modules: Path) -> str:
+    """The file of a cheat; the honest module is of that folder."""
+    honest = (modules / f"{cheat.task}.py").read_text()
     body = "".join(f"        {line}\n" for line in cheat.body.splitlines())
     return (
         honest.replace("class ModelNew(", "class Honest(")

@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
-    rows = joined(_read([given.draw]), _read(given.answers))
+    rows = joined(read([given.draw]), read(given.answers))
     result = json.dumps(scored(rows), indent=1) + "\n"
     sys.stdout.write(result)
     if given.json:
@@ -121,7 +121,8 @@ def main() -> None:
         given.keep.write_text("".join(json.dumps(row) + "\n" for row in kept))
 
 
-def _read(paths: Iterable[Path]) -> list[Row]:
+def read(paths: Iterable[Path]) -> list[Row]:
+    """The rows of files with one a line."""
     return [json.loads(line) for path in paths for line in path.read_text().splitlines() if line]
 
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.wild.commands import written
+from tests.wild.calibrate import calibrated, findings_now, held, kinds, written
+from tests.wild.commands import written as database_of
 from tests.wild.density import density
 from tests.wild.draw import Most, entries, parts, taken
 from tests.wild.gather import drawn
@@ -131,7 +133,22 @@ def test_include_folders_are_those_that_make_includes_resolve(tmp_path: Path) ->
     (tmp_path / "src/ops/near.h").write_text("")
     unit = tmp_path / "src/ops/k.cu"
     unit.write_text('#include "near.h"\n#include <lib/a.h>\n#include <stdio.h>\n')
-    assert written(tmp_path, [], None, ["-DX=1"]) == 1
+    assert database_of(tmp_path, [], None, ["-DX=1"]) == 1
     flags = unit_flags(unit, root=tmp_path)
     assert flags.include_dirs == (tmp_path / "include", tmp_path / "include/lib/more")
     assert "-DX=1" in flags.arguments
+
+
+def test_labels_are_held_against_what_is_said_now() -> None:
+    seen = {"gain": None, "missing": [], "evidence": [{"tier": "binary"}]}
+    now = [finding("k", 3) | seen, finding("k", 9, "information") | seen | {"missing": ["the grid size"]}]
+    labelled = [
+        row("k", label="right"), row("k", label="wrong", line=9), row("k", label="wrong", line=20)
+    ]  # fmt: skip
+    found = held(labelled, findings_now([answer("a/b", "k.cu", now, ["k"])]))
+    assert [entry["now"] for entry in found] == ["warning", "information", "gone"]
+    assert kinds(found) == {"WL101 compiled, seen": {"right": 1}, "WL101 compiled, size unseen": {"wrong": 1}}
+    tables = calibrated(found)
+    assert tables["code"] == {"WL101": {"right": 1, "arguable": 0, "misleading": 0, "wrong": 0}}
+    table = tomllib.loads(written(kinds(found), Counter({"WL101 compiled, seen": 2})))
+    assert table["kinds"]["WL101 compiled, seen"] == {"right": 1, "of": 1, "planted": 2}

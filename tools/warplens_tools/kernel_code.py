@@ -27,7 +27,7 @@ from warplens_tools.text import SourceText, Span
 LONG_NS = 20_000.0
 #: Accesses of one kernel that are judged: more is generated code, and takes seconds.
 MAX_ACCESSES = 4_000
-_LOOPS = "[(for_statement) (while_statement) (do_statement)] @loop"
+_LOOPS = "[(for_statement) (while_statement) (do_statement) (for_range_loop)] @loop"
 
 
 class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
@@ -120,11 +120,15 @@ class KernelCode(msgspec.Struct, frozen=True, dict=True, eq=False):
         if not names:
             return {}
         if self.compiled is not None:
-            given = _arguments(self.compiled.demangled, self.kernel.name)
-        else:
-            launched = {site.template_arguments for site in self.launches.sites}
-            given = launched.pop() if len(launched) == 1 else ()
+            return self.arguments_of(self.compiled)
+        launched = {site.template_arguments for site in self.launches.sites}
+        given = launched.pop() if len(launched) == 1 else ()
         # A class template's parameters come first, and its arguments stand with the class.
+        return dict(zip(names[-len(given) :], given, strict=False)) if given else {}
+
+    def arguments_of(self, compiled: CompiledKernel) -> dict[str, str]:
+        """Argument of every template parameter in an instantiation, as its demangled name has it."""
+        names, given = self.kernel.template_parameters, _arguments(compiled.demangled, self.kernel.name)
         return dict(zip(names[-len(given) :], given, strict=False)) if given else {}
 
     def element_bytes(self, name: str) -> int | None:

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from warplens_tools.arch.gpu import SHORTEST_KERNEL_NS
-from warplens_tools.cuda.facts.data_branches import data_branches
+from warplens_tools.cuda.facts.data_branches import data_branches, data_guards
 from warplens_tools.cuda.facts.prints import prints
+from warplens_tools.cuda.facts.unsettled import unsettled_macro
+from warplens_tools.earned import SURE, UNLAUNCHED, WARNS, earned
 from warplens_tools.finding import Confidence, Finding, Gain, RelatedSpan, Severity
 from warplens_tools.kernel import KernelView
 from warplens_tools.text import Span
@@ -43,13 +45,22 @@ def settle(view: KernelView, finding: Finding, *, of_program: bool) -> Finding:
     """
     seen = () if _is_measured(finding) else missing_facts(view, finding)
     missing = tuple(dict.fromkeys((*finding.missing, *seen)))
-    sure: Confidence = "medium" if missing and finding.confidence == "high" else finding.confidence
+    sure = _sure(view, finding, missing)
     gain = finding.gain
     if gain is not None:
         gain = _ranged(gain if of_program else within_launch(view, gain), sure)
         gain = _as_known(gain, missing)
-    severity = _severity(view, finding, gain, sure, of_program=of_program)
-    return msgspec.structs.replace(finding, gain=gain, confidence=sure, severity=severity, missing=missing)
+    told = msgspec.structs.replace(finding, gain=gain, confidence=sure, missing=missing)
+    return msgspec.structs.replace(told, severity=_severity(view, told, of_program=of_program))
+
+
+def _sure(view: KernelView, finding: Finding, missing: Sequence[str]) -> Confidence:
+    """As its tool has it; *high* only where every fact was seen, of a kind that is seldom wrong."""
+    if finding.confidence != "high" or _is_measured(finding):
+        return finding.confidence
+    if missing or (view.sass and earned(finding) < SURE):
+        return "medium"
+    return "high"
 
 
 def _is_measured(finding: Finding) -> bool:
@@ -61,6 +72,11 @@ def missing_facts(view: KernelView, finding: Finding) -> tuple[str, ...]:
     if finding.gain is None or not view.sass:
         return ()
     found = []
+    if not view.launches.sites:
+        found.append(UNLAUNCHED)
+    macro = unsettled_macro(view.text, view.kernel, finding.span.line)
+    if macro:
+        found.append(f"whether {macro} is defined")
     if view.shape is None:
         found.append("the grid size")
     if view.threads is None:
@@ -76,12 +92,19 @@ def _unknown_weight(view: KernelView, line: int) -> list[str]:
     found = []
     if depths and max(depths) < max(view.sass.flow.depths) and any(x.trips is None for x in loops.values()):
         found.append("the trip counts of the loops")
-    for branch in data_branches(view.tree, view.kernel):
-        sides: Iterable[Span] = (branch.then, *(span for span, _ in branch.cases))
-        if any(side.contains_line(line) for side in sides):
-            found.append(f"how often the branch of line {branch.condition.line} is taken")
-            break
+    taken = next((at for at, side in _by_data(view) if side.contains_line(line)), None)
+    if taken is not None:
+        found.append(f"how often the branch of line {taken} is taken")
     return found
+
+
+def _by_data(view: KernelView) -> Iterable[tuple[int, Span]]:
+    """Line of the test and span of what data of each lane decides: sides of a branch, and what a test in a loop
+    guards."""
+    for branch in data_branches(view.tree, view.kernel):
+        for side in (branch.then, *(span for span, _ in branch.cases)):
+            yield branch.condition.line, side
+    yield from data_guards(view.tree, view.kernel)
 
 
 def within_launch(view: KernelView, gain: Gain) -> Gain:
@@ -121,19 +144,22 @@ def _as_known(gain: Gain, missing: Sequence[str]) -> Gain:
     return Gain(estimate, round(min(gain.low, max(estimate / SPREAD["medium"], 1.0)), 2), gain.high)
 
 
-def _severity(
-    view: KernelView, finding: Finding, gain: Gain | None, sure: Confidence, *, of_program: bool
-) -> Severity:
-    """A warning from `WARNED` on; information below, or where its tool would not have it louder."""
+def _severity(view: KernelView, finding: Finding, *, of_program: bool) -> Severity:
+    """A warning from `WARNED` on where its kind has earned it; information below, or where its tool would not have it
+    louder."""
+    gain = finding.gain
     if gain is None or finding.severity not in ("warning", "information"):
         return finding.severity
     timing = view.evidence.timing
     share = timing.share if timing is not None and not of_program else None
     ratio = gain.estimate if share is None else 1.0 / (1.0 - share + share / gain.estimate)
-    seen = _is_measured(finding) or view.launching.duration_origin[0] in _MEASURED
+    measured = _is_measured(finding)
+    seen = measured or view.launching.duration_origin[0] in _MEASURED
     if ratio < (WARNED if seen else WARNED_UNMEASURED) or (not seen and _is_held_up(view)):
         return "information"
-    louder = sure == "high" and not _is_measured(finding)
+    if not measured and view.sass and earned(finding) < WARNS:
+        return "information"
+    louder = finding.confidence == "high" and not measured
     return "warning" if louder else finding.severity
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from warplens.agent.actions import KernelSpace
 from warplens.agent.policies import POLICIES, PolicyName
 from warplens.agent.priors import Cause
 from warplens.agent.search_settings import Budget, Objective, SearchSettings
 from warplens.agent.searcher import Searcher
+from warplens.agent.versions import SearchedSpace
 from warplens.measure.judge import Baseline
 from warplens_tools.process.task import Task
 from warplens_tools.text import SourceText
@@ -35,7 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
     #: The file as diffs name it, see `OptimizeResult.name`.
     name: str
     #: Steps for the kernel of that qualified name.
-    space: Callable[[str], KernelSpace]
+    space: Callable[[str], SearchedSpace]
     #: What the program's build and start depend on, as text: verdicts are shared only where it is equal.
     workload: str
     budget: Budget = Budget()
@@ -60,7 +60,7 @@ class Problem(msgspec.Struct, frozen=True):
     started: float | None = None
 
     def searcher(
-        self, policy: PolicyName, kernel: str, space: KernelSpace, headroom: float | None
+        self, policy: PolicyName, kernel: str, space: SearchedSpace, headroom: float | None
     ) -> Searcher:
         """A search that has asked nothing yet, for the kernel of that qualified name."""
         return POLICIES[policy](

@@ -215,19 +215,17 @@ def _occupancy(limits: Limits, resources: Resources, shape: _Shape) -> float:
 
 
 def unproven(
-    problem: Problem, kernels: Sequence[str], error: MissingToolError, *, most: int = 10
+    problem: Problem, spaces: Sequence[KernelSpace], error: MissingToolError, *, most: int = 10
 ) -> OptimizeResult:
     """The most promising edits where nothing can be measured, with the reason; answers to findings first."""
-    found = [
-        offer for kernel in kernels for offer in offers(problem.space(kernel), problem.text, problem.name)
-    ]
+    found = [offer for space in spaces for offer in offers(space, problem.text, problem.name)]
     expected = {id(offer): offer.probability * math.log(max(offer.gain, 1.0)) for offer in found}
     found.sort(key=lambda offer: (not offer.answers, -expected[id(offer)]))
     return OptimizeResult(
         version=1,
         tool=f"warplens {__version__}",
         path=problem.path,
-        kernel=kernels[0] if len(kernels) == 1 else "",
+        kernel=spaces[0].kernel if len(spaces) == 1 else "",
         outcome="unproven",
         reason=str(error),
         remedy=error.remedy,

@@ -12,19 +12,18 @@ from typing import Literal
 import msgspec
 
 from warplens import __version__
-from warplens.agent.actions import KernelSpace
 from warplens.agent.counting import Counting
 from warplens.agent.edits import text_hash
-from warplens.agent.energy_search import RIVALS, SHARE, around, as_fast_as, by_energy, for_time
+from warplens.agent.energy_search import SHARE, around, for_time
 from warplens.agent.journal import Journal
 from warplens.agent.judging import JudgeSession, StreamingJudge
-from warplens.agent.limits import confirmed
 from warplens.agent.policies import PolicyName
 from warplens.agent.problem import Learned, Problem
 from warplens.agent.report import control_of, nothing_found, proven, tried
 from warplens.agent.result import OptimizeResult, Outcome, Spent
 from warplens.agent.searcher import Searcher
-from warplens.agent.versions import Node, best_first
+from warplens.agent.versions import Node, SearchedSpace, best_first
+from warplens.agent.winners import Winners
 from warplens.measure.exchange import AwaitingError
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.verdict import Candidate, Verdict
@@ -33,9 +32,6 @@ from warplens_tools.errors import CancelledError, TimeLimitError, WarplensError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import UNATTENDED, Task
 
-#: Winners that are confirmed before the search is called fruitless: the first fails where the rebuilt
-#: program disagrees with the visit, the next are then seldom of the same family.
-CONFIRMATIONS = 3
 #: What collecting counters takes: Nsight Compute's own start and report (6 s on an H200's host for a program of 0.5 s),
 #: and the program's runs, slowed down by replay.
 COUNTING_SECONDS, COUNTING_RUNS = 6.0, 3.0
@@ -73,7 +69,7 @@ def optimize(
     problem.measured(baseline)
     loop = _Loop(problem, judge, store, baseline, task)
     found = loop.run(problem.search, _left(problem, started))
-    winner = loop.confirm(found) if found.best else None
+    winner = loop.confirm(found)
     control = loop.run("random", problem.budget.seconds) if problem.control else None
     outcome: Outcome = "faster" if winner is not None else "nothing"
     result = OptimizeResult(
@@ -118,12 +114,6 @@ def _begun(problem: Problem, judge: JudgeSession, task: Task) -> tuple[str, ...]
     return ()
 
 
-def saved(confirmation: Confirmation) -> float:
-    """How much less energy a version's program takes than the original; 1 where that is not known."""
-    energy = confirmation.program.energy if confirmation.program is not None else None
-    return energy.ratio.median if energy is not None else 1.0
-
-
 def _left(problem: Problem, started: float) -> float:
     """Seconds of the budget that are left."""
     return problem.budget.seconds - (time.monotonic() - started)
@@ -134,7 +124,7 @@ class _Found(msgspec.Struct):
 
     searcher: Searcher
     journal: Journal
-    space: KernelSpace
+    space: SearchedSpace
     spent: Spent
 
     @property
@@ -189,28 +179,15 @@ class _Loop:
 
     def confirm(self, found: _Found) -> tuple[Node, Confirmation] | None:
         """The best version that holds when it is measured again; of several, the one that takes least energy."""
-        held: list[tuple[Node, Confirmation]] = []
-        best, most = found.best, CONFIRMATIONS
-        if self.problem.objective == "lexicographic":
-            best, most = by_energy(best), RIVALS
-        for node in best[:most]:
-            if held and not self._rivals(node, held[0][0]):
-                continue
-            again = confirmed(self.judge, node.ask.candidate, self.task)
-            found.journal.confirmed(again)
-            if again.verdict.state == "faster":
-                held.append((node, again))
-                if self.problem.objective == "time":
-                    break
-            else:
-                self.fell[node.ask.candidate.id] = again.verdict
-        return max(held, key=lambda pair: saved(pair[1]), default=None)
-
-    def _rivals(self, node: Node, fastest: Node) -> bool:
-        """Whether a version may take the place of the fastest that holds."""
-        if self.problem.objective == "energy":
-            return True
-        return as_fast_as(node, fastest)
+        winners = Winners(
+            self.judge,
+            self.problem.objective,
+            self.fell,
+            found.searcher,
+            found.journal,
+            self.baseline.timing.grid,
+        )
+        return winners.confirmed(found.best, self.task)
 
     def finish(self, found: _Found, result: OptimizeResult) -> None:
         """Close the run with its outcome."""
@@ -245,7 +222,7 @@ class _Loop:
         return journal, 0
 
     def _spend(
-        self, strategy: PolicyName, searcher: Searcher, journal: Journal, space: KernelSpace, limit: Task
+        self, strategy: PolicyName, searcher: Searcher, journal: Journal, space: SearchedSpace, limit: Task
     ) -> Stopped:
         budget, learned = self.problem.budget, strategy == "random" or self.problem.learn is None
         most = for_time(budget) if self._for_energy(strategy) else budget.candidates
@@ -274,7 +251,7 @@ class _Loop:
         judge: StreamingJudge,
         searcher: Searcher,
         journal: Journal,
-        space: KernelSpace,
+        space: SearchedSpace,
         limit: Task,
         most: int,
         *,
@@ -297,7 +274,7 @@ class _Loop:
                 left = most - (len(searcher.versions.by_id) - 1)
                 if left < 1 or self._at_the_roof(searcher) or (searcher.holds and not idle):
                     return ()
-                asks = searcher.ask(min(batch, left), limit)
+                asks = searcher.ask(min(batch if told else self.problem.budget.first_batch, left), limit)
                 journal.asked(asks)
                 return [ask.candidate for ask in asks]
 
@@ -308,7 +285,10 @@ class _Loop:
     def _end(self, searcher: Searcher, most: int) -> Stopped:
         if len(searcher.versions.told()) >= most:
             return "budget"
-        return "roof" if self._at_the_roof(searcher) else "exhausted"
+        if self._at_the_roof(searcher):
+            return "roof"
+        # a judge of several lanes begins nothing that would not end in time
+        return "time" if searcher.versions.waiting() or not searcher.exhausted else "exhausted"
 
     def _for_energy(self, strategy: PolicyName) -> bool:
         """Whether a part of the budget goes to versions that differ from the fastest in energy alone."""
@@ -341,7 +321,7 @@ class _Loop:
             self.uncounted = (Unknown("what the hardware counters say", str(error), error.remedy),)
             return Learned()
 
-    def _guide(self, learned: Learned | None, searcher: Searcher, space: KernelSpace) -> None:
+    def _guide(self, learned: Learned | None, searcher: Searcher, space: SearchedSpace) -> None:
         """Let what the counters say, if that is known, guide what is asked from here on."""
         if learned is None:
             return

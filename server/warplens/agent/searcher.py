@@ -128,9 +128,13 @@ class Policy:
             seen = sum(map(self.memory.seen, move.changes)) if self.memory is not None else 0
             name = f"{self.seed}/{node.ask.candidate.text_hash}/{move.changes}"
             # What promises little is not drawn far up: there is much of it, and a verdict costs seconds.
-            most = min(self.settings.draw_noise, self.settings.least_noise + 2.0 * abs(expected))
+            most = min(self.settings.draw_noise, self._least_noise(move) + 2.0 * abs(expected))
             expected += random.Random(name).gauss(0.0, most / math.sqrt(1 + seen))
         return expected
+
+    def _least_noise(self, move: Move) -> float:
+        tuned = all("=" in change for change in move.changes)
+        return self.settings.least_noise if tuned else self.settings.rewrite_noise
 
     def grow(self, node: Node, idea: Idea, task: Task) -> Node | None:
         """The version that an idea makes; None where it comes to nothing new."""

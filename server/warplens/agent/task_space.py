@@ -11,11 +11,11 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from warplens.agent.actions import KernelSpace
 from warplens.agent.edits import text_hash
 from warplens.agent.moves import Move, Proposal
+from warplens.agent.priors import Cause
 from warplens.agent.text_source import TextSource
 from warplens.agent.versions import ProposalSource
 from warplens_tools.arch.gpu import Limits
@@ -37,14 +37,17 @@ _MOST, _PRIOR = 4096, (1.1, 0.25)
 _ASKED = {REFERENCE, "get_inputs", "get_init_inputs"}
 
 
-class TaskSpace(KernelSpace):
-    """See `warplens.agent.versions.Space`."""
+class TaskSpace:
+    """See `warplens.agent.versions.SearchedSpace`. Counters are not asked for: there is nothing to learn."""
 
-    def __init__(
-        self, baseline: SourceText, *, path: str, limits: Limits, further: Sequence[ProposalSource]
-    ) -> None:
-        super().__init__(baseline, path=path, kernel=SOLUTION, limits=limits)
-        self.sources = (TextSource("parameters", numbers_of), *further)
+    def __init__(self, limits: Limits, further: Sequence[ProposalSource]) -> None:
+        self.limits = limits
+        self.features: Mapping[str, float] = {}
+        self.sources: Sequence[ProposalSource] = (TextSource("parameters", numbers_of), *further)
+
+    def learn(self, causes: Sequence[Cause], busy: Mapping[str, float]) -> None:
+        """Numbers are expected to be worth the same whatever is found."""
+        del causes, busy
 
     def geometry(self, text: SourceText) -> Geometry:
         """A module launches as it likes."""

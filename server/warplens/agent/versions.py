@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from warplens.agent.edits import compose, text_hash
 from warplens.agent.moves import Idea, Move, Proposal, subject
+from warplens.agent.priors import Cause
 from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.arch.gpu import Limits
 from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
 from warplens_tools.tunable.parameter import Geometry
@@ -58,6 +60,21 @@ class Space(Protocol):
 
     def illegal(self, text: SourceText) -> str:
         """Why this version could not run on the card, as far as its text tells; "" if nothing speaks for that."""
+
+
+class SearchedSpace(Space, Protocol):
+    """A space as a search from baseline to proof needs it."""
+
+    @property
+    def limits(self) -> Limits:
+        """Of the card that it is searched for."""
+
+    @property
+    def features(self) -> Mapping[str, float]:
+        """Of the user's version, by which earlier searches are likened to it."""
+
+    def learn(self, causes: Sequence[Cause], busy: Mapping[str, float]) -> None:
+        """Expect from here on what these findings and resources say; nothing of them leaves it as it is."""
 
 
 class Ask(msgspec.Struct, frozen=True):

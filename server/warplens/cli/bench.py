@@ -15,12 +15,12 @@ from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN
 from warplens.cli.optimize import settle_consent
 from warplens.cli.streams import answering, console, write_json
-from warplens.measure.torch_task.suite import BASELINES, THRESHOLDS, Summary, numbers_of, problems_of
-from warplens.service.kernelbench import Report, Suite, finder, judged
+from warplens.measure.torch_task.suite import THRESHOLDS, TIMED, Summary, numbers_of, problems_of
+from warplens.measure.torch_task.task import TorchOptions
+from warplens.service.kernelbench import Finder, Report, Suite, judged
 from warplens.service.model import Choice
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
-from warplens.service.torch_search import TorchOptions
 from warplens_tools.errors import InputError
 
 app = App(name="bench", help="Solutions of public tasks, judged.", help_format="markdown")
@@ -98,18 +98,15 @@ def kernelbench(
     chosen = tuple(problems_of(folder, level, numbers_of(problems)))
     if solutions is not None and not solutions.is_dir():
         raise InputError(f"{solutions} is no folder", remedy="name the folder that holds the solutions")
-    torch = TorchOptions(python, device, backward, compile)
-    suite = Suite(chosen, results, solutions, torch, lower_precision, max(4, rounds))
+    torch = TorchOptions(python, device, backward, compile, lower_precision, max(4, rounds))
     task, find = command_task(), None
     if solutions is None:
         choice = Choice(provider, model)
         service = Service(Path.cwd())
         settle_consent(service.settings_for(chosen[0].path.absolute()), choice, yes=yes)
-        options = OptimizeOptions(
-            candidates=budget, seconds=seconds, lower_precision=lower_precision, model=choice
-        )
-        find = finder(service, options, torch, task=task)
-    report = judged(suite, task=task, find=find)
+        options = OptimizeOptions(candidates=budget, seconds=seconds, model=choice)
+        find = Finder(service, options, torch, task=task)
+    report = judged(Suite(chosen, results, solutions, torch), task=task, find=find)
     with answering():
         if format == "json":
             write_json(report)
@@ -120,10 +117,10 @@ def kernelbench(
 
 def _print(report: Report) -> None:
     terminal = console()
-    table = Table("", "this judge", "KernelBench", *BASELINES, box=None, pad_edge=False)
+    table = Table("", "this judge", "KernelBench", *TIMED, box=None, pad_edge=False)
     for result in report.results:
         speedups = result.verdict.speedups or result.own.speedups
-        shown = (f"{speedups[b][0]:.2f}" if b in speedups else "" for b in BASELINES)
+        shown = (f"{speedups[b][0]:.2f}" if b in speedups else "" for b in TIMED)
         states = (v.state.replace("_", " ") for v in (result.verdict, result.own))
         table.add_row(f"{result.level}/{result.name}", *states, *shown)
     terminal.print(table)

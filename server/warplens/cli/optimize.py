@@ -18,6 +18,7 @@ from warplens.agent.result import ModelUse, OptimizeResult, Proof
 from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FAILED
 from warplens.cli.streams import answering, console, write_json
+from warplens.measure.torch_task.task import TorchOptions
 from warplens.present.proof import conditions_words, expected_words, factor, proof_words
 from warplens.service import exchange
 from warplens.service.applying import apply_result
@@ -27,7 +28,7 @@ from warplens.service.model import Choice, ConsentError, chosen, give_consent, r
 from warplens.service.optimize import OptimizeOptions, optimize_path
 from warplens.service.pooled import opener, search_opener
 from warplens.service.service import Service
-from warplens.service.torch_search import TorchOptions, begin_solution, is_task_file, optimize_task
+from warplens.service.torch_search import begin_solution, is_task_file, optimize_task
 from warplens.settings import Loaded
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import Task
@@ -99,8 +100,9 @@ def optimize(
     tell
         Read the verdicts in such a folder. With the last ones comes the result.
     cards
-        Judge on so many cards at once, two processes each; 0 for all of the first one's kind. One is the default
-        on 8 cores and more, from 24 candidates on: some are compiled while others are measured.
+        Judge on so many cards at once, two or three processes each; 0 for all of the first one's kind. One, with two
+        processes, is the default on 8 cores and more, from 24 candidates on: some are compiled while one is
+        measured.
     cluster
         Judge on the cards of the Ray cluster at this address; local starts one on this machine.
     host_edits

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +13,7 @@ from rich.text import Text
 from warplens.cli.interrupt import command_task
 from warplens.cli.main import EXIT_CLEAN, EXIT_FINDINGS
 from warplens.cli.streams import answering, console, write_json
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
+from warplens.measure.torch_task.task import TorchOptions, TorchVerdict, examine
 from warplens.measure.verdict import RIGHT
 
 _Switch = Parameter(negative="")
@@ -59,16 +58,8 @@ def task(
     format
         Text for people, or one JSON object.
     """
-    asked = TorchTask(
-        task=os.path.abspath(reference),  # noqa: PTH100
-        candidate=os.path.abspath(candidate),  # noqa: PTH100
-        device=device,
-        backward=backward,
-        lower_precision=lower_precision,
-        baselines=("tf32", "bf16", "compile") if compile else ("tf32", "bf16"),
-        rounds=max(4, rounds),
-    )
-    verdict = examine(asked, python=python, task=command_task())
+    options = TorchOptions(python, device, backward, compile, lower_precision, max(4, rounds))
+    verdict = examine(options.asked(reference, candidate), python=python, task=command_task())
     with answering():
         if format == "json":
             write_json(verdict)

@@ -8,6 +8,7 @@ no fence, or the program does not do the same behind it, the candidate stays unp
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +20,6 @@ from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.build.transplant import transplanted
 from warplens.measure.company import NoWinnerError, Step, beside, may_be_company, side_by_side, waited
-from warplens.measure.conditions import Watch
 from warplens.measure.costs import Costs
 from warplens.measure.energy import EnergyGain, EnergyMeter
 from warplens.measure.kernel.accompany import Replacement
@@ -30,14 +30,17 @@ from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.program.rebuilt import Rebuilt
 from warplens.measure.program.sanitize import new_reports
 from warplens.measure.program.whole import LOWERED, ROUNDING
-from warplens.measure.session import PreparedWorkload
+from warplens.measure.session import PreparedWorkload, Turn
 from warplens.measure.verdict import Verdict
 from warplens.measure.whole_gain import ProgramGain, timed, unsettled
 from warplens_tools.errors import CompileError, InputError, MissingToolError, TimeLimitError, ToolFailedError
 from warplens_tools.evidence import Unknown
 from warplens_tools.process.task import Task
 from warplens_tools.run.build import start_command
+from warplens_tools.run.gpu_lock import HANDOVER
 
+#: Names of input sets that a proof gives.
+_MOST_NAMED = 6
 _FREE = (
     "a build command of its own, or one that the fence kept from building the original, may read every file"
 )
@@ -55,20 +58,22 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 def confirm(
-    built: Built, replacements: Sequence[Replacement], opened: PreparedWorkload, watch: Watch, task: Task
+    built: Built, replacements: Sequence[Replacement], opened: PreparedWorkload, turn: Turn, task: Task
 ) -> Confirmation:
-    """Rebuild, compare, measure in fresh processes, run. The card is the caller's. Raises as `Judge.confirm`.
+    """Rebuild, compare, measure in fresh processes, run. Raises as `Judge.confirm`.
+
+    Others get the card between steps: a confirmation takes as long as dozens of their visits.
 
     `replacements`: every kernel that the edit changes and the program launches, for one run with all of them in place.
     """
-    return _Confirming(built, opened, watch, task).run(replacements)
+    return _Confirming(built, opened, turn, task).run(replacements)
 
 
 class _Confirming:
     """The steps of one confirmation; each raises `NoWinnerError` where it is the last."""
 
-    def __init__(self, built: Built, opened: PreparedWorkload, watch: Watch, task: Task) -> None:
-        self._built, self._opened, self._watch, self._task = built, opened, watch, task
+    def __init__(self, built: Built, opened: PreparedWorkload, turn: Turn, task: Task) -> None:
+        self._built, self._opened, self._turn, self._task = built, opened, turn, task
         self._folder = Path(tempfile.mkdtemp(dir=opened.session.folder, prefix="confirm-"))
         self._unknown: list[Unknown] = []
         self._costs = Costs()
@@ -98,21 +103,23 @@ class _Confirming:
             self._at_shapes()
             self._task.say("measuring in fresh processes", None)
             with self._costs.of("fresh processes"):
-                heards = _fresh(self._built, self._opened, self._task)
-            each = [self._opened.verdict(self._built, heard, self._watch) for heard in heards]
+                heards = self._fresh()
+            each = [self._opened.verdict(self._built, heard, self._turn.take()) for heard in heards]
             if odd := _not_faster(each):
                 return Confirmation(odd)
             # alone, too: how many sets are compared is a matter of time; rebuilding takes longer as a rule
             self._task.say("comparing on all inputs", None)
             compared = self._on_all_inputs()
-            joined = self._opened.verdict(self._built, _joined(heards, compared), self._watch)
+            joined = self._opened.verdict(self._built, _joined(heards, compared), self._turn.take())
             verdict = _of_each(joined, each)
             if verdict.state != "faster":
                 return Confirmation(verdict)
             rounding = 0.0 if all(h.result.bitwise for h in (compared, *heards)) else ROUNDING
             rounding = LOWERED if any(h.result.lowered for h in (compared, *heards)) else rounding
             self._task.say("comparing launches, whole runs and faults, side by side", None)
+            self._pass_on()
             self._untimed(heards[0], replacements, rounding, rebuilding, embedding)
+            self._pass_on()
             gain = self._whole(rebuilding.result(), rounding)
         except NoWinnerError as odd:
             return Confirmation(self._opened.untimed(self._built, odd.state, odd.reason))
@@ -121,13 +128,19 @@ class _Confirming:
         verdict = msgspec.structs.replace(verdict, reason=reason)
         return Confirmation(verdict, gain, tuple(dict.fromkeys(self._unknown)))
 
+    def _pass_on(self) -> None:
+        """Somebody who waits for the card gets it first."""
+        self._turn.leave()
+        time.sleep(HANDOVER)
+        self._turn.take()
+
     def _at_shapes(self) -> None:
         """Timed at the other launch shapes, where every one counts."""
         if not keeps_geometry(self._built):
             return
         for shape in others_of(self._opened):
             with self._costs.of("other shapes"):
-                self._at(at_shape(self._opened.place, shape, timed=True), self._task)
+                self._alone_at(at_shape(self._opened.place, shape, timed=True))
 
     def _untimed(
         self,
@@ -150,7 +163,7 @@ class _Confirming:
 
         def at_launch(launch: int) -> Step:
             there = msgspec.structs.replace(place, launch=launch, timed=False)
-            return lambda task: self._at(there, task)
+            return lambda task: self._beside_at(there, task)
 
         at_once = beside(self._opened.session.gpu, fresh.opened.bytes)
         side_by_side(
@@ -171,27 +184,54 @@ class _Confirming:
             # for want of memory, perhaps
             step("rebuilt program", lambda task: self._settle(rebuilding.result(), task))(self._task)
 
-    def _at(self, there: VisitSpec, task: Task, *, thorough: bool = False) -> VisitResult:
-        """One visit more, where the candidate has to be right, and faster or the same if it is timed."""
+    def _fresh(self) -> list[VisitResult]:
+        """One visit per process, on some inputs drawn anew; stops at the first that does not find it right."""
+        session = self._opened.session
+        heards: list[VisitResult] = []
+        for _ in range(session.settings.confirmations):
+            heards.append(self._visit_alone(Visits(self._opened.place, session.settings, session.folder)))
+            if heards[-1].result.state != "right":
+                break
+        return heards
+
+    def _visit_alone(self, visits: Visits) -> VisitResult:
+        """With a turn of its own: its program starts while others have the card."""
+        self._turn.leave()
+        heards: list[VisitResult] = []
+        visits.judge([self._built.job], heards.append, self._task, self._turn.take)
+        self._turn.take()
+        return heards[-1]
+
+    def _alone_at(self, there: VisitSpec, *, thorough: bool = False) -> VisitResult:
+        session = self._opened.session
+        visits = Visits(there, session.settings, session.folder, thorough=thorough)
+        return self._held(there, self._visit_alone(visits))
+
+    def _beside_at(self, there: VisitSpec, task: Task) -> None:
+        """In this confirmation's own turn, beside its other steps."""
         heards: list[VisitResult] = []
         session = self._opened.session
-        Visits(there, session.settings, session.folder, thorough=thorough).judge(
-            [self._built.job], heards.append, task
-        )
-        result = heards[-1].result
+        Visits(there, session.settings, session.folder).judge([self._built.job], heards.append, task)
+        self._held(there, heards[-1])
+
+    def _held(self, there: VisitSpec, heard: VisitResult) -> VisitResult:
+        """One visit more, where the candidate has to be right, and faster or the same if it is timed."""
+        result = heard.result
         grid = "x".join(map(str, there.target.shape.grid))
         where = f"at launch {there.launch} with grid {grid}"
         if result.state != "right":
             raise NoWinnerError(result.state, f"{where}: {result.reason}")
-        found = self._opened.verdict(self._built, heards[-1], self._watch) if there.timed else None
+        found = self._opened.verdict(self._built, heard, self._turn.take()) if there.timed else None
         if found is not None and found.state not in ("faster", "same"):
             raise NoWinnerError(found.state, f"{where}: {found.reason}")
-        return heards[-1]
+        return heard
 
     def _on_all_inputs(self) -> VisitResult:
         place = msgspec.structs.replace(self._opened.place, timed=False)
         with self._costs.of("all inputs"):
-            return self._at(place, self._task, thorough=True)
+            heard = self._alone_at(place, thorough=True)
+        self._unknown += _not_compared(heard)
+        return heard
 
     def _rebuilt(self, task: Task) -> Rebuilt:
         """The program built from the candidate's text behind the fence; it holds the machine code that was judged."""
@@ -330,18 +370,6 @@ class _Confirming:
         )
 
 
-def _fresh(built: Built, opened: PreparedWorkload, task: Task) -> list[VisitResult]:
-    """One visit per process, on some inputs drawn anew; stops at the first that does not find it right."""
-    session = opened.session
-    heards: list[VisitResult] = []
-    for _ in range(session.settings.confirmations):
-        visits = Visits(opened.place, session.settings, session.folder)
-        visits.judge([built.job], heards.append, task)
-        if heards[-1].result.state != "right":
-            break
-    return heards
-
-
 def _not_faster(each: Sequence[Verdict]) -> Verdict | None:
     """The first fresh process's that does not find it faster."""
     odd = next((v for v in each if v.state != "faster"), None)
@@ -355,6 +383,19 @@ def _joined(heards: Sequence[VisitResult], compared: VisitResult) -> VisitResult
     """The timings of all fresh processes, with how it compared where it was compared on all inputs."""
     result = msgspec.structs.replace(compared.result, timings=pooled(heards))
     return msgspec.structs.replace(heards[0], baseline=compared.baseline, result=result)
+
+
+def _not_compared(heard: VisitResult) -> list[Unknown]:
+    """Sets of inputs that there was no time or memory for, and those that the kernel itself did not stand."""
+    found = []
+    for what, names in (
+        ("results on inputs that there was no time or memory for", heard.baseline.skipped),
+        ("results on inputs under which the kernel itself crashed or hung", heard.given_up),
+    ):
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        if names:
+            found.append(Unknown(what, f"{len(names)} sets: {', '.join(names[:_MOST_NAMED])}{more}"))
+    return found
 
 
 def _of_each(verdict: Verdict, each: Sequence[Verdict]) -> Verdict:

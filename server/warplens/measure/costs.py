@@ -36,5 +36,15 @@ class Costs:
             return {name: round(seconds, 3) for name, seconds in self._seconds.items()}
 
 
+#: Parts of a candidate's verdict: its compiler; the program's start, before it uses the card and after; what its visit
+#: does once for all candidates; and what is its own.
+BUILD, ARRIVAL = "build", "arrival"
+START, SNAPSHOT, LEARN, LARGER, WARM_UP = "start", "snapshot", "learn", "larger copies", "warm up"
+LOAD, COMPARE, TIME, EXAMINE = "load", "compare", "time", "examine"
+#: What needs no card; what a visit has once, each candidate its share of it; and what each has for itself.
+BESIDE = frozenset({BUILD, ARRIVAL})
+ONCE = frozenset({START, SNAPSHOT, LEARN, LARGER, WARM_UP})
+OWN = frozenset({LOAD, COMPARE, TIME, EXAMINE})
+
 #: The step in which another process has the card.
 WAITING = "waiting for the card"

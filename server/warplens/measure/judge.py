@@ -27,6 +27,7 @@ from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.geometry import NoGeometry
 from warplens.measure.build.own_geometry import as_written, asking
 from warplens.measure.confirm import Confirmation, confirm
+from warplens.measure.costs import BUILD
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.further import FurtherJudge
 from warplens.measure.kernel.shapes import judge_shapes, others_of
@@ -35,7 +36,7 @@ from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.program.device_work import probe_tracer
 from warplens.measure.program.outside import OutsideJudge
 from warplens.measure.program.whole import ProgramRun
-from warplens.measure.session import Baseline, PreparedWorkload, Session, open_workload
+from warplens.measure.session import Baseline, PreparedWorkload, Session, Turn, open_workload
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.measure.whole_gain import ProgramGain
 from warplens_tools.arch.gpu import Gpu
@@ -191,22 +192,25 @@ class Judge:
         if not built:
             return Confirmation(refused[0])
         (one,) = built
-        with opened.session.card(f"confirming {opened.baseline.kernel}", task) as watch:
+        with Turn(opened.session, f"confirming {opened.baseline.kernel}", task) as turn:
+            turn.take()
             task.say("comparing what else the edit changes", None)
             further = self._further_judge(opened)
             odd, plans = further.judge(
                 built,
                 opened.builder.edited,
-                lambda heard: opened.verdict(one, heard, watch),
+                lambda heard: opened.verdict(one, heard, turn.take()),
                 task,
                 all_shapes=True,
             )
             if candidate.id in odd:
-                return Confirmation(opened.untimed(one, *odd[candidate.id]))
+                fallen = opened.untimed(one, *odd[candidate.id])
+                slower = further.slower_at(candidate.id)
+                return Confirmation(msgspec.structs.replace(fallen, slower_at=slower))
             stands = further.replacements(one, opened.builder.edited(candidate), task)
             if isinstance(stands, NoGeometry):
                 return Confirmation(opened.untimed(one, stands.state, stands.reason))
-            confirmed = confirm(one, stands, opened, watch, task)
+            confirmed = confirm(one, stands, opened, turn, task)
             account = further.account(plans[candidate.id])
             verdict = msgspec.structs.replace(confirmed.verdict, further=account)
             return msgspec.structs.replace(confirmed, verdict=verdict)
@@ -285,7 +289,7 @@ class Judge:
                 tell(done)
             elif done.identical and not self.settings.measure_identical:
                 same = opened.untimed(done, "same", "it compiles to the baseline's own machine code")
-                tell(msgspec.structs.replace(same, cost={"build": done.seconds}))
+                tell(msgspec.structs.replace(same, cost={BUILD: done.seconds}))
             elif (refused := self._further_judge(opened).refusal(done)) is not None:
                 tell(opened.untimed(done, *refused))
             else:
@@ -340,10 +344,10 @@ class Judge:
     ) -> None:
         by_id = {b.candidate.id: b for b in built}
         first: dict[str, Verdict] = {}
-        with opened.session.card(f"judging {opened.baseline.kernel}", task) as watch:
+        with Turn(opened.session, f"judging {opened.baseline.kernel}", task) as turn:
 
             def verdict(heard: VisitResult) -> Verdict:
-                return opened.verdict(by_id[heard.result.candidate], heard, watch)
+                return opened.verdict(by_id[heard.result.candidate], heard, turn.take())
 
             def take(heard: VisitResult) -> None:
                 found = verdict(heard)
@@ -353,7 +357,7 @@ class Judge:
                 else:
                     tell(found)
 
-            opened.visits.judge([b.job for b in built], take, task)
+            opened.visits.judge([b.job for b in built], take, task, turn.take)
             if others_of(opened):
                 first = judge_shapes(opened, built, first, verdict, task)
             waiting = [by_id[name] for name, one in first.items() if one.state == "faster"]

@@ -37,6 +37,10 @@ class MeasureSettings(msgspec.Struct, frozen=True):
     #: Stop once the standard error of the median log ratio is below this: a third of the smallest gain
     #: that is called faster, so that three standard errors separate it from none.
     precision: float = 0.0015
+    #: A search's timing ends after five rounds where a candidate is this much faster or slower, in log of the ratio,
+    #: and eight standard errors more: its place among others needs no tenths of a percent. Whatever is confirmed is
+    #: timed in full again, so this decides how many candidates are judged and nothing that is reported.
+    clear_gain: float = 0.25
     #: Gains below this are called "same" whatever the interval says: the same machine code loaded twice
     #: differs by up to half of it (where its instructions and the module lie), beyond its intervals.
     smallest_gain: float = 0.01

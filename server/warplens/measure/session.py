@@ -6,16 +6,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
 from warplens.measure.bound import confirmation_seconds
-from warplens.measure.build.candidates import Builder, Built, control
+from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.build.fence import around_program
 from warplens.measure.build.geometry import Geometries
 from warplens.measure.build.linking import asks_linking
+from warplens.measure.build.probe_job import control
 from warplens.measure.build.unit import Unit
 from warplens.measure.conditions import Watch
 from warplens.measure.costs import WAITING, Costs
@@ -46,6 +47,8 @@ from warplens_tools.text import SourceText
 from warplens_tools.toolchain.link import carries_relocatable
 from warplens_tools.toolchain.locate import Toolchain, tool_version
 from warplens_tools.toolchain.symbols import code_digest
+from warplens_tools.tunable.grid_rule import grid_rule
+from warplens_tools.tunable.source import File
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -106,6 +109,32 @@ class Session(msgspec.Struct, frozen=True):
                 yield watch
             finally:
                 watch.stop()
+
+
+class Turn:
+    """The card from when it is asked for until it is left, at the end of the `with` at the latest."""
+
+    def __init__(self, session: Session, what: str, task: Task) -> None:
+        self._session, self._what, self._task = session, what, task
+        self._held = ExitStack()
+        self._watch: Watch | None = None
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.leave()
+
+    def take(self) -> Watch:
+        """Have the card, after others if need be; what watches it from then on. Raises as `gpu_lock`."""
+        if self._watch is None:
+            self._watch = self._held.enter_context(self._session.card(self._what, self._task))
+        return self._watch
+
+    def leave(self) -> None:
+        """Let others have the card; nothing of this process may be at work there."""
+        self._watch = None
+        self._held.close()
 
 
 class PreparedWorkload(msgspec.Struct, frozen=True):
@@ -214,6 +243,7 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
         held=types.held,
         optional=types.optional,
         ptx=unit.ptx,
+        rule=grid_rule(File(builder.text, model), target.compiled.qualified_name) or (),
         control=control(unit, target.compiled, program.read_bytes()),
     )
     return PreparedWorkload(
@@ -221,7 +251,7 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
         builder=builder,
         unit=unit,
         target=target,
-        visits=Visits(place, settings, session.folder),
+        visits=Visits(place, settings, session.folder, roughly=True),
         program=program,
         place=place,
         baseline=_baseline(target, kernels, alone, seen.conditions, settings, builder.unknown()),

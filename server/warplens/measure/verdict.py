@@ -160,5 +160,8 @@ class Verdict(msgspec.Struct, frozen=True):
     outside: Outside | None = None
     #: What else the edit changes, and what of it was judged; None where nothing but the judged launch was looked at.
     further: Further | None = None
+    #: Grids of the program's launches at which it was slower, though faster at the heaviest: what a dispatch by the
+    #: launch's size would leave as it is. Not every one, where the first was enough to turn it down.
+    slower_at: tuple[tuple[int, int, int], ...] = ()
     #: Seconds each step of the gate took, by name: of what was done once for all of a visit's candidates its share.
     cost: dict[str, float] = {}

@@ -159,7 +159,8 @@ class FileCase(msgspec.Struct, frozen=True):
     workload: Workload
     gpu: Gpu
     allowed: Allowed
-    report: FileReport
+    #: Gives the file's report, which may take until it is made.
+    report: Callable[[], FileReport]
     #: Architecture that the user asked for; "" for the card's own.
     arch: str = ""
     #: Candidates that are judged at once on another machine; 0 where they are judged here. Then nobody waits for a
@@ -199,7 +200,7 @@ class ModelPart:
 
     def __init__(self, asker: Asker, model: Model, case: FileCase, library_flags: Sequence[str]) -> None:
         self._asker, self._model, self._case = asker, model, case
-        self._report, self._library_flags = case.report, tuple(library_flags)
+        self._report, self._library_flags = case.report(), tuple(library_flags)
         self._sources: list[ModelSource] = []
         self._launches = ""
 

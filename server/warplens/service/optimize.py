@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -38,7 +40,7 @@ from warplens_tools.arch.gpu import Gpu
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.errors import InputError, MissingToolError
+from warplens_tools.errors import InputError, MissingToolError, WarplensError
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.rewrite.base import Rewrite
 from warplens_tools.rewrite.registry import REWRITES
@@ -139,16 +141,14 @@ def optimize_file(
     task.say(f"reading {inputs.path.name}", None)
     workload = workload_of(inputs.path, inputs.unit, inputs.loaded, options.kernel)
     allowed = allowed_by(options, inputs.loaded)
-    report = inputs.report()
-    causes = causes_of(report)
     budget = _budget(options, inputs.loaded)
     round_of = budget.batch if elsewhere else 0
-    case = FileCase(
-        inputs.path, text, workload, inputs.gpu, allowed, report, options.arch, round_of, inputs.check
-    )
-    part = open_part(inputs.loaded, options.model, case, ask_editor)
-    workload, arch = (part.workload, part.arch) if part is not None else (workload, options.arch)
-    with open_store(data_folder(os.environ)) as store:
+    with _beside(inputs.report) as report, open_store(data_folder(os.environ)) as store:
+        case = FileCase(
+            inputs.path, text, workload, inputs.gpu, allowed, report, options.arch, round_of, inputs.check
+        )
+        part = open_part(inputs.loaded, options.model, case, ask_editor)
+        workload, arch = (part.workload, part.arch) if part is not None else (workload, options.arch)
 
         def space(kernel: str) -> KernelSpace:
             return KernelSpace(
@@ -157,9 +157,9 @@ def optimize_file(
                 kernel=kernel,
                 limits=inputs.gpu.limits,
                 rewrites=inputs.rewrites,
-                causes=causes,
+                causes=causes_of(report()),
                 rates=functools.partial(hit_rates, store),
-                busy=busy_of(report, kernel),
+                busy=busy_of(report(), kernel),
                 further=(part.source(kernel),) if part is not None else (),
                 without=options.without,
                 seed=options.seed,
@@ -187,7 +187,7 @@ def optimize_file(
             resume=options.resume,
             control=options.control,
             objective=objective_of(options, inputs.loaded),
-            headroom=lambda baseline: headroom_of(report, baseline.kernel),
+            headroom=lambda baseline: headroom_of(report(), baseline.kernel),
             measured=part.measured if part is not None else lambda _: None,
             learn=learn,
             started=started,
@@ -202,8 +202,23 @@ def optimize_file(
                 result = optimize(problem, session, store, task=task)
                 return result if part is None else msgspec.structs.replace(result, model=part.used())
         except MissingToolError as error:
-            require_compiled(report)
-            return unproven(problem, kernels, error)
+            require_compiled(report())
+            return unproven(problem, [space(kernel) for kernel in kernels], error)
+
+
+@contextlib.contextmanager
+def _beside(report: Callable[[], FileReport]) -> Iterator[Callable[[], FileReport]]:
+    """Makes a report while something else is done, such as the judge's first look at the program.
+
+    What is wrong with the file is said rather than what is wrong with its program.
+    """
+    with ThreadPoolExecutor(1) as aside:
+        making = aside.submit(report)
+        try:
+            yield making.result
+        except WarplensError:
+            making.result()
+            raise
 
 
 def require_compiled(report: FileReport) -> None:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 from warplens.agent.judging import JudgeSession
 from warplens.measure.judge_settings import Allowed
+from warplens.measure.pool.local import LANES, MOST_LANES
 from warplens.measure.pool.messages import judge_setup
 from warplens.measure.pool.on_ray import ray_pool
 from warplens.measure.pool.pool import local_pool
@@ -22,19 +23,22 @@ LANES_FROM_CORES = 8
 #: Candidates from which it has them: two lanes have two batches in hand, which of a small budget would all be asked for
 #: before anything is learned.
 LANES_FROM_CANDIDATES = 24
+#: Cores a card from which one that was asked for gets `MOST_LANES`. By judgement: two batches are built while a third
+#: is measured, some five cores' work.
+_MOST_FROM_CORES = 12
 
 
 def search_opener(cards: int | None, cluster: str = "", candidates: int | None = None) -> OpenJudge:
     """As `opener`, for a search of so many candidates (None for as many as the settings say): where neither is asked
-    for, lanes of one card if there are cores and candidates enough for them."""
+    for, two lanes of one card if there are cores and candidates enough for them."""
     enough = candidates is None or candidates >= LANES_FROM_CANDIDATES
     lanes = enough and cards is None and not cluster and (os.cpu_count() or 1) >= LANES_FROM_CORES
-    return opener(1 if lanes else cards, cluster)
+    return opener(1, most=LANES) if lanes else opener(cards, cluster)
 
 
-def opener(cards: int | None, cluster: str = "") -> OpenJudge:
+def opener(cards: int | None, cluster: str = "", *, most: int = MOST_LANES) -> OpenJudge:
     """What opens the judge: one in this process where neither is asked for, a pool of `cards` (0 for all of a kind),
-    or the cluster at an address.
+    with `most` lanes each where there are cores enough, or the cluster at an address.
 
     Raises:
         InputError: both are asked for, or there are not so many cards.
@@ -53,8 +57,11 @@ def opener(cards: int | None, cluster: str = "") -> OpenJudge:
         if not chosen:
             # which says what is missing
             return open_judge(workload, kernel, arch, allowed)
-        jobs = max(1, (os.cpu_count() or 1) // (2 * len(chosen)))
-        return local_pool(judge_setup(workload, kernel, arch, allowed, build_jobs=jobs), chosen)
+        cores = (os.cpu_count() or 1) // len(chosen)
+        lanes = most if cores >= _MOST_FROM_CORES else min(most, LANES)
+        # while one lane has the card, two build
+        jobs = max(1, cores // 2)
+        return local_pool(judge_setup(workload, kernel, arch, allowed, build_jobs=jobs), chosen, lanes)
 
     return opened
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warplens.service.files import excluded, sources
 from warplens.settings import Loaded
-from warplens_tools.cuda.project import MAX_FILES, Project
+from warplens_tools.cuda.project import MAX_FILES, Project, real_path
 from warplens_tools.errors import InputError
 from warplens_tools.toolchain.compile_commands import listed_units
 
@@ -68,6 +68,19 @@ def project_folder(path: Path, root: Path) -> Path:
             return root
     built = (f for f in path.parents if any((f / mark).exists() for mark in _BUILD_MARKS))
     return next(built, path.parent)
+
+
+def compiled_in(path: Path, project: Project, loaded: Loaded) -> Path:
+    """The unit that a `.cu` file is compiled in: itself, or the one that it is a part of.
+
+    It is a part of a unit of its folder or one above that includes it and is included by nobody (a unity build); not
+    if the database lists it, or what includes it stands elsewhere, such as a test of it.
+    """
+    found = [unit for unit in project.units_including(path) if path.is_relative_to(unit.absolute().parent)]
+    whole = [unit for unit in found if not project.units_including(unit)]
+    if not whole or real_path(path) in {real_path(unit) for unit in _units(path, loaded)}:
+        return path
+    return whole[0].absolute()
 
 
 def _units(path: Path, loaded: Loaded) -> list[Path]:

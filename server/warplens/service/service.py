@@ -18,7 +18,7 @@ from warplens.service.build_messages import HEADERS, one_each
 from warplens.service.check import BinaryTier, Checked, FileCheck, stages
 from warplens.service.cutlass_flags import cutlass_flags
 from warplens.service.files import Found, excluded, find, has_kernel, shown
-from warplens.service.projects import Projects
+from warplens.service.projects import Projects, compiled_in
 from warplens.service.report import FORMAT_VERSION, FileReport, Report
 from warplens.service.unknowns import machine_unknowns, not_included, not_run
 from warplens.service.usable import with_usable_values
@@ -29,7 +29,7 @@ from warplens_tools.collect import doctor
 from warplens_tools.collect.cache import BinaryCache
 from warplens_tools.cuda.model import SourceModel
 from warplens_tools.cuda.parse import syntax_errors
-from warplens_tools.cuda.project import real_path
+from warplens_tools.cuda.project import UNIT_SUFFIXES, real_path
 from warplens_tools.cuda.surroundings import Surroundings, defines_around, surroundings
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.errors import InputError
@@ -311,10 +311,13 @@ class Service:
         )
 
     def unit(self, path: Path, loaded: Loaded) -> Path | None:
-        """The translation unit a file is compiled in: itself, or for a header one that includes it."""
-        if path.suffix not in HEADERS:
+        """The translation unit a file is compiled in: itself, or for a header and for a part of a unity build one that
+        includes it."""
+        if path.suffix not in HEADERS and path.suffix not in UNIT_SUFFIXES:
             return path
         project = self._projects.of(path, loaded)
+        if path.suffix in UNIT_SUFFIXES:
+            return compiled_in(path, project, loaded)
         return next(iter(project.units_including(path)), None)
 
     def _binary_cache(self) -> BinaryCache:

@@ -31,8 +31,7 @@ from warplens.agent.task_space import (
 from warplens.measure.session import Baseline
 from warplens.measure.torch_task.judge import TaskJudge
 from warplens.measure.torch_task.scan import suspicions
-from warplens.measure.torch_task.task import Baseline as TorchBaseline
-from warplens.measure.torch_task.task import TorchTask
+from warplens.measure.torch_task.task import TorchOptions, TorchTask, solution_of
 from warplens.service.embedded import embedded
 from warplens.service.model import card_words, chosen, open_asker, used_of
 from warplens.service.optimize import OptimizeOptions
@@ -48,22 +47,6 @@ from warplens_tools.text import SourceText, Span
 #: Opens a judge for a task and the text that is edited.
 OpenTaskJudge = Callable[[TorchTask, SourceText, str], AbstractContextManager[JudgeSession]]
 _NOT_WORD = re.compile(r"\W")
-
-
-class TorchOptions(msgspec.Struct, frozen=True):
-    """How a task is run."""
-
-    #: The Python that has PyTorch; "" for the one that runs Warplens.
-    python: str = ""
-    device: str = "cuda"
-    backward: bool = False
-    #: Compare winners with `torch.compile`, too.
-    compile: bool = True
-
-    @property
-    def baselines(self) -> tuple[TorchBaseline, ...]:
-        """Beside eager execution in FP32."""
-        return ("tf32", "bf16", "compile") if self.compile else ("tf32", "bf16")
 
 
 PLAIN = TorchOptions()
@@ -87,11 +70,6 @@ def begin_solution(path: Path) -> None:
     solution = solution_of(path.absolute())
     with suppress(FileExistsError), solution.open("x", encoding="utf-8", newline="") as file:
         file.write(first_solution(SourceText.read(path)).text)
-
-
-def solution_of(task: Path) -> Path:
-    """Where a task's solution is written: beside it."""
-    return task.with_name(f"{task.stem}_new.py")
 
 
 def optimize_task(
@@ -124,14 +102,7 @@ def optimize_task(
     gpu = load_gpu(options.arch or loaded.settings.architecture or None)
     configured = loaded.settings.optimize
     lower = configured.lower_precision if options.lower_precision is None else options.lower_precision
-    asked = TorchTask(
-        str(path),
-        "",
-        device=torch.device,
-        backward=torch.backward,
-        lower_precision=lower,
-        baselines=torch.baselines,
-    )
+    asked = msgspec.structs.replace(torch, lower_precision=lower).asked(path, None)
     asker = open_asker(model, loaded.root, ask_editor)
     measured: list[str] = []
 
@@ -162,7 +133,7 @@ def optimize_task(
         text=text,
         path=str(solution),
         name=solution.name,
-        space=lambda _: TaskSpace(text, path=str(solution), limits=gpu.limits, further=(source,)),
+        space=lambda _: TaskSpace(gpu.limits, (source,)),
         workload=msgspec.json.encode(asked).decode() + path.read_text("utf-8", "replace") + options.name,
         search=options.search,
         budget=Budget(

@@ -44,7 +44,7 @@ __global__ void tiles(float *__restrict__ out, const float *__restrict__ in, int
     __shared__ float tile[256];
     float sum = 0.0f;
     for (int first = 0; first < n; first += 256) {
-        tile[threadIdx.x] = in[first + threadIdx.x];
+        tile[threadIdx.x] = in[first + threadIdx.x];  // hint: unoverlapped-copy
         __syncthreads();
         for (int k = 0; k < 256; ++k) sum += tile[k] * sum;
         __syncthreads();

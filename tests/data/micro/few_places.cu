@@ -28,7 +28,7 @@ __global__ void tally(const uint8_t *kind, const unsigned *weight, Tally *out, i
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
-        const unsigned kinds[1] = {kind[i]};
+        const unsigned kinds[1] = {kind[i]};  // expect: scalar-access
         atomicAdd(&out->weight[kinds[0]], (unsigned long long)weight[i]); // expect: global-atomic-contention
     }
 }

@@ -50,7 +50,7 @@ __global__ void product(float *c, const float *a, const float *b, int n)
     int row = blockIdx.y * kSide + threadIdx.y, column = blockIdx.x * kSide + threadIdx.x;
     float sum = 0.0f;
     for (int t = 0; t < n; t += kSide) {
-        left[threadIdx.y][threadIdx.x] = a[row * n + t + threadIdx.x];
+        left[threadIdx.y][threadIdx.x] = a[row * n + t + threadIdx.x];  // hint: unoverlapped-copy
         right[threadIdx.y][threadIdx.x] = b[(t + threadIdx.y) * n + column];
         __syncthreads();
         for (int k = 0; k < kSide; ++k)

@@ -6,7 +6,7 @@
 __global__ void turned(const float *x, float2 *y, int n)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        y[i] = make_float2(cosf(x[i]), sinf(x[i]));
+        y[i] = make_float2(cosf(x[i]), sinf(x[i]));  // hint: aliasing-reload
 }
 
 __global__ void slope(const double *x, double *y)

@@ -11,7 +11,7 @@ struct Task {
 __global__ void doubled(float *to, const float *from, int n)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        to[i] = 2.0f * from[i];
+        to[i] = 2.0f * from[i];  // hint: aliasing-reload
 }
 
 // Two do not, whatever the block.

@@ -9,7 +9,7 @@ __global__ void half_tiles(float *__restrict__ out, const __half *__restrict__ i
     float sum[4][4] = {};
     for (int r = 0; r < rounds; ++r) {
         for (int i = lane; i < 2048; i += 256) {
-            a[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.y * 64 + i % 64];
+            a[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.y * 64 + i % 64];  // hint: unoverlapped-copy
             b[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.x * 64 + i % 64];
         }
         __syncthreads();
@@ -30,7 +30,7 @@ __global__ void float_tiles(float *__restrict__ out, const float *__restrict__ i
     float sum[4][4] = {};
     for (int r = 0; r < rounds; ++r) {
         for (int i = lane; i < 2048; i += 256) {
-            a[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.y * 64 + i % 64];
+            a[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.y * 64 + i % 64];  // hint: unoverlapped-copy
             b[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.x * 64 + i % 64];
         }
         __syncthreads();
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(256) bfloat_tiles(float *__restrict__ out, con
     int column = threadIdx.x % 16, row = threadIdx.x / 16;
     float sum[4][4] = {};
     for (int k0 = 0; k0 < depth; k0 += 32) {
-        stage(left + size_t(k0) * pitch + blockIdx.y * 64, a, pitch);
+        stage(left + size_t(k0) * pitch + blockIdx.y * 64, a, pitch);  // hint: unoverlapped-copy
         stage(right + size_t(k0) * pitch + blockIdx.x * 64, b, pitch);
         __syncthreads();
         for (int k = 0; k < 32; ++k) {
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(256) widened_tiles(float *__restrict__ out, co
     const int column = threadIdx.x % 16, row = threadIdx.x / 16;
     float sum[4][4] = {};
     for (int k0 = 0; k0 < depth; k0 += 16) {
-        widen<false>(left + size_t(k0) * pitch + blockIdx.y * 32, a, pitch, 1.0f);
+        widen<false>(left + size_t(k0) * pitch + blockIdx.y * 32, a, pitch, 1.0f);  // hint: unoverlapped-copy
         widen<false>(right + size_t(k0) * pitch + blockIdx.x * 32, b, pitch, 1.0f);
         __syncthreads();
         for (int k = 0; k < 16; ++k) {
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(256) scaled_tiles(float *__restrict__ out, con
     const int column = threadIdx.x % 16, row = threadIdx.x / 16;
     float sum[4][4] = {};
     for (int k0 = 0; k0 < depth; k0 += 16) {
-        widen<true>(left + size_t(k0) * pitch + blockIdx.y * 32, a, pitch, scale);
+        widen<true>(left + size_t(k0) * pitch + blockIdx.y * 32, a, pitch, scale);  // hint: unoverlapped-copy
         widen<false>(right + size_t(k0) * pitch + blockIdx.x * 32, b, pitch, 1.0f);
         __syncthreads();
         for (int k = 0; k < 16; ++k) {

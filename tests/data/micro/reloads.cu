@@ -18,7 +18,7 @@ __global__ void kept_in_a_local(float *out, const float *in, const float *gain, 
 {
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     float g = gain[c];
-    for (int r = 0; r < rows; ++r) out[r * columns + c] = in[r * columns + c] * g;
+    for (int r = 0; r < rows; ++r) out[r * columns + c] = in[r * columns + c] * g;  // hint: aliasing-reload
 }
 
 __global__ void nothing_is_stored_in_the_loop(float *out, const float *in, const float *gain, int n)
@@ -31,7 +31,7 @@ __global__ void nothing_is_stored_in_the_loop(float *out, const float *in, const
 
 __global__ void index_follows_the_loop(float *out, const float *in, const float *gain, int n)
 {
-    for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = in[i] * gain[i];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = in[i] * gain[i];  // hint: aliasing-reload
 }
 
 // Elements that a load through another pointer keeps in memory.
@@ -54,5 +54,5 @@ __global__ void filter_in_a_local(float *out, const float *in, const float *taps
 __global__ void counts_of_another_type(int *out, const float *in, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (int k = 0; k < n; ++k) out[i] += in[k * n + i] > 0.0f;
+    for (int k = 0; k < n; ++k) out[i] += in[k * n + i] > 0.0f;  // hint: aliasing-reload
 }

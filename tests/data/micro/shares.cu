@@ -16,7 +16,7 @@ __global__ void in_shares(Series s, Sample by)
     const int share = (s.n + workers - 1) / workers;
     const int last = min((worker + 1) * share, s.n);
     for (int i = worker * share; i < last; ++i) {
-        s.out[i] = s.in[i] * by + 1u; // expect: per-thread-chunks
+        s.out[i] = s.in[i] * by + 1u; // expect: per-thread-chunks, hint: aliasing-reload
     }
 }
 
@@ -32,7 +32,7 @@ __global__ void from_a_pointer(const float *in, float *out, int n)
 __global__ void in_turn(Series s, Sample by)
 {
     const int workers = gridDim.x * blockDim.x;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < s.n; i += workers) s.out[i] = s.in[i] * by + 1u;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < s.n; i += workers) s.out[i] = s.in[i] * by + 1u;  // hint: aliasing-reload
 }
 
 int main()

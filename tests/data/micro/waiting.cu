@@ -99,6 +99,36 @@ __global__ void __launch_bounds__(512) scan_by_shuffles(float *__restrict__ out,
     out[blockIdx.x * 512 + threadIdx.x] = sum;
 }
 
+__global__ void __launch_bounds__(256) tree_in_steps(float *__restrict__ out, const float *__restrict__ in)
+{
+    __shared__ float sum[256];
+    const int t = threadIdx.x;
+    sum[t] = in[blockIdx.x * 256 + t];
+    __syncthreads();
+    for (int s = blockDim.x / 2; s > 0; s >>= 1) {
+        if (t < s) sum[t] += sum[t + s];
+        __syncthreads();  // expect: barrier-heavy
+    }
+    if (t == 0) out[blockIdx.x] = sum[0];
+}
+
+// Two rounds: a warp's own steps need no barrier.
+__global__ void __launch_bounds__(256) tree_down_to_a_warp(float *__restrict__ out, const float *__restrict__ in)
+{
+    __shared__ float sum[256];
+    const int t = threadIdx.x;
+    sum[t] = in[blockIdx.x * 256 + t];
+    __syncthreads();
+    for (int s = blockDim.x / 2; s > 32; s >>= 1) {
+        if (t < s) sum[t] += sum[t + s];
+        __syncthreads();
+    }
+    if (t >= 32) return;
+    float v = sum[t] + sum[t + 32];
+    for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(~0u, v, d);
+    if (t == 0) out[blockIdx.x] = v;
+}
+
 void run(float *out, const float *in, int n)
 {
     one_chain<<<264, 128>>>(out, in, n);
@@ -107,6 +137,8 @@ void run(float *out, const float *in, int n)
     tile_ahead<<<132, 256, 640 * 4>>>(out, in, n);
     register_ahead<<<132, 256, 320 * 4>>>(out, in, n);
     scan_in_steps<<<4096, 512>>>(out, in);
+    tree_in_steps<<<65536, 256>>>(out, in);
+    tree_down_to_a_warp<<<65536, 256>>>(out, in);
     scan_by_shuffles<<<4096, 512>>>(out, in);
 }
 

@@ -46,7 +46,7 @@ __global__ void windows(const float *in, float *out, int steps, int pitch)
     for (int w = 0; w < 8; ++w) ring[w][t] = 0.0f;
     float sum = 0.0f, most = 0.0f;
     for (int s = 0; s < steps; ++s) {
-        const float x = in[size_t(s) * pitch + at];
+        const float x = in[size_t(s) * pitch + at];  // hint: unoverlapped-copy
         sum += x - ring[s % 8][t];
         ring[s % 8][t] = x;
         __syncthreads(); // expect: excess-barriers
@@ -63,7 +63,7 @@ __global__ void neighbours(const float *in, float *out, int steps, int pitch)
     for (int w = 0; w < 8; ++w) ring[w][t] = 0.0f;
     float sum = 0.0f, most = 0.0f;
     for (int s = 0; s < steps; ++s) {
-        const float x = in[size_t(s) * pitch + at];
+        const float x = in[size_t(s) * pitch + at];  // hint: unoverlapped-copy
         ring[s % 8][t] = x;
         __syncthreads();
         sum += x - ring[(s + 1) % 8][(t + 1) % 256];

@@ -30,7 +30,7 @@ __global__ void soft_steps(T *__restrict__ values, T scale, int n, int steps)
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     T v = values[i];
-    for (int s = 0; s < steps; ++s) v = 1.0 / (1.0 + v * scale);  // told: double-in-float-kernel warning
+    for (int s = 0; s < steps; ++s) v = 1.0 / (1.0 + v * scale);  // told: double-in-float-kernel information
     values[i] = v;
 }
 
@@ -45,7 +45,7 @@ __global__ void rolled(float *__restrict__ to, const float *__restrict__ from, l
 {
     const long i = (long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    const long a = i % n0;  // told: integer-division warning
+    const long a = i % n0;  // told: integer-division information
     const long b = i / n0 % n1;
     const long c = i / (n0 * n1) % n2;
     to[i] = from[(c * n1 + (b + 1) % n1) * n0 + a];
@@ -80,7 +80,7 @@ __global__ void leaky(float *y, const float *x, int n, float slope)
 
 void run_leaky(float *y, const float *x, int n, float slope)
 {
-    leaky<<<264, 256>>>(y, x, n, slope);  // told: grid-too-small warning
+    leaky<<<264, 256>>>(y, x, n, slope);  // told: grid-too-small information
 }
 
 __global__ void leaky_apart(float *__restrict__ y, const float *__restrict__ x, int n, float slope)
@@ -91,7 +91,7 @@ __global__ void leaky_apart(float *__restrict__ y, const float *__restrict__ x, 
 
 void run_leaky_apart(float *y, const float *x, int n, float slope)
 {
-    leaky_apart<<<264, 256>>>(y, x, n, slope);  // told: grid-too-small warning
+    leaky_apart<<<264, 256>>>(y, x, n, slope);  // told: grid-too-small information
 }
 
 // A mock that spends its time on purpose: what it computes beside that costs nothing.
@@ -111,3 +111,64 @@ __global__ void mock(float *to, const float *from, long n, long shift, unsigned 
 }
 
 void run_mock(float *to, const float *from, long n, long shift) { mock<<<264, 256>>>(to, from, n, shift, 40000); }
+
+// Three velocities march along an axis: each is stored before the next one's loads, which may be the same memory.
+__global__ void march(float *u, float *v, float *w, float *stress, int planes, int plane)
+{
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int p = 0; p < planes; ++p, at += plane) {
+        u[at] += stress[at] - stress[at + 1];
+        v[at] += stress[at + plane] - stress[at];
+        w[at] += stress[at + 2] - stress[at];  // told: aliasing-reload information
+    }
+}
+
+// Read by the read-only path and written by a pointer of its own: the loads may be issued together.
+__global__ void march_alone(float *__restrict__ u, float *__restrict__ v, const float *__restrict__ stress, int planes,
+                            int plane)
+{
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int p = 0; p < planes; ++p, at += plane) {
+        u[at] = stress[at] - stress[at + 1];
+        v[at] = stress[at + plane] - stress[at];
+    }
+}
+
+// A row is filled where the first neighbour is found, once in a long search, by the few lanes that find one there.
+__global__ void neighbours(const float *x, const float *y, int *found, int points, int most, float reach)
+{
+    int own = blockIdx.x * blockDim.x + threadIdx.x, count = 0;
+    for (int k = 0; k < points; ++k) {
+        float dx = x[own] - x[k], dy = y[own] - y[k];
+        if (dx * dx + dy * dy < reach) {
+            if (count == 0)
+                for (int l = 0; l < most; ++l)
+                    found[own * most + l] = k;  // told: uncoalesced-global-write information
+            found[own * most + count++] = k;
+        }
+    }
+}
+
+// One block walks all of an item, and only the run knows how many items there are.
+__global__ void rows_of_items(float *out, const float *in, int rows, int columns)
+{
+    for (int r = 0; r < rows; ++r)
+        for (int c = threadIdx.x; c < columns; c += blockDim.x)
+            out[(blockIdx.x * rows + r) * columns + c] = sqrtf(in[(blockIdx.x * rows + r) * columns + c]);
+}
+
+// Each output sums its neighbours anew, from the L1.
+__global__ void moving_sum(float *out, const float *in, int taps, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0.0f;
+    for (int t = 0; t < taps; ++t) sum += __ldg(&in[i + t]);  // told: missing-cache-reuse information
+    out[i] = sum;
+}
+
+void launched(float *out, const float *in, const float *other, int *found, int items, int n)
+{
+    rows_of_items<<<items, 256>>>(out, in, 64, 1024);  // told: grid-too-small information
+    neighbours<<<4096, 256>>>(in, other, found, n, 32, 1.0f);
+    moving_sum<<<n / 256, 256>>>(out, in, 64, n);
+}

@@ -107,7 +107,7 @@ __global__ void corrected_step(float *__restrict__ w, const float *__restrict__ 
 {
     int i = (blockIdx.x + blockIdx.y * gridDim.x) * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    float first = 1.0f - powf(b1, step), second = 1.0f - powf(b2, step);  // told: repeated-work warning
+    float first = 1.0f - powf(b1, step), second = 1.0f - powf(b2, step);  // told: repeated-work information
     w[i] -= g[i] / first * second;
 }
 

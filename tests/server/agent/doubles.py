@@ -95,8 +95,8 @@ class ComputedJudge:
     def _verdict(self, candidate: Candidate) -> Verdict:
         text = self.text.apply(list(candidate.edits)).text
         block = int(re.findall(r"#define BLOCK (\d+)", text)[0])
-        # A rewrite may have written the loop anew, without its pragma.
-        unroll = int(next(iter(re.findall(r"unroll (\d+)", text)), 1))
+        # A rewrite may have written the loop anew, without its pragma; a dispatch has the user's before its own.
+        unroll = int(["1", *re.findall(r"unroll (\d+)", text)][-1])
         if block == 1024:
             return Verdict(candidate.id, "wrong", "planted")
         gain = 1.6 * 0.8 ** abs(math.log2(block / 128)) * 0.9 ** abs(math.log2(unroll / 4))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from tests.bench.replay import VARIANTS, compare, replay
 from tests.bench.replay_model import modelled
-from tests.bench.replay_record import record
-from tests.bench.replay_table import Table, TableSpace, read_table
+from tests.bench.replay_record import TableBudget, record
+from tests.bench.replay_table import Table, TableSpace, read_table, write_table
+from tests.bench.replay_transfer import evaluations, learned
 from tests.server.agent.doubles import CODE, ComputedJudge
 from tests.tools.tunable.test_extract import LIMITS
 
@@ -24,15 +24,15 @@ from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.text import SourceText
 
 
-def recorded(tmp_path: Path, **options: int) -> tuple[Table, ComputedJudge]:
+def recorded(tmp_path: Path, budget: TableBudget) -> tuple[Table, ComputedJudge]:
     text, judge = SourceText(CODE), ComputedJudge(SourceText(CODE))
     space = KernelSpace(text, path="/k.cu", kernel="scale", limits=LIMITS, rewrites=REWRITES)
     part = tmp_path / "table.json.part"
-    return record(space, text, REWRITES, judge, program="scale.cu", part=part, **options), judge
+    return record(space, text, REWRITES, judge, program="scale.cu", part=part, budget=budget), judge
 
 
 def test_a_recorded_table_has_the_verdict_of_every_point(tmp_path: Path) -> None:
-    table, judge = recorded(tmp_path, depth=1, values=4)
+    table, judge = recorded(tmp_path, TableBudget(steps=4, depth=1, values=4, points=300))
     assert len({(p.structure, p.values) for p in table.points}) == len(table.points) > 27
     assert {axis.name for axis in table.structures[0].axes} >= {"BLOCK", "unroll, line 4"}
     assert any(structure.edges for structure in table.structures)
@@ -41,17 +41,24 @@ def test_a_recorded_table_has_the_verdict_of_every_point(tmp_path: Path) -> None
     assert values["BLOCK"] == 128 and table.best == best.speedup
     own = next(p for p in table.points if p.structure == 0 and p.state == "same")
     assert own.speedup == pytest.approx(1.0, abs=0.01)
-    path = tmp_path / "table.json"
-    path.write_bytes(msgspec.json.encode(table))
-    assert read_table(path) == table
-    again, second = recorded(tmp_path, depth=1, values=4)
+    for name in ("table.json", "table.json.xz"):
+        write_table(table, tmp_path / name)
+        assert read_table(tmp_path / name) == table
+    again, second = recorded(tmp_path, TableBudget(steps=4, depth=1, values=4, points=300))
     assert not second.judged and judge.judged, "an interrupted recording goes on"
     assert again.points == table.points
 
 
+def test_no_more_is_recorded_than_fits_the_time_and_what_is_kept_is_whole(tmp_path: Path) -> None:
+    table, judge = recorded(tmp_path, TableBudget(seconds=0.0))
+    assert not judge.judged
+    assert [p.speedup for p in table.points] == [1.0], "the user's own is known before"
+
+
 def test_a_budget_of_points_is_kept_and_what_it_left_out_is_never_asked(tmp_path: Path) -> None:
-    table, _ = recorded(tmp_path, depth=1, values=3, points=20)
+    table, _ = recorded(tmp_path, TableBudget(depth=1, points=20))
     assert len(table.points) == 20
+    assert table.points[0].speedup == 1.0, "the user's own comes first, then what is one step away"
     for variant in VARIANTS[:3]:
         replay(table, variant, seed=1, budget=40, batch=4)
 
@@ -67,10 +74,19 @@ def test_every_policy_and_ablation_replays_alike_and_never_loses_its_best(
 
 
 def test_verdicts_are_the_tables(tmp_path: Path) -> None:
-    table, _ = recorded(tmp_path, depth=0, values=2)
+    table, _ = recorded(tmp_path, TableBudget(steps=2, depth=0, values=2))
     space = TableSpace(table, seed=0, settings=SearchSettings())
     verdict = space.verdict(Candidate("c", "table", "scale", ()))
     assert verdict.state == "same" and verdict.timings[0].speedup.median == 1.0
+
+
+def test_a_store_of_other_kernels_says_what_their_verdicts_were() -> None:
+    tables = [modelled(1), modelled(2)]
+    rates = {rate.subject: rate for rate in learned(tables, tables[1], seed=0, budget=12)}
+    assert sum(rate.trials for rate in rates.values() if rate.kind == "rule") <= 12
+    assert all(0 <= rate.hits <= rate.trials for rate in rates.values())
+    assert evaluations([1.0, 3.8, 4.0], best=4.0) == 2
+    assert evaluations([1.0, 1.1], best=4.0) == 2
 
 
 def test_the_tree_is_ahead_of_chance_on_modelled_tables() -> None:

@@ -17,19 +17,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu, problem
+from tests.tools.tunable.test_extract import LIMITS
 
+from warplens.agent.actions import KernelSpace
+from warplens.agent.moves import Move
 from warplens.agent.priors import Cause
 from warplens.agent.report import unproven
 from warplens.agent.result import OptimizeResult
 from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
+from warplens.agent.versions import Ask, Node
+from warplens.agent.winners import CONFIRMATIONS, unlike
+from warplens.measure.judge import Confirmation
+from warplens.measure.verdict import Candidate
 from warplens.store.database import open_store
 from warplens.store.rates import hit_rates
 from warplens.store.runs import list_runs, read_steps
 from warplens_tools.errors import CancelledError, MissingToolError
 from warplens_tools.finding import Gain
 from warplens_tools.process.cancel import CancelToken
-from warplens_tools.process.task import Task
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -68,12 +75,44 @@ def test_a_candidate_that_fails_its_confirmation_is_not_called_faster(store: sql
     judge.confirms = False
     result = optimize(problem(), judge, store)
     assert result.outcome == "nothing" and result.diff == "" and result.proof is None
-    assert len(judge.confirmed) == 3
+    assert len(judge.confirmed) == CONFIRMATIONS
     assert "nothing faster" in result.reason
     fell = [one for one in result.tried if one.id in judge.confirmed]
     assert fell and all(one.reason == "when measured again: it prints other text" for one in fell)
     assert {one.state for one in fell} == {"wrong"} and "wrong" in result.reason
     assert result.reason.endswith("did not hold when measured again: it prints other text")
+
+
+def _made_by(parent: Node | None, *changes: str) -> Node:
+    move = Move(changes, "rule", "title")
+    return Node(
+        Ask(Candidate("-".join(changes), "/k.cu", "scale", ()), move), SourceText(CODE), parent=parent
+    )
+
+
+def test_what_extends_a_version_that_did_not_hold_is_measured_after_what_does_not() -> None:
+    root = _made_by(None)
+    warp, block = _made_by(root, "warp"), _made_by(root, "block")
+    more, other = _made_by(warp, "unroll=4"), _made_by(block, "unroll=4")
+    assert unlike([], [more, warp, other]) is more
+    assert unlike([warp], [more, other]) is other
+    assert unlike([warp], [more, other, block]) is other
+    assert unlike([warp, block], [more, other]) is more, "where all extend one, the best comes"
+    assert unlike([more], [warp]) is warp
+    assert unlike([more, other], [_made_by(root, "unroll=4"), warp]) is warp, "both had the number"
+
+
+def test_where_the_best_do_not_hold_the_next_is_the_winner(store: sqlite3.Connection) -> None:
+    class Refusing(ComputedJudge):
+        """Whatever has BLOCK 128 does not hold."""
+
+        def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
+            text = self.text.apply(list(candidate.edits)).text
+            self.confirms = "BLOCK 128" not in text
+            return super().confirm(candidate, task=task)
+
+    result = optimize(problem(), Refusing(SourceText(CODE)), store)
+    assert result.outcome == "faster" and "BLOCK 128" not in result.diff
 
 
 def test_a_kernel_with_nothing_to_tune_is_said_so(store: sqlite3.Connection) -> None:
@@ -213,7 +252,9 @@ def test_without_a_gpu_edits_are_offered_unproven_with_the_reason() -> None:
     judge = NoGpu(SourceText(CODE))
     with pytest.raises(MissingToolError) as caught:
         judge.baseline()
-    result = unproven(problem(causes=[cause]), ["scale"], caught.value)
+    one = problem(causes=[cause])
+    space = KernelSpace(one.text, path=one.path, kernel="scale", limits=LIMITS, causes=[cause])
+    result = unproven(one, [space], caught.value)
     assert (result.outcome, result.kernel) == ("unproven", "scale")
     assert "no CUDA GPU" in result.reason and result.remedy
     assert result.offers and all(offer.status == "unproven" for offer in result.offers)

@@ -144,7 +144,7 @@ CASES = (
     Case("Standard output closed", "warplens check k.cu --tier source >&-", 2, "standard output is closed"),
     Case("A reader that has enough", "warplens explain | head -1", 0, "WL1"),
     Case("A reader that has enough of an answer: the status is that of the check", "warplens check k.cu --tier source --format json --fail-on hint | head -1", 1, "{",
-         lambda f: (f / "k.cu").write_text(KERNEL.replace("2.0f", "2.0") + "// filler\n" * 9 + KERNEL.replace("scale", "again") * 300)),
+         lambda f: (f / "k.cu").write_text(KERNEL.replace("2.0f", "2.0") + "// filler\n" * 9 + KERNEL.replace("scale", "again") * 120)),
     Case("A reader that has enough of what optimizing says", "warplens optimize k.cu | head -1", 2, "nothing can be measured",
          lambda f: (f / "k.cu").write_text(KERNEL + "int main() { f(nullptr, 256); }\n"), "no gpu"),
     Case("A terminal that knows ASCII only", "PYTHONIOENCODING=ascii warplens check k.cu --tier source", 0, "->"),

@@ -15,7 +15,9 @@ from typing import Any
 
 import psutil
 from lsprotocol import types
+from pygls.io_ import run_async
 from pygls.lsp.client import LanguageClient
+from tests.server.lsp.fork_server import Forked, fork
 
 from warplens.lsp.connection import plain_converter
 
@@ -68,9 +70,13 @@ class Client(LanguageClient):
         options: Any = None,
         command: Sequence[str] = SAMPLE,
         roots: Sequence[Path] = (),
+        fresh: bool = False,
     ) -> types.InitializeResult:
-        """Start a server and open a session on `root` (and `roots`)."""
-        await self.start_io(*command)
+        """Start a server and open a session on `root` (and `roots`); `fresh` runs the command itself."""
+        if fresh:
+            await self.start_io(*command)
+        else:
+            await self._start_forked(await fork(sample=command is SAMPLE))
         folders = [types.WorkspaceFolder(uri=path.as_uri(), name=path.name) for path in (root, *roots)]
         result = await self.initialize_async(
             types.InitializeParams(
@@ -83,6 +89,18 @@ class Client(LanguageClient):
         self.capabilities = result.capabilities
         self.initialized(types.InitializedParams())
         return result
+
+    async def _start_forked(self, server: Forked) -> None:
+        """As `start_io` does with a command's process."""
+        self.protocol.set_writer(server.stdin)
+        self._server = server  # type: ignore[assignment]
+        listening = run_async(
+            stop_event=self._stop_event,
+            reader=server.stdout,
+            protocol=self.protocol,
+            error_handler=self.report_server_error,
+        )
+        self._async_tasks += [asyncio.create_task(listening), asyncio.create_task(self._server_exit())]  # type: ignore[no-untyped-call]
 
     async def end(self) -> int:
         """Shut down in order; returns the server's exit status."""
@@ -132,6 +150,12 @@ class Client(LanguageClient):
         """0-based line and message, without the kernel it begins with, of what is shown for a document."""
         params = self.published.get(uri)
         return sorted((d.range.start.line, _sentence(d)) for d in params.diagnostics) if params else []
+
+    def shown_of(self, uri: str) -> list[list[tuple[int, str]]]:
+        """What was shown for a document at any time, first things first."""
+        return [
+            [(d.range.start.line, _sentence(d)) for d in p.diagnostics] for p in self.history if p.uri == uri
+        ]
 
     async def until(self, condition: Callable[[], object], seconds: float = 90) -> None:
         """Wait until `condition` holds."""

@@ -3,7 +3,8 @@
 
 `// source: WORDS` is a finding of the source tier, `// binary: WORDS` one of the binary tier; a line with
 `// refute` takes back the source finding on it once the binary tier has run. `// sleep: S` makes the
-compiler take S seconds, `// judge: S` a candidate's run, each in a real process that a cancel must kill.
+compiler take S seconds, `// waits for: NAME` until there is such a file beside the text's, `// judge: S` a
+candidate's run that long, each in a real process that a cancel must kill.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from warplens.lsp.judging import Search
 from warplens.lsp.proposals import Offer, unproven
+from warplens.lsp.serve import serve
 from warplens.service.check import Checked
 from warplens.service.report import FileReport, KernelReport, ResourceReport, page_url
 from warplens.service.service import CheckOptions, Service
@@ -29,7 +31,14 @@ _MARK = re.compile(r"// (source|binary): (\w+)")
 _KERNEL = re.compile(r"__global__ void (\w+)")
 _LAUNCH = re.compile(r"(\w+)<<<")
 _SLEEP = re.compile(r"// sleep: ([\d.]+)")
+_GATE = re.compile(r"// waits for: (\w+)")
 _JUDGE = re.compile(r"// judge: ([\d.]+)")
+
+
+_WAIT = """import os, sys, time
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+"""
 
 
 class SampleService(Service):
@@ -67,6 +76,8 @@ class SampleService(Service):
         match = _SLEEP.search(text.text)
         if match:
             run([sys.executable, "-c", f"import time; time.sleep({match[1]})"], task=task)
+        if match := _GATE.search(text.text):
+            run([sys.executable, "-c", _WAIT, str(path.with_name(match[1]))], task=task)
         if "// does not compile" in text.text:
             yield source.lacking(Unknown(f"binary tier of {path.name}", "it does not compile"))
             return
@@ -211,7 +222,10 @@ def _asked(search: Search, task: Task) -> Offer:
     return Offer(search.kernel, f"the model says: {reply.text} ({reply.usage.input_tokens})", "same", (), "")
 
 
-if __name__ == "__main__":
-    from warplens.lsp.serve import serve
-
+def main() -> None:
+    """Serve one client until it ends the session."""
     serve(SampleService, SampleJudging)
+
+
+if __name__ == "__main__":
+    main()

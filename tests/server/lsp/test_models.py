@@ -96,4 +96,4 @@ async def test_a_client_that_does_not_answer_is_left_waiting_and_told_so(
 
     client.answer_request, client.answer_model = lambda _: "Agree", never
     assert (await _optimized(client, folder, MODELS)).startswith("late: ")
-    await client.until(lambda: ended == ["cancelled"], seconds=10)
+    await client.until(lambda: ended == ["cancelled"])

@@ -60,6 +60,7 @@ async def test_a_bare_client_is_asked_and_gets_the_edit(client: Client, folder: 
 async def test_the_clients_own_progress_token_is_used(client: Client, folder: Path) -> None:
     uri = await _opened(client, folder, options=PROPOSALS)
     await _command(client, protocol.OPTIMIZE, {"uri": uri, "kernel": "scale"}, token="mine")
+    await client.until(lambda: client.reports[-1][1]["kind"] == "end")
     values = [value for token, value in client.reports if token == "mine"]
     assert [value["kind"] for value in values] == ["begin", "report", "end"]
     assert values[1]["percentage"] == 50 and not client.created

@@ -30,6 +30,7 @@ from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.process.run import Completed
+from warplens_tools.run.gpu_lock import gpu_lock, holder
 from warplens_tools.run.probe.job import Job, Shape, encode_job
 from warplens_tools.run.probe.records import (
     Accompanied,
@@ -71,6 +72,10 @@ class Card:
         self.fatal: set[str] = set()
         self.gain = 1.2
         self.outputs = ("sum 1.5\n", "sum 1.5\n")
+        #: Of each visit, whether it took the card when its program had started.
+        self.waited: list[bool] = []
+        #: Called while a program starts that has not taken the card yet.
+        self.while_it_starts: Callable[[], None] = lambda: None
         records = read_records(RECORDED / "affine-visit.jsonl")
         self._opened = next(r for r in records if isinstance(r, Opened))
         self._baseline = next(r for r in records if isinstance(r, BaselineRecord))
@@ -88,6 +93,7 @@ class Card:
         library: Path,
         *,
         on_record: Callable[[Record], None] | None = None,
+        on_arrival: Callable[[], object] | None = None,
         **_: object,
     ) -> ProbeRun:
         assert library.name == "probe.so"
@@ -101,6 +107,13 @@ class Card:
         elif job.mode == "accompany":
             records = self._accompanied(job)
         else:
+            self.waited.append(on_arrival is not None)
+            held = holder("GPU-test") is not None
+            assert held is (on_arrival is None), "a program that starts keeps others from the card"
+            if on_arrival is not None:
+                self.while_it_starts()
+                on_arrival()
+                assert holder("GPU-test") is not None
             for record in self._visit(job):
                 records.append(record)
                 if on_record is not None:
@@ -242,6 +255,9 @@ def test_a_batch_goes_on_after_every_fault(card: Card) -> None:
         list("efgh"),
         list("gh"),
     ]
+    # a program that goes on after a fault has the card already
+    assert card.waited == [True, False, False, False, False]
+    assert holder("GPU-test") is None
     assert (baseline.kernel, baseline.timing.grid) == ("affine", card.shape.grid)
     assert baseline.compiled.resources.registers > 0
     job = card.jobs[1]
@@ -249,6 +265,34 @@ def test_a_batch_goes_on_after_every_fault(card: Card) -> None:
     given = [("f32", False), *[("f32", True)] * 3, *[("integer", False)] * 2]
     assert [(p.element, p.constant) for p in job.parameters] == given
     assert job.launch == SETTINGS.launch
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_others_have_the_card_between_the_steps_of_a_confirmation(card: Card) -> None:
+    turns: list[int] = []
+
+    def use() -> None:
+        with gpu_lock("GPU-test", "another search", timeout=5):
+            turns.append(len(card.jobs))
+
+    with judge() as judging:
+        judging.baseline()
+        before = len(card.jobs)
+        card.while_it_starts = use
+        confirmation = judging.confirm(variant("a", 2))
+    assert confirmation.verdict.state == "faster"
+    # each fresh process, and what is compared after them, waits for a turn of its own
+    assert len({at for at in turns if before < at}) == judging.settings.confirmations + 1
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_what_is_much_faster_is_timed_in_few_rounds_before_it_is_confirmed(card: Card) -> None:
+    with judge() as judging:
+        judging.judge([variant("a", 2)])
+        clear = judging.settings.clear_gain
+    first, *further = [j.options["clear"] for j in card.jobs if j.mode == "visit"]
+    assert first == clear > 0.1
+    assert set(further) <= {0.0}
 
 
 @pytest.mark.usefixtures("unbuilt")
@@ -290,6 +334,7 @@ def test_a_winner_is_confirmed_elsewhere_afresh_and_whole(card: Card) -> None:
     assert visited[:3] == [(other, 1, True), *[(mine, 2, True)] * 2]
     # and what is compared beside one another: other launches, and all inputs
     assert sorted(v[1] for v in visited[3:]) == sorted([0, 2, last]) and not any(v[2] for v in visited[3:])
+    assert {j.options["clear"] for j in card.jobs if j.mode == "visit"} == {0.0}, "timed in full"
     assert {"fresh processes", "all inputs", "in place", "rebuilt program"} <= set(confirmed.cost)
     assert confirmed.verdict.further is not None
     assert confirmed.verdict.further.sentences()[0].startswith("also compared: affine(float*, ")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from warplens.measure.torch_task.scan import libraries, suspicions
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict, examine
+from warplens.measure.torch_task.task import TorchTask, TorchVerdict, card_of, examine
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.run.confine import abilities
 
@@ -44,6 +44,14 @@ def torch_python() -> str:
         ):
             return python
     return ""
+
+
+def test_a_device_names_the_card_at_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("warplens.measure.torch_task.task.present_gpu", asked.append)
+    for device in ("cuda", "cuda:0", "cuda:2", "cpu", "mps:1"):
+        card_of(device)
+    assert asked == [0, 0, 2]
 
 
 @pytest.fixture
@@ -180,6 +188,32 @@ def test_a_lower_precision_wins_only_where_it_may(python: str, tmp_path: Path) -
 def test_missing_gradients_are_wrong(python: str, tmp_path: Path) -> None:
     verdict = examined(python, "damped_wave", module(tmp_path, WAVE + "return y"), backward=True)
     assert verdict.state == "wrong" and "no gradient" in verdict.reason
+
+
+#: Forward by a loop of its own; the gradients are the library's, of the same chain.
+LENT = """
+class Apply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, t):
+        import math
+        ctx.save_for_backward(x, t)
+        a, b = x.flatten().tolist(), t.flatten().tolist()
+        return torch.tensor([math.sin(p) * math.exp(-abs(q)) + p for p, q in zip(a, b)]).view_as(x)
+    @staticmethod
+    def backward(ctx, g):
+        x, t = (v.detach().requires_grad_() for v in ctx.saved_tensors)
+        with torch.enable_grad():
+            y = torch.sin(x) * torch.exp(-torch.abs(t)) + x
+        return torch.autograd.grad(y, (x, t), g)
+"""
+
+
+@pytest.mark.slow
+def test_gradients_that_the_library_works_out_are_refused(python: str, tmp_path: Path) -> None:
+    path = module(tmp_path, "return Apply.apply(x, t)")
+    path.write_text(path.read_text() + LENT)
+    verdict = examined(python, "damped_wave", path, backward=True)
+    assert verdict.state == "refused" and "all of the work on gradients: " in verdict.reason, verdict
 
 
 def test_what_rests_on_the_reference_is_refused_on_sight() -> None:

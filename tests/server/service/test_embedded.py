@@ -135,6 +135,18 @@ def test_the_device_side_of_every_inline_module_compiles(tmp_path: Path) -> None
     assert (tmp_path / "all.ptx").read_text().count(".entry") >= 15
 
 
+@pytest.mark.slow
+def test_every_module_that_is_compiled_without_pytorch_compiles(tmp_path: Path) -> None:
+    nvcc = resolve_toolchain().require("nvcc").path
+    for path in sorted((Path(__file__).parents[2] / "torch_tasks/plain").glob("*.py")):
+        (string,) = embedded(SourceText.read(path), path)
+        (tmp_path / "k.cu").write_text(string.text.text)
+        subprocess.run(
+            [nvcc, "-arch=sm_90", "-c", str(tmp_path / "k.cu"), "-o", str(tmp_path / "k.o")], check=True
+        )
+        assert {b"forward", b"backward"} <= set((tmp_path / "k.o").read_bytes().split(b"\0"))
+
+
 def test_a_kernel_that_pytorch_compiles_inline_is_optimised_in_its_script(script: Path) -> None:
     body = (
         SPEC

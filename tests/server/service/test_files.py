@@ -73,6 +73,31 @@ def test_headers_with_kernels_belong_to_a_folder_and_to_the_units_that_include_t
     assert service.check_text(tmp_path / "k.h", files["k.h"]).kernels == header.kernels
 
 
+@pytest.mark.compiler
+def test_parts_of_a_unity_build_are_compiled_in_the_unit_that_includes_them(tmp_path: Path) -> None:
+    kernel = "__global__ void {}(real* x, int n) {{ if (threadIdx.x < n) x[threadIdx.x * SPREAD] *= 2; }}\n"
+    files = {
+        "main.cu": 'typedef float real;\n#define SPREAD 8\n#include "parts/one.cu"\n#include "two.cu"\n'
+        "int main() { one<<<132, 256>>>(nullptr, 1); two<<<132, 256>>>(nullptr, 1); }\n",
+        "parts/one.cu": kernel.format("one"),
+        "two.cu": kernel.format("two"),
+        "test/test_alone.cu": '#include "../alone.cu"\n#include "no_such_header.h"\n',
+        "alone.cu": "__global__ void alone(float* x) { x[threadIdx.x] *= 2.0f; }\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    service, binary = Service(tmp_path), CheckOptions(tier="binary", arch="sm_90")
+    report = service.check([tmp_path / "main.cu"], binary)
+    assert [[k.name for k in file.kernels] for file in report.files] == [[], ["one"], ["two"]]
+    assert all(kernel.resources for file in report.files for kernel in file.kernels)
+    assert not [unknown for unknown in report.unknown if unknown.failed]
+    loaded = service.settings_for(tmp_path)
+    units = {name: service.unit(tmp_path / name, loaded) for name in ("main.cu", "two.cu", "alone.cu")}
+    whole = tmp_path / "main.cu"
+    assert units == {"main.cu": whole, "two.cu": whole, "alone.cu": tmp_path / "alone.cu"}
+
+
 def test_several_files_at_once_give_the_answer_of_one_after_the_other(tmp_path: Path) -> None:
     for number in range(6):
         text = f"__global__ void k{number}(float* x) {{ x[threadIdx.x * {number + 1}] *= 2.0; }}\n"

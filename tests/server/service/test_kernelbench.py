@@ -31,12 +31,11 @@ from warplens.measure.torch_task.suite import (
     solution_for,
     summary_of,
 )
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict
-from warplens.service.kernelbench import Suite, finder, judged
+from warplens.measure.torch_task.task import TorchOptions, TorchTask, TorchVerdict
+from warplens.service.kernelbench import Finder, Suite, judged
 from warplens.service.model import Choice, chosen, destination_of, give_consent
 from warplens.service.optimize import OptimizeOptions
 from warplens.service.service import Service
-from warplens.service.torch_search import TorchOptions
 from warplens_tools.errors import CancelledError, InputError
 from warplens_tools.process.task import Task
 
@@ -98,6 +97,9 @@ def suite(folder: Path) -> Suite:
 def test_problems_are_found_by_level_and_number(folder: Path) -> None:
     assert [p.number for p in problems_of(folder, 1, None)] == [1, 2, 3, 10]
     assert [p.number for p in problems_of(folder / "KernelBench", 1, numbers_of("2-3,10"))] == [2, 3, 10]
+    home = problems_of(folder, 1, None)[0].path.parent
+    (home / "1_one_new.py").write_text("# what a search has written beside its task")
+    assert [p.name for p in problems_of(folder, 1, numbers_of("1"))] == ["1_one"]
     for level, words in ((2, ""), (1, "4"), (1, "x"), (1, "3-1")):
         with pytest.raises(InputError):
             problems_of(folder, level, numbers_of(words))
@@ -151,7 +153,9 @@ def test_what_was_judged_is_not_judged_again(folder: Path) -> None:
     assert [Path(a.task).name for a in changed.asked] == ["1_one.py", "3_three.py"]
     assert again.results[0].verdict.speedups["eager"][0] == 5.0
     all_again = Examiner()
-    judged(msgspec.structs.replace(suite(folder), lower_precision=True), examine=all_again)
+    judged(
+        msgspec.structs.replace(suite(folder), torch=TorchOptions(lower_precision=True)), examine=all_again
+    )
     assert len(all_again.asked) == 4
 
 
@@ -178,7 +182,7 @@ def test_solutions_are_searched_for_and_kept(folder: Path, monkeypatch: pytest.M
         assert destination is not None
         give_consent(destination)
         options = OptimizeOptions(candidates=1, seconds=30, model=choice)
-        find = finder(Service(level), options, TorchOptions(device="cpu"), examine=Examiner())
+        find = Finder(Service(level), options, TorchOptions(device="cpu"), examine=Examiner())
         report = judged(searched, find=find, examine=Examiner())
         # right, though slower than the reference: that counts for fast_0
         assert "eager=0.5" in (folder / "results" / "level1" / "1_one_new.py").read_text()
@@ -186,9 +190,33 @@ def test_solutions_are_searched_for_and_kept(folder: Path, monkeypatch: pytest.M
         asked = len(endpoint.requests)
         judged(searched, find=find, examine=Examiner())
         assert len(endpoint.requests) == asked
-    without = finder(Service(folder), OptimizeOptions(), TorchOptions())
+    without = Finder(Service(folder), OptimizeOptions(), TorchOptions())
     with pytest.raises(InputError, match="with a language model"):
         without(Problem(1, 2, folder / "KernelBench" / "level1" / "2_two.py"), folder / "x.py")
+
+
+def test_a_task_left_without_a_solution_is_searched_again_only_on_another_budget(folder: Path) -> None:
+    searched: list[str] = []
+
+    class Fruitless(Finder):
+        def __call__(self, problem: Problem, into: Path) -> None:
+            del into
+            searched.append(problem.name)
+
+    def finder(candidates: int) -> Finder:
+        return Fruitless(Service(folder), OptimizeOptions(candidates=candidates), TorchOptions())
+
+    both = msgspec.structs.replace(suite(folder), solutions=None, problems=suite(folder).problems[:2])
+    report = judged(both, find=finder(1), examine=Examiner())
+    assert [r.verdict.reason for r in report.results] == [UNSOLVED] * 2 and searched == ["1_one", "2_two"]
+    assert judged(both, find=finder(1), examine=Examiner()) == report and len(searched) == 2
+    judged(both, find=finder(2), examine=Examiner())
+    assert searched == ["1_one", "2_two"] * 2
+    # what was written by hand since is judged
+    (folder / "results" / "level1" / "2_two_new.py").write_text("# eager=3.0")
+    examiner = Examiner()
+    judged(both, find=finder(2), examine=examiner)
+    assert len(searched) == 4 and [Path(a.task).name for a in examiner.asked] == ["2_two.py"]
 
 
 def test_the_command_says_what_is_missing(folder: Path) -> None:

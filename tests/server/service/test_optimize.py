@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from tests.server.agent.doubles import CODE, ComputedJudge, NoGpu
 
 from warplens.agent.judging import JudgeSession
 from warplens.agent.result import OptimizeResult
+from warplens.agent.search_settings import Objective
+from warplens.measure.judge import Baseline
 from warplens.measure.judge_settings import Allowed
 from warplens.read_settings import load
 from warplens.service.applying import apply_result
@@ -39,6 +42,7 @@ from warplens.store.rates import hit_rates
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.errors import InputError, MissingToolError
 from warplens_tools.finding import Finding, Fix, Gain
+from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText, Span, TextEdit
@@ -94,6 +98,18 @@ def opened(judge: ComputedJudge) -> OpenJudge:
     return open_it
 
 
+def noting(asked: list[Allowed]) -> OpenJudge:
+    """Opens a computed judge, and notes what it is allowed."""
+
+    def ask(
+        workload: Workload, kernel: str, arch: str, permitted: Allowed
+    ) -> AbstractContextManager[JudgeSession]:
+        asked.append(permitted)
+        return opened(ComputedJudge(SourceText(CODE)))(workload, kernel, arch, Allowed())
+
+    return ask
+
+
 @pytest.mark.parametrize(
     ("setting", "option", "allowed"),
     [(False, None, False), (True, None, True), (True, False, False), (False, True, True)],
@@ -102,19 +118,32 @@ def test_host_edits_and_lower_precision_are_judged_only_where_that_is_asked_for(
     file: Path, setting: bool, option: bool | None, allowed: bool
 ) -> None:
     asked: list[Allowed] = []
-
-    def ask(
-        workload: Workload, kernel: str, arch: str, permitted: Allowed
-    ) -> AbstractContextManager[JudgeSession]:
-        asked.append(permitted)
-        return opened(ComputedJudge(SourceText(CODE)))(workload, kernel, arch, Allowed())
-
+    ask = noting(asked)
     said = str(setting).lower()
     (file.parent / "warplens.toml").write_text(f"[optimize]\nhost-edits = {said}\nlower-precision = {said}\n")
     options = OptimizeOptions(candidates=1, host_edits=option, lower_precision=option)
     optimize_file(inputs(file), options, judge=ask)
     prove_fix(inputs(file), "scale", BLOCK_128, judge=ask)
     assert asked == [Allowed(allowed, allowed), Allowed(setting, setting)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "option", "measured"),
+    [
+        ("time", None, False),
+        ("energy", None, True),
+        ("lexicographic", "time", False),
+        ("time", "lexicographic", True),
+    ],
+)
+def test_energy_is_measured_where_it_is_an_objective(
+    file: Path, setting: str, option: Objective | None, measured: bool
+) -> None:
+    asked: list[Allowed] = []
+    ask = noting(asked)
+    (file.parent / "warplens.toml").write_text(f'[optimize]\nobjective = "{setting}"\n')
+    optimize_file(inputs(file), OptimizeOptions(candidates=1, objective=option), judge=ask)
+    assert asked == [Allowed(energy=measured)]
 
 
 def found(path: Path, **options: object) -> OptimizeResult:
@@ -145,6 +174,33 @@ def test_tuning_changes_numbers_alone_and_writes_its_results(file: Path, tmp_pat
     assert all({"BLOCK", "unroll, line 4"} <= r["configuration"].keys() for r in results)
     with pytest.raises(InputError, match="cannot write"):
         write_t4(inputs(file), result, tmp_path / "no/t4.json")
+
+
+def test_the_file_is_checked_while_its_program_is_measured(file: Path) -> None:
+    measured = threading.Event()
+
+    class Measuring(ComputedJudge):
+        def baseline(self, *, task: Task = UNATTENDED) -> Baseline:
+            measured.set()
+            return super().baseline(task=task)
+
+    def report() -> FileReport:
+        assert measured.wait(30), "the check was waited for"
+        return FileReport(str(file), (), (FINDING,))
+
+    waiting = msgspec.structs.replace(inputs(file), report=report)
+    options = OptimizeOptions(candidates=2)
+    result = optimize_file(waiting, options, judge=opened(Measuring(SourceText(CODE))))
+    assert result.tried and result.spent is not None
+
+
+def test_what_is_wrong_with_the_file_is_said_rather_than_what_is_wrong_with_its_program(file: Path) -> None:
+    def report() -> FileReport:
+        raise InputError("the file is broken")
+
+    broken = msgspec.structs.replace(inputs(file), report=report)
+    with pytest.raises(InputError, match="the file is broken"):
+        optimize_file(broken, OptimizeOptions(), judge=opened(NoGpu(SourceText(CODE))))
 
 
 def test_byte_order_mark_and_line_endings_survive(file: Path) -> None:

@@ -23,7 +23,7 @@ from tests.server.agent.llm.scripted import by_role, case_of, code, plan, role_o
 from warplens.agent.result import OptimizeResult
 from warplens.agent.task_space import first_solution, is_task, numbers_of, python_essence, why_no_solution
 from warplens.measure.torch_task.judge import TaskJudge
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict
+from warplens.measure.torch_task.task import TorchTask, TorchVerdict, solution_of
 from warplens.service.applying import apply_result
 from warplens.service.model import Choice
 from warplens.service.optimize import OptimizeOptions
@@ -33,7 +33,6 @@ from warplens.service.torch_search import (
     findings_of,
     is_task_file,
     optimize_task,
-    solution_of,
 )
 from warplens_tools.errors import InputError
 from warplens_tools.process.task import Task

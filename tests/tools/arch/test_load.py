@@ -21,6 +21,8 @@ from warplens_tools.arch.load import (
     load_architecture,
     load_gpu,
     normalize_architecture,
+    present_gpu,
+    present_gpus,
     query_devices,
     target_architecture,
 )
@@ -128,6 +130,16 @@ def test_without_a_driver_a_card_stands_in(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("warplens_tools.arch.load.query_devices", lambda: DeviceQuery(error="none"))
     assert load_gpu().name == "H100 SXM5 80GB"
     assert load_gpu("sm_86").arch == "sm_86"
+
+
+def test_a_card_is_found_at_its_place_in_the_drivers_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = msgspec.structs.replace(H200, uuid="GPU-1", major=3)
+    second = msgspec.structs.replace(H200, uuid="GPU-2")
+    found = DeviceQuery(devices=(H200, unknown, second))
+    monkeypatch.setattr("warplens_tools.arch.load.query_devices", lambda: found)
+    at = [present_gpu(place) for place in range(4)]
+    assert [gpu.uuid if gpu is not None else "" for gpu in at] == ["GPU-0", "", "GPU-2", ""]
+    assert [gpu.uuid for gpu in present_gpus()] == ["GPU-0", "GPU-2"]
 
 
 def test_query_without_a_library_says_so() -> None:

@@ -257,6 +257,12 @@ def test_constants(case: str) -> None:
     assert all(c.value == expected for c in listed)
 
 
+def test_a_macro_may_be_undefined_behind_its_uses() -> None:
+    text = "#define N 4\n__global__ void k() { __shared__ float x[N]; }\n#undef N\n"
+    assert model(text).kernels[0].arrays[0].sizes == (4,)
+    assert model(text + "int after[N];\n").kernels[0].arrays[0].sizes == (None,)
+
+
 def test_the_command_line_defines_macros() -> None:
     text = "#ifndef TILE\n#define TILE 16\n#endif\n__global__ void k() { __shared__ float x[TILE]; }"
     assert model(text, {"TILE": "64"}).kernels[0].arrays[0].sizes == (64,)

@@ -55,7 +55,7 @@ def test_layouts_are_those_of_the_compiler() -> None:
         )
     )
     layouts = layouts_of(tree)
-    assert {name: r.size for name, r in layouts.records.items()} == {"V": 12, "P": 40, "A": 16}
+    assert {name: r.size for name, r in layouts.records.items()} == {"V": 12, "P": 40, "A": 16, "D": 16}
     assert layouts.place("P", ".p.y") == (12, 4)
     assert layouts.place("P", ".flag") == (32, 1)
     assert layouts.place("float4", ".z") == (8, 4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel of `tests/data/micro` gets the findings its marks name, on their lines, and no others."""
+"""Every kernel of `tests/data/micro` gets the findings its marks name, on their lines, and no others; hints, which
+claim no cost, have marks of their own."""
 
 from __future__ import annotations
 
@@ -12,22 +13,25 @@ from warplens.service.report import Report
 from warplens.service.service import CheckOptions, Service
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
-_MARK = re.compile(r"//\s*expect:\s*([\w-]+)")
+_MARK = re.compile(r"(expect|hint):\s*([\w-]+)")
 
 
-def marks(path: Path) -> list[tuple[int, str]]:
-    """(line, slug) of every mark of a file."""
+def marks(path: Path) -> list[tuple[int, str, str]]:
+    """(line, slug, "expect" or "hint") of every mark of a file."""
     lines = path.read_text("utf-8").splitlines()
-    return [(number, slug) for number, line in enumerate(lines, start=1) for slug in _MARK.findall(line)]
+    return [(n, slug, kind) for n, line in enumerate(lines, start=1) for kind, slug in _MARK.findall(line)]
 
 
 def test_files_are_marked() -> None:
     assert sum(len(marks(path)) for path in DATA.glob("*.cu")) >= 60
 
 
-def findings(report: Report) -> list[tuple[int, str]]:
-    """(line, slug) of every finding, in line order."""
-    return sorted((f.line, f.slug) for file in report.files for f in file.findings)
+def findings(report: Report) -> list[tuple[int, str, str]]:
+    """As `marks`, of every finding, in line order."""
+    kinds = {"hint": "hint"}
+    return sorted(
+        (f.line, f.slug, kinds.get(f.severity, "expect")) for file in report.files for f in file.findings
+    )
 
 
 @pytest.mark.compiler
@@ -35,7 +39,7 @@ def findings(report: Report) -> list[tuple[int, str]]:
 def test_marks_and_findings_agree_and_say_on_what_they_rest_and_what_to_do(name: str) -> None:
     path = DATA / name
     report = Service(DATA).check([path], CheckOptions(tier="binary", arch="sm_90"))
-    assert findings(report) == marks(path)
+    assert findings(report) == sorted(marks(path))
     for finding in report.files[0].findings:
         assert finding.evidence
         assert all(seen.origin and seen.metric for seen in finding.evidence)

@@ -18,6 +18,25 @@ CSR = RC + (
 
 #: name: (kernel and launching function, body of main). The second sizes are fewer than a warp's, and odd.
 ROWS: dict[str, tuple[str, str]] = {
+    "updates of a row that a divided number finds": (
+        """
+__global__ void backward(float* grad, const float* probs, const int* targets, int B, int T, int V) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < B * T) {
+        int b = i / T, t = i % T;
+        float* d = grad + b * T * V + t * V;
+        const float* p = probs + b * T * V + t * V;
+        int ix = abs(targets[b * T + t]) % V;
+        for (int v = 0; v < V; v++) {
+            float indicator = v == ix ? 1.0f : 0.0f;
+            d[v] += (p[v] - indicator) * 0.5f;
+        }
+    }
+}
+""",
+        RC + "  Device<float> d(2 * rows * cols), p(2 * rows * cols, 2); Device<int> t(2 * rows, 3);\n"
+        "  backward<<<(2 * rows + 63) / 64, 64>>>(d, p, t, 2, rows, cols); d.show();",
+    ),
     "softmax by pointers": (
         """
 __global__ void softmaxRows(const float *x, float *y, int rows, int cols)

@@ -101,7 +101,59 @@ def test_products_are_tiled_behind_it() -> None:
     assert "tileA" in after and "int bi = blockIdx.z;" in after and "__restrict__" in after
 
 
+JACOBI = """
+__global__ void jacobi(const float* a, float* b, int nx, int ny) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  int i = t / ny, j = t % ny;
+  if (i > 0 && i < nx - 1 && j > 0 && j < ny - 1)
+    b[i * ny + j] = 0.25f * (a[(i - 1) * ny + j] + a[(i + 1) * ny + j] + a[i * ny + j - 1] + a[i * ny + j + 1]);
+}
+"""
+HEAT = """
+__global__ void heat(const float* u, float* v, size_t planes, int rows, int cols) {
+  size_t id = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  int x = id % cols;
+  int y = (id / cols) % rows;
+  size_t z = id / ((size_t)cols * rows);
+  if (x == 0 || z == 0 || y == 0 || x >= cols - 1 || y >= rows - 1 || z > planes - 2) return;
+  size_t plane = (size_t)rows * cols;
+  v[id] = u[id - 1] + u[id + 1] + u[id - cols] + u[id + cols] + u[id - plane] + u[id + plane] - 6.0f * u[id];
+}
+"""
+ONLY_DIGITS = {
+    "rows and columns": (
+        JACOBI,
+        SIZES
+        + "  Device<float> a(H * W), b(H * W, 2); jacobi<<<(H * W + 63) / 64, 64>>>(a, b, H, W); b.show();",
+    ),
+    "planes, left early": (
+        HEAT,
+        SIZES + "  Device<float> a(B * H * W), b(B * H * W, 2);\n"
+        "  heat<<<(B * H * W + 63) / 64, 64>>>(a, b, B, H, W); b.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("slug", ["index-into-axes", "outputs-in-patches"])
+@pytest.mark.parametrize("name", ONLY_DIGITS)
+def test_a_condition_on_the_slowest_index_limits_the_number(name: str, slug: str) -> None:
+    holds(
+        slug, program(*ONLY_DIGITS[name]), (3, 9, 40), (5, 3, 33), (4, 17, 64), relative=1e-6, absolute=1e-5
+    )
+
+
 REFUSED = {
+    "a store before the condition": (
+        JACOBI.replace("  if (i > 0", "  b[t] = 0;\n  if (i > 0"),
+        "nothing limits",
+    ),
+    "work behind the condition": (
+        JACOBI.replace("j - 1] + a[i * ny + j + 1]);\n", "j - 1]);\n  b[t] = 0;\n"),
+        "",
+    ),
+    "the slowest index is not limited": (JACOBI.replace("i < nx - 1", "i != nx - 1"), "nothing limits"),
+    "its limit rests on the column": (JACOBI.replace("i < nx - 1", "i < j"), ""),
     "nothing limits it": (PERMUTE.replace("if (idx < B * NH * N * d) ", ""), "nothing limits"),
     "three channels side by side": (
         PERMUTE.replace("rest % d", "rest % 3").replace("rest / d", "rest / 3").replace("N * d", "N * 3"),
@@ -123,6 +175,8 @@ def test_what_is_left_alone(name: str) -> None:
     main = (
         SIZES + "  Device<float> a(9), b(9); permute<<<(B * H * 3 * W + 255) / 256, 256>>>(a, b, B, H, 3, W);"
     )
+    if "jacobi" in code:
+        main = SIZES + "  Device<float> a(9), b(9); jacobi<<<(H * W + 255) / 256, 256>>>(a, b, H, W);"
     result, _ = rewritten("index-into-axes", program(code, main))
     assert not result.edits and why in result.refused
 

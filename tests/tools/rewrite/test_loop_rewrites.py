@@ -133,6 +133,19 @@ __global__ void matmul(const float* A, const float* B, float* C, int M, int N, i
         "  dim3 block(16, 8), grid((cols + 15) / 16, (rows + 7) / 8);\n"
         "  matmul<<<grid, block>>>(a, b, c, rows, cols, 9); c.show();",
     ),
+    "what was there, changed before": (
+        """
+__global__ void scaled(const float* x, float* y, float by, int rows, int cols) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, j;
+  if (i < rows) {
+    y[i] *= by + 1;
+    for (j = 0; j < cols; j++) y[i] = y[i] - x[j * rows + i];
+  }
+}
+""",
+        RC + "  Device<float> x(rows * cols), y(rows, 2);\n"
+        "  scaled<<<(rows + 63) / 64, 64>>>(x, y, 0.5f, rows, cols); y.show();",
+    ),
     "nested loops, beside what was there": (
         """
 __global__ void pool(const double* in, double* out, int n, int k) {

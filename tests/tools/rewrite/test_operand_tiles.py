@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
@@ -323,6 +325,72 @@ __global__ void matvec(const double* A, const double* x, double* y, int rows, in
         + "  Device<double> a(m * k), x(k, 2), y(m, 3); matvec<<<(m + 127) / 128, 128>>>(a, x, y, m, k); y.show();",
     ),
 }
+PROGRAMS |= {
+    "matrices of two dimensions, rows by pointers": (
+        """
+#define W 40
+__global__ void multiply(const float a[][W], float (*b)[W], float c[W][W], int n) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (y < n && x < W) {
+    float t = c[y][x];
+    for (int k = 0; k < W; k++) t += a[y][k] * b[k][x];
+    c[y][x] = t;
+  }
+}
+""",
+        MNK + "  (void)k; m = m < W ? m : W; Device<float> a(W * W), b(W * W, 2), c(W * W, 3);\n"
+        "  multiply<<<dim3((W + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>((float (*)[W])a.data, (float (*)[W])b.data,"
+        " (float (*)[W])c.data, m); c.show();",
+    ),
+    "a triangle, elements by macros that end with the kernel": (
+        """
+#define A(i, j) A[(i) + (j) * lda]
+#define C(i, j) (C[(i) + (j) * n])
+__global__ void syrk(int n, int k, float alpha, const float* A, int lda, float* C) {
+  int i = threadIdx.x + blockDim.x * blockIdx.x;
+  int j = threadIdx.y + blockDim.y * blockIdx.y;
+  if (i >= n || j > i) return;
+  float t = 0.0f;
+  for (int l = 0; l < k; l++) t += A(i, l) * A(j, l);
+  C(i, j) = C(i, j) + alpha * t;
+}
+#undef A
+#undef C
+""",
+        MNK + "  (void)n; Device<float> a(m * k), c(m * m, 3); dim3 t(8, 8), g((m + 7) / 8, (m + 7) / 8);\n"
+        "  syrk<<<g, t>>>(m, k, 0.5f, a, m, c); c.show();",
+    ),
+    "outputs that threads stride over by the grid": (
+        """
+__global__ void mm(const float* A, const float* B, float* C, int M, int N, int K) {
+  for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < M; row += gridDim.y * blockDim.y)
+    for (int col = blockIdx.x * blockDim.x + threadIdx.x; col < N; col += gridDim.x * blockDim.x) {
+      float s = 0;
+      for (int k = 0; k < K; k++) s += A[row * K + k] * B[k * N + col];
+      C[row * N + col] = s;
+    }
+}
+""",
+        MNK + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3);\n"
+        "  mm<<<dim3(2, 1), dim3(8, 8)>>>(a, b, c, m, n, k); c.show();",
+    ),
+    "one problem of many, its matrices found at the head": (
+        """
+__global__ void bmm(const float* A, const float* __restrict__ B, float* C, int M, int N, int K) {
+  A += blockIdx.z * M * K;
+  B += blockIdx.z * K * N;
+  C += blockIdx.z * M * N;
+  int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= M || col >= N) return;
+  float sum = 0.0f;
+  for (int k = 0; k < K; ++k) sum = fmaf(A[row * K + k], B[k * N + col], sum);
+  C[row * N + col] = sum;
+}
+""",
+        MNK + "  Device<float> a(2 * m * k), b(2 * k * n, 2), c(2 * m * n, 3);\n"
+        "  bmm<<<dim3((n + 15) / 16, (m + 15) / 16, 2), dim3(16, 16)>>>(a, b, c, m, n, k); c.show();",
+    ),
+}
 SIZES = ((65, 33, 17), (7, 70, 40))
 
 
@@ -332,6 +400,85 @@ def test_a_product_is_tiled(slug: str, name: str) -> None:
     after = holds(slug, program(*PROGRAMS[name]), *SIZES, relative=2e-5, absolute=1e-4)
     assert "__shared__" in after
     assert rewritten(slug, after)[0].refused
+
+
+KEPT = {
+    "a macro's sizes, a counter declared before, what was there scaled": (
+        """
+#define NJ 70
+#define NK 40
+#define BOUND(N, n) n
+#define PB_NI BOUND(NI, ni)
+#define PB_NJ BOUND(NJ, nj)
+typedef float DATA_TYPE;
+__global__ void gemm(int ni, int nj, int nk, DATA_TYPE alpha, DATA_TYPE beta, DATA_TYPE *a, DATA_TYPE *b, DATA_TYPE *c)
+{
+	int j = blockIdx.x * blockDim.x + threadIdx.x;
+	int i = blockIdx.y * blockDim.y + threadIdx.y;
+	if ((i < PB_NI) && (j < PB_NJ))
+	{
+		c[i * NJ + j] *= beta;
+		int k;
+		for(k=0; k < nk; k++)
+		{
+			c[i * NJ + j] += alpha * a[i * NK + k] * b[k * NJ +j];
+		}
+	}
+}
+void run(int ni, int nj, int nk, DATA_TYPE *A, DATA_TYPE *B, DATA_TYPE *C) {
+	dim3 block(32, 8);
+	dim3 grid((size_t)(ceil( ((float)nj)/ ((float)block.x) )),(size_t)(ceil( ((float)ni)/ ((float)block.y) )));
+	gemm<<< grid, block >>>(ni, nj, nk, 1.5f, 0.5f, A, B, C);
+}
+""",
+        "  int ni = atoi(argv[1]); Device<float> a(ni * NK), b(NK * NJ, 2), c(ni * NJ, 3); run(ni, NJ, NK, a, b, c);"
+        " c.show();",
+    ),
+    "no limit, as many blocks as a variable says": (
+        """
+__global__ void product(const int *a, const int *b, int *c, int N) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  c[row * N + col] = 0;
+  for (int k = 0; k < N; k++) {
+    c[row * N + col] = c[row * N + col] + a[row * N + k] * b[k * N + col];
+  }
+}
+void run(const int* a, const int* b, int* c, int N) {
+  int THREADS = 16;
+  int BLOCKS = N / THREADS;
+  dim3 threads(THREADS, THREADS), blocks(BLOCKS, BLOCKS);
+  product<<<blocks, threads>>>(a, b, c, N);
+}
+""",
+        "  int n = atoi(argv[1]) / 16 * 16; Device<int> a(n * n), b(n * n, 2), c(n * n, 3); run(a, b, c, n); c.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_sums_in_memory_become_tiles(name: str) -> None:
+    after = holds("sum-kept-tile", program(*KEPT[name]), (65,), (33,), relative=2e-5, absolute=1e-4)
+    assert "__shared__" in after and "threadIdx.y * " in after
+    assert re.search(r"\? b\[k \* NJ ?\+ ?j\]|\? b\[k \* N \+ col\]", after)
+    assert re.search(r"tileB\[t / \w+\]\[t % \w+\]", after), "rows of B are read along memory"
+
+
+@pytest.mark.compiler
+def test_rows_that_threads_walk_become_tiles() -> None:
+    by_row = GEMM.replace(
+        "int row = blockIdx.y * blockDim.y + threadIdx.y;", "int row = blockIdx.x * 64 + threadIdx.x;"
+    )
+    by_row = by_row.replace("  int col = blockIdx.x * blockDim.x + threadIdx.x;\n", "")
+    by_row = by_row.replace(
+        "  if (row < M && col < N) {", "  if (row >= M) return;\n  for (int col = 0; col < N; ++col) {"
+    )
+    by_row = by_row.replace("dim3 block(16, 16);", "dim3 block(64);").replace(
+        "dim3 grid((n + block.x - 1) / block.x, (m + 15) / 16);", "dim3 grid((m + 63) / 64);"
+    )
+    main = MNK + "  Device<float> a(m * k), b(k * n, 2), c(m * n, 3); run(a, b, c, m, n, k); c.show();"
+    after = holds("loop-into-tiles", program(by_row, main), *SIZES, relative=2e-5, absolute=1e-4)
+    assert "__shared__" in after and "kTileCols" not in after
 
 
 REFUSED = {
@@ -352,3 +499,9 @@ REFUSED = {
 @pytest.mark.parametrize("slug", ["register-tile", "shared-tile"])
 def test_what_is_no_product_is_left_alone(slug: str, name: str) -> None:
     assert rewritten(slug, REFUSED[name])[0].refused
+
+
+def test_a_stride_of_two_grids_leaves_outputs_out() -> None:
+    code, main = PROGRAMS["outputs that threads stride over by the grid"]
+    twice = code.replace("col += gridDim.x", "col += 2 * gridDim.x")
+    assert code != twice and rewritten("register-tile", program(twice, main))[0].refused

@@ -72,6 +72,61 @@ void run(const float* a, const float* b, float* c, int n) {
 }
 """
 
+SHORTEST = """
+#define TILE 16
+#define INF 1000000000
+__global__ void shortest(const int* a, const int* b, int* c, int n) {
+  __shared__ int as[TILE][TILE], bs[TILE][TILE];
+  int tx = threadIdx.x, ty = threadIdx.y;
+  int row = blockIdx.y * TILE + ty;
+  int col = blockIdx.x * TILE + tx;
+  int best = INF;
+  for (int t = 0; t < (n + TILE - 1) / TILE; t++) {
+    if (row < n && t * TILE + tx < n)
+      as[ty][tx] = a[row * n + t * TILE + tx];
+    else
+      as[ty][tx] = INF;
+    bs[ty][tx] = t * TILE + ty < n && col < n ? b[(t * TILE + ty) * n + col] : INF;
+    __syncthreads();
+    for (int k = 0; k < TILE; k++) {
+      int through = as[ty][k] + bs[k][tx];
+      if (through < best) best = through;
+    }
+    __syncthreads();
+  }
+  if (row < n && col < n) c[row * n + col] = best;
+}
+void run(const int* a, const int* b, int* c, int n) {
+  dim3 block(TILE, TILE), grid((n + TILE - 1) / TILE, (n + TILE - 1) / TILE);
+  shortest<<<grid, block>>>(a, b, c, n);
+}
+"""
+
+
+@pytest.mark.compiler
+def test_tiles_filled_with_what_a_minimum_ignores_are_tiled_anew() -> None:
+    after = holds(SLUG, program(SHORTEST, MAIN.replace("float", "int")), (5,), (64,), (77,))
+    assert "< n ? a[row * n + k] : INF;" in after
+    assert "< steps" not in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("as[ty][tx] = INF", "as[ty][tx] = 1 - INF"),  # less than any path
+        ("#define INF 1000000000", "#define INF 2000000000"),  # the sum of two is negative
+        ("through < best", "through > best"),
+        ("int best = INF", "int best = c[0]"),
+        ("t * TILE + ty < n && col < n ?", "col < n ?"),  # another row's element and no fill
+        ("best = through;", "best = through; else best = 0;"),
+        ("as[ty][tx] = INF;", "as[tx][ty] = INF;"),
+    ],
+)
+def test_a_fill_that_may_change_the_result_is_refused(old: str, new: str) -> None:
+    assert old in SHORTEST
+    result, _ = rewritten(SLUG, SHORTEST.replace(old, new))
+    assert result.refused
+
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("code", [GUARDED, TURNED], ids=["guarded", "turned"])

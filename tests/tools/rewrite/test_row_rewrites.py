@@ -11,7 +11,7 @@ from tests.tools.rewrite.on_host import holds, program, rewritten
 from tests.tools.rewrite.row_programs import ONE_BLOCK, RC, ROWS, kernel_of
 
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite.base import Target
+from warplens_tools.rewrite.base import Target, along_one_axis
 from warplens_tools.rewrite.registry import rewrite
 from warplens_tools.text import SourceText
 
@@ -33,6 +33,23 @@ def test_fewer_lanes_share_a_row(name: str) -> None:
     after = re.sub(r"((?:kLanesPerRow =|LANES_PER_ROW) )32", r"\g<1>8", rewritten("warp-per-row", before)[1])
     assert re.search(r"(kLanesPerRow = 8;|LANES_PER_ROW 8\n)", after)
     same_results(before, after, "37", "21", orders=(1,), relative=1e-3, absolute=1e-4)
+
+
+def test_rows_are_told_from_planes_that_one_number_is_divided_into() -> None:
+    rows = ROWS["updates of a row that a divided number finds"][0]
+    assert along_one_axis(rows) == 1.0
+    assert along_one_axis(rows.replace("d[v] +=", "sum +=")) < 1.0
+
+
+CHAINS = ("warp-row-kept", "warp-row-vectors", "block-row-kept", "block-row-vectors")
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("slug", CHAINS)
+def test_chains_hold_on_rows_longer_than_are_kept(slug: str) -> None:
+    """More than 8 elements for each of 64 threads: what is kept, what is walked behind it, and the end."""
+    for name in ("softmax by pointers", "a template in half precision"):
+        holds(slug, program(*ROWS[name]), (2, 1301), (3, 500), relative=2e-3, absolute=1e-3)
 
 
 COLUMNS = {

@@ -45,6 +45,24 @@ __global__ void offsets(int *counts, int *totals, int rows, int cols)
         SIZES + "  Device<int> a(rows * cols), t(rows, 2); int block = 96;\n"
         "  offsets<<<(rows + block - 1) / block, block>>>(a, t, rows, cols); a.show(); t.show();",
     ),
+    "bytes to numbers of 32 bits": (
+        """
+__global__ void table(const uint8_t* image, uint32_t* sums, int width, int height) {
+  int y = blockIdx.x * blockDim.x + threadIdx.x;
+  if (y < height) {
+    const uint8_t* in = image + (size_t)y * width;
+    uint32_t* out = sums + (size_t)y * width;
+    uint32_t sum = 0;
+    for (int x = 0; x < width; ++x) {
+      sum += in[x];
+      out[x] = sum;
+    }
+  }
+}
+""",
+        SIZES + "  Device<uint8_t> a(rows * cols); Device<uint32_t> b(rows * cols, 2);\n"
+        "  table<<<(rows + 63) / 64, 64>>>(a, b, cols, rows); b.show();",
+    ),
     "running extremes": (
         """
 __global__ void peaks(const float* x, float* out, int rows, int cols) {
@@ -79,10 +97,12 @@ __global__ void growth(const double* rate, double* value, int rows, int cols) {
 }
 
 
+@pytest.mark.parametrize("slug", ["scan-row", "scan-row-parts"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_rows_are_scanned_by_warps(name: str) -> None:
-    after = holds("scan-row", program(*PROGRAMS[name]), (5, 70), (66, 31), relative=1e-5)
+def test_rows_are_scanned_by_warps(slug: str, name: str) -> None:
+    after = holds(slug, program(*PROGRAMS[name]), (5, 70), (66, 31), (3, 259), relative=1e-5)
     assert "__shfl_up_sync" in after
+    assert rewritten(slug, after)[0].refused
 
 
 REFUSED = {
@@ -108,8 +128,91 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("slug", ["scan-row", "scan-row-parts"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_left_alone(name: str) -> None:
+def test_what_is_left_alone(slug: str, name: str) -> None:
     code, why = REFUSED[name]
-    result, _ = rewritten("scan-row", program(code, RUN))
+    result, _ = rewritten(slug, program(code, RUN))
+    assert not result.edits and why in result.refused
+
+
+COLUMNS = {
+    "in place": (
+        """
+__global__ void down(unsigned* table, int w, int h) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x;
+  if (x < w) {
+    unsigned sum = 0;
+    for (int y = 0; y < h; ++y) {
+      sum += table[(size_t)y * w + x];
+      table[(size_t)y * w + x] = sum;
+    }
+  }
+}
+""",
+        SIZES + "  Device<unsigned> a(rows * cols); down<<<(cols + 63) / 64, 64>>>(a, cols, rows); a.show();",
+    ),
+    "what is before, and the whole": (
+        """
+__global__ void offsets(const int* counts, int* first, int* totals, int bins, int n) {
+    int i = blockIdx.x * 96 + threadIdx.x;
+    if (i >= n) return;
+    int running = 5;
+    for (int b = 0; b < bins; b++) {
+        const int c = counts[b * n + i];
+        first[b * n + i] = running;
+        running += 2 * c;
+    }
+    totals[i] = running;
+}
+""",
+        SIZES + "  Device<int> a(rows * cols), b(rows * cols, 2), t(cols, 3);\n"
+        "  offsets<<<(cols + 95) / 96, 96>>>(a, b, t, rows, cols); b.show(); t.show();",
+    ),
+    "products from the second on": (
+        """
+__global__ void growth(const double* rate, double* value, int rows, int cols) {
+  int c = blockIdx.x * blockDim.x + threadIdx.x;
+  if (c >= cols) return;
+  double v = rate[c];
+  value[c] = v;
+  for (int r = 1; r <= rows - 1; r++) {
+    v *= 1.0 + 0.01 * rate[r * cols + c];
+    value[r * cols + c] = v;
+  }
+}
+""",
+        SIZES + "  Device<double> a(rows * cols), b(rows * cols, 2); const int t = 128;\n"
+        "  growth<<<(cols + t - 1) / t, t>>>(a, b, rows, cols); b.show();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_are_scanned_by_stretches(name: str) -> None:
+    assert "columns" in rewritten("scan-row", program(*COLUMNS[name]))[0].refused
+    after = holds("scan-columns", program(*COLUMNS[name]), (70, 5), (33, 66), (1, 3), (15, 40), relative=1e-5)
+    assert "dim3(kColumns, kParts)" in after
+    assert rewritten("scan-columns", after)[0].refused
+
+
+COLUMNS_LEFT = {
+    "rows": (SUM, RUN, "columns that are neighbours"),
+    "a store before the loop that it reads": (
+        COLUMNS["in place"][0].replace("unsigned sum = 0;", "table[x] = 1; unsigned sum = 0;"),
+        COLUMNS["in place"][1],
+        "beside its loop",
+    ),
+    "a store behind the loop over what it wrote": (
+        COLUMNS["in place"][0].replace("= sum;\n    }", "= sum;\n    }\n    table[x] = 0;"),
+        COLUMNS["in place"][1],
+        "beside its loop",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS_LEFT)
+def test_what_is_no_scan_of_columns(name: str) -> None:
+    code, run, why = COLUMNS_LEFT[name]
+    result, _ = rewritten("scan-columns", program(code, run))
     assert not result.edits and why in result.refused

@@ -127,9 +127,83 @@ REFUSED = {
         "    y[i] =", "    for (int q = 0; q < n; ++q) y[i] += x[q];\n    y[i] ="
     ),
     "columns": SAXPY.replace("[i]", "[i * n]"),
+    "a limit that moves with the element": SAXPY.replace("  if (i < n)", "  int o = i ^ n;\n  if (i < o)"),
+    "rows of a number that is divided": SAXPY.replace(
+        "  if (i < n)", "  if (i >= n * 8) return;\n  int r = i / n, c = i % n;\n  if (i < n)"
+    ).replace("x[i]", "x[r * n + c]"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_widened_is_left_alone(name: str) -> None:
     assert rewritten("widen-access", REFUSED[name])[0].refused
+
+
+HALVES = {
+    "a gate and what it lets through": (
+        """
+__global__ void swiglu(const __half* x, __half* y, int rows, int dim) {
+  int idx = blockIdx.x * blockDim.x + threadIdx.x;
+  if (idx >= rows * dim) return;
+  int r = idx / dim;
+  int c = idx % dim;
+  float g = __half2float(x[r * 2 * dim + c]);
+  float u = __half2float(x[r * 2 * dim + dim + c]);
+  y[idx] = __float2half(g / (1.0f + expf(-g)) * u);
+}
+void run(const __half* x, __half* y, int rows, int dim) {
+  swiglu<<<(rows * dim + 255) / 256, 256>>>(x, y, rows, dim);
+}
+""",
+        "  int rows = atoi(argv[1]), dim = atoi(argv[2]);\n"
+        "  Device<__half> x(2 * rows * dim), y(rows * dim, 2); run(x, y, rows, dim); y.show();",
+    ),
+    "halves of a row turned in place": (
+        """
+__global__ void rope(float* q, const float* angles, int tokens, int heads, int dim) {
+  int half_dim = dim / 2;
+  int idx = blockIdx.x * blockDim.x + threadIdx.x;
+  if (idx >= tokens * heads * half_dim) return;
+  int i = idx % half_dim;
+  int h = (idx / half_dim) % heads;
+  int t = idx / (half_dim * heads);
+  float* row = q + (t * heads + h) * dim;
+  float a = row[i], b = row[i + half_dim];
+  float c = cosf(angles[t * half_dim + i]), s = sinf(angles[t * half_dim + i]);
+  row[i] = a * c - b * s;
+  row[i + half_dim] = b * c + a * s;
+}
+""",
+        "  int tokens = atoi(argv[1]), dim = 2 * atoi(argv[2]), heads = 3;\n"
+        "  Device<float> q(tokens * heads * dim), a(tokens * dim / 2, 2);\n"
+        "  rope<<<(tokens * heads * dim / 2 + 255) / 256, 256>>>(q, a, tokens, heads, dim); q.show();",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", HALVES)
+def test_two_places_of_one_array_are_accessed_in_vectors(name: str) -> None:
+    after = holds("axes-in-vectors", program(*HALVES[name]), (5, 64), (3, 37), (9, 2), relative=1e-6)
+    assert "Part2" in after
+
+
+LAGGED = """
+__global__ void lag(float* x, int rows, int cols, int by) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r < rows) {
+    float* row = x + r * cols;
+    for (int i = 0; i < cols - by; ++i) row[i + by] = row[i] * 0.5f + row[i + by];
+  }
+}
+"""
+
+
+@pytest.mark.compiler
+def test_places_that_overlap_are_done_one_by_one() -> None:
+    main = (
+        "  int rows = atoi(argv[1]), cols = atoi(argv[2]), by = atoi(argv[3]); Device<float> x(rows * cols);\n"
+        "  lag<<<(rows + 31) / 32, 32>>>(x, rows, cols, by); x.show();"
+    )
+    after = holds("row-in-vectors", program(LAGGED, main), (4, 64, 1), (4, 64, 2), (4, 64, 4), (4, 64, 16))
+    assert "||" in after

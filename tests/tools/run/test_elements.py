@@ -93,7 +93,7 @@ using Count = int;
 struct Point { float x, y; };
 struct Particle { Point at; float4 more; double mass[2]; short kind; Count alias; float** rows; };
 struct View { const float* field; const int* cell; float softening; int n; };
-struct Wide { float values[100]; };
+struct Wide { float values[300]; };
 template <class T> struct Pair { T a, b; };
 """
 
@@ -136,6 +136,12 @@ struct __align__(16) Point { float x, y, z; };
 struct Tagged { union { float f; int i; }; int kind; };
 struct Packed { int a : 3; int b : 29; float c; };
 struct Shape { virtual void draw(); float size; };
+struct Place { float x, y, z; };
+struct Atom : Place { int type; double mass; };
+struct Loose { double x; char c; };
+struct Tight : Loose { char d; };
+struct Both : public Place, Cell { int e; };
+struct Seen : Shape { int e; };
 struct Half { __half2 a, b; };
 struct Cell { float value; int count; };
 __device__ float total; __constant__ Body sun[3]; static __device__ unsigned long long seen, *where;
@@ -145,7 +151,9 @@ namespace inner { __managed__ Cell cells[4]; __device__ float4 mean = {1, 2, 3, 
 
 def test_a_structure_of_floats_is_floats() -> None:
     records = layouts_of(parse_tree(SourceText(BODIES))).records
-    assert set(records) == {"Body", "Point", "Half", "Cell"}
+    assert set(records) == {"Body", "Point", "Half", "Cell", "Place", "Atom", "Loose"}
+    atom = [(m.name, m.offset) for m in records["Atom"].members]
+    assert atom == [("x", 0), ("y", 4), ("z", 8), ("type", 12), ("mass", 16)] and records["Atom"].size == 24
     bodies, points, halves, cells = pointer_parameters("k(Body*, Point*, Half*, Cell*)", (), records)
     assert bodies == JobParameter(0, "f32", whole=24)
     assert (points.element, points.size, len(points.fields), points.whole) == ("other", 16, 3, 16)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.kept import digest_of, kept, version_of
 
 from warplens_tools.errors import InputError, ToolFailedError
+from warplens_tools.process.task import Task
 from warplens_tools.run.probe import library
 from warplens_tools.run.probe.job import (
     Job,
@@ -35,22 +36,31 @@ PROBE = library.SOURCES
 CPP = Path(__file__).parent / "cpp"
 HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
 #: What calls the driver directly.
-DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job")
-ORACLE = ("oracle", "verify", "inputs", "guess", "stats", *DRIVING)
+DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job", "rule")
+ORACLE = (
+    *("oracle", "written", "learn", "reference", "isolation", "grids", "verify"),
+    *("inputs", "values", "rooms", "guess", "stats", *DRIVING),
+)
 ACCOMPANY = ("accompany", "plan", "blocks", "allocations", *ORACLE)
+VISIT = ("visit", "trial", "scrub", "blocks", "allocations", *ORACLE)
 GRAPHS = ("executables", "graph", "replay", *DRIVING)
-PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "stats.cpp")
+PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "rule.cpp", "stats.cpp")
 
 
 class Parts:
-    """The probe's and the tests' C++ sources, each compiled once for its text, and the programs linked of them."""
+    """The probe's and the tests' C++ sources, each compiled once for its text, and the programs linked of them.
+
+    The probe's are compiled as its library is, which is linked of the same objects.
+    """
 
     #: The simulated kernels contract where they say so, not where the compiler likes.
-    OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-pthread", "-Wall", "-Wextra", "-Werror")
+    OPTIONS = ("-std=c++17", "-O1", "-ffp-contract=off", "-pthread")
+    STRICT = ("-Wall", "-Wextra", "-Werror")
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._headers = digest_of(*sorted(PROBE.glob("*.h")), *sorted(CPP.glob("*.h")))
+        self._own = digest_of(*sorted(PROBE.glob("*.h")))
+        self._all = digest_of(self._own, *sorted(CPP.glob("*.h")))
 
     def program(self, sources: Sequence[Path], *, cuda: bool = False) -> Path:
         toolchain = resolve_toolchain()
@@ -60,16 +70,25 @@ class Parts:
         folders = [tool.path for name in HEADERS if (tool := toolchain.find(name)) is not None]
         if cuda and len(folders) < len(HEADERS):
             pytest.skip("no CUDA or CUPTI headers")
-        command = [str(compiler.path), *self.OPTIONS, *(f"-I{f}" for f in (PROBE, CPP, *folders))]
+        includes = [f"-I{f}" for f in folders]
+
+        def compiled(source: Path) -> Path:
+            if source.parent == PROBE:
+                return self.object([str(compiler.path), *library.FLAGS, *includes], source)
+            return self.object(
+                [str(compiler.path), *self.OPTIONS, f"-I{PROBE}", f"-I{CPP}", *includes], source
+            )
+
         with ThreadPoolExecutor(2) as pool:
-            objects = list(pool.map(lambda source: self._object(command, source), sources))
+            objects = list(pool.map(compiled, sources))
         program = self._folder / sources[0].stem
         subprocess.run([compiler.path, "-pthread", *objects, "-o", program], check=True)
         return program
 
-    def _object(self, command: list[str], source: Path) -> Path:
-        rests_on = digest_of(version_of(command[0]), " ".join(command), self._headers, source)
-        build = [*command, "-c", str(source), "-o"]
+    def object(self, command: Sequence[str], source: Path) -> Path:
+        headers = self._own if source.parent == PROBE else self._all
+        rests_on = digest_of(version_of(command[0]), " ".join(command), headers, source)
+        build = [*command, *self.STRICT, "-c", str(source), "-o"]
         return kept(f"{source.stem}.o", rests_on, lambda out: subprocess.run([*build, str(out)], check=True))
 
     def on_fake_driver(self, tests: Sequence[str], parts: Sequence[str]) -> Path:
@@ -139,7 +158,6 @@ def test_a_driver_too_old_to_read_a_graph_is_named(graph_test: Path, version: st
 
 
 @pytest.mark.compiler
-@pytest.mark.timeout(600)
 def test_the_oracle_learns_and_judges_as_on_a_card(parts: Parts) -> None:
     """The probe's own oracle and memory, on a driver that runs launches on the host."""
     program = parts.on_fake_driver(("oracle_test",), ORACLE)
@@ -152,7 +170,6 @@ def test_the_oracle_learns_and_judges_as_on_a_card(parts: Parts) -> None:
 
 
 @pytest.mark.compiler
-@pytest.mark.timeout(600)
 def test_a_program_is_accompanied_as_on_a_card(parts: Parts) -> None:
     """Which launches are compared, whose results stand, by both ways of launching the candidate instead."""
     program = parts.on_fake_driver(("accompany_test",), ACCOMPANY)
@@ -161,7 +178,27 @@ def test_a_program_is_accompanied_as_on_a_card(parts: Parts) -> None:
 
 
 @pytest.mark.compiler
-@pytest.mark.timeout(600)
+def test_lengths_grow_where_there_is_room(parts: Parts) -> None:
+    program = parts.on_fake_driver(("rooms_test",), ORACLE)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"mistakes": 0}\n'
+
+
+@pytest.mark.compiler
+def test_what_is_finite_beside_nan_and_numbers_of_64_bits_count(parts: Parts) -> None:
+    program = parts.on_fake_driver(("telling_test",), ORACLE)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"mistakes": 0}\n'
+
+
+@pytest.mark.compiler
+def test_a_visit_looks_beyond_the_programs_sizes(parts: Parts) -> None:
+    program = parts.on_fake_driver(("visit_test",), VISIT)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"mistakes": 0}\n'
+
+
+@pytest.mark.compiler
 def test_inputs_vary_in_every_way_that_could_be_memorised(parts: Parts) -> None:
     program = parts.on_fake_driver(("variants_test",), ORACLE)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
@@ -176,19 +213,9 @@ shapes = st.builds(Shape, grid=extents, block=extents, shared=st.integers(0, 2**
 KINDS = (
     *("redrawn", "permuted", "signs", "zeros", "spikes", "blanks", "specials", "flags", "skewed", "ranged"),
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
-    *(
-        "asked",
-        "below",
-        "infinities",
-        "ties",
-        "scalars",
-        "nulls",
-        "wide",
-        "toggled",
-        "many",
-        "reshaped",
-        "moved",
-    ),
+    *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
+    *("scalars", "nulls", "wide", "toggled", "many"),
+    *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "moved"),
 )
 fields = st.builds(
     JobField,
@@ -231,6 +258,10 @@ jobs = st.builds(
             noise=numbers,
             kind=st.sampled_from(KINDS),
             target=st.integers(-1, 9),
+            beside=st.lists(
+                st.builds(Variant, name=lines, kind=st.sampled_from(KINDS), target=st.integers(-1, 9)),
+                max_size=2,
+            ).map(tuple),
         ),
         max_size=3,
     ).map(tuple),
@@ -277,6 +308,9 @@ def test_a_job_is_read_as_it_was_written(probe_test: Path, tmp_path: Path, job: 
     ]
     assert [KINDS[int(v["kind"])] for v in read["variants"]] == [v.kind for v in job.variants]
     assert [v["target"] for v in read["variants"]] == [v.target for v in job.variants]
+    assert [v["beside"] for v in read["variants"]] == [
+        [[KINDS.index(b.kind), b.target] for b in v.beside] for v in job.variants
+    ]
     assert [v["name"] for v in read["variants"]] == [v.name for v in job.variants]
     assert [v["scale"] for v in read["variants"]] == pytest.approx([v.scale for v in job.variants])
     for mine, theirs in zip(job.candidates, read["candidates"], strict=True):
@@ -322,14 +356,25 @@ def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
 
 @pytest.mark.compiler
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_library_builds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_builds_once(parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toolchain = resolve_toolchain()
     if toolchain.find("cupti_library") is None:
         pytest.skip("no CUPTI")
 
+    real = library._compile
+
+    def compiling(command: Sequence[str], folder: Path, task: Task) -> None:
+        """A source is compiled for the tests of its parts too."""
+        if "-c" not in command:
+            real(command, folder, task)
+            return
+        *before, _, source, _, name = command
+        shutil.copyfile(parts.object(before, Path(source)), folder / name)
+
+    monkeypatch.setattr(library, "_compile", compiling)
+
     def build(out: Path) -> None:
-        monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path))
+        monkeypatch.setattr(library, "cache_folder", lambda: tmp_path)
         first = library.probe_library(toolchain)
         stamp = first.stat().st_mtime_ns
         assert library.probe_library(toolchain) == first

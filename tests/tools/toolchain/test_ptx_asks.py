@@ -34,6 +34,37 @@ def test_constants_and_pointers_that_a_kernel_asks_for() -> None:
     assert asked(PTX, "gone") == Asked()
 
 
+def test_doubles_that_come_of_computed_floats() -> None:
+    head = ".visible .entry add(.param .u64 add_param_0)\n{\n"
+    loaded = "ld.global.f32 %f1, [%rd1];\nmov.f32 %f2, %f1;\ncvt.f64.f32 %fd1, %f2;\n"
+    assert not asked(head + loaded + "add.f64 %fd2, %fd2, %fd1;\n}", "add").widened
+    summed = loaded.replace("mov.f32 %f2, %f1;", "add.f32 %f3, %f1, %f1;\nmov.f32 %f2, %f3;")
+    assert asked(head + summed + "}", "add").widened
+    shared = "fma.rn.f32 %f3, %f1, %f1, %f1;\nst.shared.f32 [%r1], %f3;\n"
+    shared += "ld.shared.f32 %f4, [%r1];\ncvt.f64.f32 %fd1, %f4;\n"
+    assert asked(head + shared + "}", "add").widened
+
+
+def test_parameters_that_the_code_never_reads() -> None:
+    assert asked(PTX, "find").unread == (2,)
+    assert (
+        asked(PTX.replace("%r7, %r8;", "%r7, %r8;\n\tld.param.u32 %r8, [find_param_2+4];"), "find").unread
+        == ()
+    )
+
+
+def test_floats_that_stand_for_what_is_missing() -> None:
+    code = """
+	mov.f32 	%f2, 0fC61C3C00;
+	setp.eq.f32 	%p2, %f1, %f2;
+	setp.gt.f32 	%p3, %f1, 0f3FC00000;
+	setp.lt.f64 	%p4, %fd1, 0d4000000000000000;
+	setp.gt.f32 	%p5, %f1, 0f7F800000;
+	setp.eq.f32 	%p6, %f1, 0f00000000;
+"""
+    assert asked(f".visible .entry gaps() {{{code}}}\n", "gaps").floats == (-9999.0, 1.5, 2.0)
+
+
 def test_what_a_kernel_asks_for_is_the_same_in_every_process() -> None:
     """A range's ends come from the lengths that stand in the code alone, in whatever order its ranges are met."""
     code = "".join(
@@ -43,3 +74,19 @@ def test_what_a_kernel_asks_for_is_the_same_in_every_process() -> None:
     found = asked(f".visible .entry letters() {{\n{code}}}\n", "letters")
     # the length and its neighbours, each beginning, and what lies a length behind it
     assert found.constants == (12, 25, 26, 27, 37, 38, 39, 48, 65, 73, 74, 75, 90, 91, 92)
+
+
+def test_whether_the_code_asks_what_is_nan() -> None:
+    head = ".visible .entry mean(.param .u64 mean_param_0)\n{\n"
+    for asks in (
+        "setp.nan.f32 \t%p1, %f1, %f1;",
+        "setp.gtu.f32 \t%p1, %f2, 0f7F800000;",
+        "setp.le.f64 \t%p1, %fd2, 0d7FF0000000000000;",
+    ):
+        assert asked(f"{head}{asks}\n}}", "mean").nan
+    for other in (
+        "setp.eq.f32 \t%p1, %f2, 0f7F800000;",
+        "setp.gtu.f32 \t%p1, %f2, %f3;",
+        "max.f32 %f1, %f2, %f3;",
+    ):
+        assert not asked(f"{head}{other}\n}}", "mean").nan

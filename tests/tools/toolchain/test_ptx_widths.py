@@ -47,11 +47,53 @@ KERNELS = {
             tile[t / side * 32 + t % side] = in[(t / side + blockIdx.x) * size_t(side) + SIZE(t % side)];
         __syncthreads();
         out[SIZE(blockIdx.x) * side + threadIdx.x] = tile[threadIdx.x];""",
+    "groups": """
+        const SIZE each = SIZE(blockDim.x) / width;
+        float sum = 0;
+        for (int i = threadIdx.x; i < height; i += int(each)) sum += in[(blockIdx.x + size_t(i)) * width];
+        out[threadIdx.x] = sum;""",
     "modulo": """
         out[threadIdx.x] = in[size_t(blockIdx.x) * width + SIZE(threadIdx.x) % SIZE(width)];""",
 }
+#: The same with what a narrow twin says in place of a wide expression: rows of so many elements, products of loaded
+#: numbers, 64-bit numbers by value, threads numbered by shifts.
+REST = {
+    "lines": (
+        "size_t(rows[blockIdx.x]) * 96",
+        "rows[blockIdx.x] * 96",
+        "out[threadIdx.x] = in[IT + threadIdx.x];",
+    ),
+    "records": (
+        "size_t(rows[blockIdx.x]) * 16",
+        "rows[blockIdx.x] * 16",
+        "out[threadIdx.x] = in[IT + threadIdx.x];",
+    ),
+    "amounts": (
+        "(long long)rows[threadIdx.x] * rows[threadIdx.x + 32]",
+        "rows[threadIdx.x] * rows[threadIdx.x + 32]",
+        "sums[threadIdx.x] = IT;",
+    ),
+    "seeds": ("n", "unsigned(n)", "sums[threadIdx.x] = (IT * 6364136223846793005u) >> 7;"),
+    "halves": ("n", "n", "sums[threadIdx.x] = unsigned(IT) ^ unsigned(n >> 32);"),
+    "shifted": (
+        "size_t(blockIdx.x) * blockDim.x + threadIdx.x",
+        "(blockIdx.x << 8 | threadIdx.x)",
+        "if (IT < n) out[IT] = in[IT];",
+    ),
+    "blocks": (
+        "size_t(blockIdx.x) * width + threadIdx.x",
+        "size_t(blockIdx.x * 64 + threadIdx.x / 4) * width",
+        "out[threadIdx.x] = in[IT];",
+    ),
+}
+SAID = {
+    "lines": "multiplies the numbers behind parameter 3 in 32 bits",
+    "amounts": "multiplies the numbers behind parameter 3 in 32 bits",
+    "seeds": "uses half of parameter 6",
+    "shifted": "numbers threads in 32 bits",
+}
 WIDE = {"image": "size_t", "array": "size_t", "strided": "size_t", "rows": "long long", "tiled": "size_t"}
-WIDE |= {"border": "size_t", "modulo": "size_t"}
+WIDE |= {"border": "size_t", "modulo": "size_t", "groups": "size_t"}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +110,11 @@ def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             f'extern "C" __global__ void {kernel}(const float* in, float* out, const Long* offsets, int width,'
             f" int height, size_t n) {{{body}\n}}"
             for kernel, body in KERNELS.items()
+        ]
+        bodies += [
+            f'extern "C" __global__ void {kernel}(const float* in, float* out, const int* rows, Long* sums, int width,'
+            f" size_t n) {{ {body.replace('IT', '(' + both[name == 'narrow'] + ')')} }}"
+            for kernel, (*both, body) in REST.items()
         ]
         source = folder / f"{name}.cu"
         source.write_text("using Long = long long;\n" + "\n".join(bodies))
@@ -93,11 +140,20 @@ def only(ptx: str, kernel: str) -> str:
         ("tiled", ""),
         ("border", "in 32 bits"),
         ("modulo", ""),
+        ("groups", ""),
     ],
 )
 def test_narrow_offsets_are_seen(ptx: dict[str, str], kernel: str, said: str) -> None:
     wide, narrow = (widths_in(only(ptx[width], kernel)) for width in ("wide", "narrow"))
     found = narrowed(wide, narrow)
+    assert said in found and bool(said) == bool(found), found
+    assert not narrowed(narrow, wide) and not narrowed(wide, wide) and not narrowed(narrow, narrow)
+
+
+@pytest.mark.parametrize("kernel", list(REST))
+def test_numbers_that_are_narrow_otherwise_are_seen(ptx: dict[str, str], kernel: str) -> None:
+    wide, narrow = (widths_in(only(ptx[width], kernel)) for width in ("wide", "narrow"))
+    found, said = narrowed(wide, narrow), SAID.get(kernel, "")
     assert said in found and bool(said) == bool(found), found
     assert not narrowed(narrow, wide) and not narrowed(wide, wide) and not narrowed(narrow, narrow)
 

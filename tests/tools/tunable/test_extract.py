@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -218,16 +219,20 @@ def test_a_block_apart_from_its_grid_is_told_alone() -> None:
 @pytest.mark.slow
 @named
 def test_every_first_step_compiles(snippet: Snippet, tmp_path: Path) -> None:
+    """One translation unit with the kernel after every step, each in its own namespace."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("no nvcc on PATH")
     baseline = SourceText(snippet.code.replace("count_blocks(n)", "n / 256 + 1"))
     kernel = parse(baseline, "k.cu").kernels[0].qualified_name
     space = KernelSpace(baseline, path="k.cu", kernel=kernel, limits=LIMITS)
-    for index, proposal in enumerate([None, *space.propose(baseline)[::6]]):
-        text = baseline if proposal is None else baseline.apply(list(proposal.edits))
-        file = tmp_path / f"k{index}.cu"
-        file.write_text(text.text)
-        command = [nvcc, "-arch=sm_90", "-cubin", "-o", str(tmp_path / "k.cubin"), str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, (proposal, done.stderr)
+    unit = tmp_path / "k.cu"
+    with unit.open("w") as file:
+        for index, proposal in enumerate([None, *space.propose(baseline)[::6]]):
+            text = baseline if proposal is None else baseline.apply(list(proposal.edits))
+            undefined = "".join(f"#undef {name}\n" for name in re.findall(r"#define (\w+)", text.text))
+            title = "as it was" if proposal is None else proposal.move.title
+            file.write(f"// {title}\nnamespace s{index} {{\n{text.text}\n}}\n{undefined}")
+    command = [nvcc, "-arch=sm_90", "-cubin", "-o", str(tmp_path / "k.cubin"), str(unit)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{done.stderr}\n{unit.read_text()}"

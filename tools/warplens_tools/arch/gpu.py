@@ -160,6 +160,11 @@ class Gpu(msgspec.Struct, frozen=True):
         return self.ceilings["dram"].value / self.clock_hz / self.multiprocessors
 
     @property
+    def needed_bytes(self) -> float:
+        """Bytes in flight for one SM's share of the DRAM roof: that share times the latency (Little's law)."""
+        return self.costs.memory_wait * self.dram_bytes_per_clock
+
+    @property
     def l2_bytes_per_clock(self) -> float:
         """One SM's share of the L2 roof, in bytes per SM cycle; of a derived roof what L2s reach of it."""
         roof = self.ceilings["l2"]

@@ -226,17 +226,22 @@ def _device_limits(limits: Limits, device: Device) -> Limits:
 
 def query_devices() -> DeviceQuery:
     """The cards that this process sees, asked once, in a process of its own: Ray lets one see another card later."""
-    return _queried(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return _queried(os.environ.get("CUDA_VISIBLE_DEVICES"), os.environ.get("WARPLENS_DRIVER", ""))
 
 
 @functools.cache
-def _queried(visible: str | None) -> DeviceQuery:
-    """The cards among those `visible`; the process that is asked inherits which these are."""
+def _queried(visible: str | None, library: str) -> DeviceQuery:
+    """The cards among those `visible`; the process that is asked inherits which these are.
+
+    `library`: a driver's library to ask in the system's place, which needs no driver in the kernel: a card in software.
+    """
     del visible
-    if not any(Path(p).exists() for p in ("/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia/version")):
+    loaded = any(Path(p).exists() for p in ("/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia/version"))
+    if not loaded and not library:
         return DeviceQuery(error="no NVIDIA driver is loaded")
+    named = [library] if library else []
     try:
-        done = run([sys.executable, "-I", "-S", _FOLDER / "query.py"], timeout=_QUERY_SECONDS)
+        done = run([sys.executable, "-I", "-S", _FOLDER / "query.py", *named], timeout=_QUERY_SECONDS)
         return from_json(done.stdout, DeviceQuery)
     except (WarplensError, msgspec.MsgspecError) as error:
         return DeviceQuery(error=f"the NVIDIA driver did not answer: {error}")
@@ -254,11 +259,16 @@ def driver_version() -> str:
 
 def present_gpus() -> tuple[Gpu, ...]:
     """The cards that are here and whose architecture is known here, in the driver's order."""
-    known = set(known_architectures())
-    driver = driver_version()
-    return tuple(
-        with_calibration(device_gpu(d, driver=driver)) for d in query_devices().devices if d.arch in known
-    )
+    found = map(present_gpu, range(len(query_devices().devices)))
+    return tuple(gpu for gpu in found if gpu is not None)
+
+
+def present_gpu(place: int) -> Gpu | None:
+    """The card at a place in the driver's order; None where there is none, or its architecture is not known here."""
+    devices = query_devices().devices[place : place + 1]
+    if not devices or devices[0].arch not in known_architectures():
+        return None
+    return with_calibration(device_gpu(devices[0], driver=driver_version()))
 
 
 def load_gpu(configured: str | None = None) -> Gpu:

@@ -14,7 +14,7 @@ from warplens_tools.cuda.surface import host_surface_of
 from warplens_tools.cuda.syntax.definitions import digest
 from warplens_tools.cuda.syntax.functions import plain_name, scope_names
 from warplens_tools.cuda.syntax.lexical import split_arguments
-from warplens_tools.cuda.syntax.tree import Leaf, SourceTree, parse_expansion
+from warplens_tools.cuda.syntax.tree import LOOPS, Leaf, SourceTree, parse_expansion
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Constants
 from warplens_tools.cuda.values.kernel_names import KernelNames, Named
 from warplens_tools.text import Span
@@ -22,7 +22,6 @@ from warplens_tools.text import Span
 _LAUNCH_CALLS = frozenset(
     {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC"}
 )
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -192,7 +191,7 @@ _NAMES = frozenset(
 def _loop_depth(call: Node) -> int:
     depth, node = 0, call.parent
     while node is not None and node.type != "function_definition":
-        depth += node.type in _LOOPS
+        depth += node.type in LOOPS
         node = node.parent
     return depth
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -14,13 +15,15 @@ from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.lazily import cached_property
-from warplens_tools.sass.addresses import CONSTANT, AddressPattern, without_constant
+from warplens_tools.sass.addresses import AddressPattern, constant_of, without_constant
 from warplens_tools.sass.pipes import is_load, space_of
 
 #: Iterations assumed of a loop whose count the file does not fix.
 _TRIPS = 32
 #: What stands for an integer that is not known, and the threads of a block that are looked at.
 _LARGE, _MOST_THREADS = 4096, 1024
+#: A register that a loop moves, in the form of an address.
+_WALKS = re.compile(r"iterations\(\w+, ")
 
 
 class Reread(msgspec.Struct, frozen=True):
@@ -92,6 +95,24 @@ class Reuse:
             return None
         count = math.prod(e for e in elements if e is not None) * each
         return Sweep(access, outside[-1], count * size, _trips(outside[-1], self.known), part)
+
+    @cached_property
+    def overlapping(self) -> Mapping[int, int]:
+        """Loads of loops by which neighbouring lanes read neighbouring elements and an unrolled walk moves on by one
+        element, to the neighbours that read the same element in one pass of the loop, as SASS tells."""
+        depths = self.code.sass.flow.depths
+        patterns = [
+            p for p in self.code.sass.patterns if depths[p.index] and not p.part and p.stride == p.width
+        ]
+        at: dict[str, dict[int, int]] = {}
+        for p in patterns:
+            # The compiler may keep several registers that walk alike.
+            walk = _WALKS.sub("", without_constant(p.form))
+            at.setdefault(walk, {})[p.index] = constant_of(p.form)
+        width = {p.index: p.width for p in patterns}
+        return {
+            i: len(set(of.values())) for of in at.values() for i in of if _is_row(set(of.values()), width[i])
+        }
 
     @cached_property
     def hidden_rereads(self) -> Mapping[int, int]:
@@ -203,14 +224,17 @@ def _hidden_times(pattern: AddressPattern, neighbours: Mapping[str, int], thread
     return max(lanes * same, min(threads, neighbours.get(without_constant(pattern.form), 1)))
 
 
+def _is_row(constants: set[int], width: int) -> bool:
+    """Whether these are neighbouring elements, within a warp's row."""
+    return max(constants) - min(constants) == width * (len(constants) - 1) <= width * 31
+
+
 def _neighbours(patterns: list[AddressPattern]) -> dict[str, int]:
     """Different constants of otherwise equal addresses that lie within a warp's row."""
     found: dict[str, set[int]] = {}
     for p in patterns:
         if p.stride == p.width:
-            found.setdefault(without_constant(p.form), set()).add(
-                sum(int(c) for c in CONSTANT.findall(p.form))
-            )
+            found.setdefault(without_constant(p.form), set()).add(constant_of(p.form))
     row = {p.width for p in patterns}
     reach = 32 * max(row, default=4)
     return {form: len(at) for form, at in found.items() if max(at) - min(at) <= reach}

@@ -181,6 +181,10 @@ class Waiting:
         costs = self.gpu.costs
         return costs.l2_wait if share is None else share * costs.memory_wait + (1.0 - share) * costs.l1_wait
 
+    def in_flight(self, warps: float) -> float:
+        """Bytes in flight per SM where so many warps wait for all that they load at once."""
+        return float(self.sass.loaded_bytes * warps * self.gpu.limits.warp_size)
+
     def shortage(self, limiter: Limiter) -> Shortage | None:
         """The shortage of in-flight memory requests that `limiter` causes; None where there is none, or it "
         "is unknown."""
@@ -189,8 +193,7 @@ class Waiting:
             return None
         if found.occupancy > LOW_OCCUPANCY or limiter not in found.limiters:
             return None
-        in_flight = float(self.sass.loaded_bytes * found.warps * self.gpu.limits.warp_size)
-        needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
+        in_flight, needed = self.in_flight(found.warps), self.gpu.needed_bytes
         return Shortage(compiled, found, in_flight, needed) if in_flight < needed else None
 
     def shortage_seen(self, found: Shortage) -> tuple[Observation, ...]:
@@ -214,9 +217,9 @@ class Waiting:
         cycles = max(self.sass.cycles.values(), default=0.0)
         resident = min(shape.warps / used, limits.max_warps)
         issue = min(1.0, resident / limits.schedulers / WARPS_TO_ISSUE)
-        flying = max(self.sass.loaded_bytes, 1) * resident * limits.warp_size / self.gpu.costs.memory_wait
+        flying = max(self.in_flight(resident), resident * limits.warp_size) / self.gpu.needed_bytes
         most = max(self.traffic.moved().lower / share, 0.0)
-        before = max(cycles * sms / used / issue, most * share * sms / used / max(flying, share / 32))
+        before = max(cycles * sms / used / issue, most * sms / used / max(flying, 1 / 32))
         after = max(cycles, most)
         return before / after if after else 1.0
 

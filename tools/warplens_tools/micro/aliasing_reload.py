@@ -39,8 +39,10 @@ another pointer without `__restrict__` (for an element that is updated, a load);
 (a store) that is really inside a loop on that line. Counters tell how busy the caches were, and the share of
 stalls on global memory: they confirm the finding, bound its gain, or withdraw it.
 
-**Threshold.** None: one such load is reported. Loads that only stand behind stores are information, where the bytes
-in flight fall short of the DRAM roof's need by 1.3. Without SASS the confidence is low, as the compiler may see
+**Threshold.** None: one such load is reported. Loads that only stand behind stores are information, where stores keep
+the loads of an iteration apart in two groups or more (of a kernel without loops in three), or the bytes in flight fall
+short of the DRAM roof's need by 1.3; a hint where they do at a multiple of the unloaded latency.
+Without SASS the confidence is low, as the compiler may see
 more.
 
 **References.** CUDA C++ Programming Guide, "__restrict__"; CUDA C++ Best Practices Guide, "Data Access
@@ -59,16 +61,24 @@ from warplens_tools.cuda.facts.reloads import accumulations, reloads
 from warplens_tools.evidence import Observation
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.gain import bound_ratio, removal_gain
+from warplens_tools.machine.waiting import stretches
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, GLOBAL_STALLS, L1, L2, judge_by_room
 from warplens_tools.rewrite.restrict_const import REWRITE
-from warplens_tools.sass.flow import Loop
 from warplens_tools.sass.pipes import access_bytes
 
 #: Bytes in flight short of what the DRAM roof needs, from which loads behind stores are told.
 SHORT_OF = 1.3
+#: As many times the bytes in flight that the roof needs leave no room even for a card's loaded latency: up to there it
+#: is a hint.
+_HINTED = 4.0
 #: Iterations whose loads nvcc issues together where nothing keeps it from that.
 UNROLLED = 4
+#: Groups of loads in one pass, stores between them, from which they are told: the wait for memory is as many times as
+#: long.
+ROUNDS = 2
+#: As `ROUNDS`, of a pass that is the whole kernel: other blocks start meanwhile.
+ALONE = 3
 
 
 class Repeat(msgspec.Struct, frozen=True):
@@ -78,6 +88,16 @@ class Repeat(msgspec.Struct, frozen=True):
     others: tuple[ArrayAccess, ...]
     #: What the compiled code repeats.
     opcode: Literal["LDG", "STG"]
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One pass over a stretch of code that stores: its global loads in the groups that its stores keep apart."""
+
+    rounds: tuple[tuple[int, ...], ...]
+    #: Loops it stands in.
+    depth: int
+    #: Whether its last store stands before the first loads of the next pass, no barrier between them.
+    repeats: bool
 
 
 class AliasingReload(MicroTool):
@@ -123,56 +143,111 @@ class AliasingReload(MicroTool):
         )
 
     def _behind_stores(self) -> Iterator[Finding]:
-        """A loop whose loads stand behind the stores of the iteration before: each waits for its own loads."""
-        turns = [t for loop in self.sass.flow.innermost_loops if (t := self._turns(loop))]
-        barriers = self.sass.where(lambda x: x.opcode == "BAR")
-        if not turns or self._is_restricted() or barriers:
+        """Loads that stand behind stores which may alias them: of the iteration before, or of the same pass."""
+        if self._is_restricted():
             return
-        worst = max(turns, key=len)
-        loads = [i for turn in worst for i in turn]
-        line = self.sass.hottest_line(loads)
-        held, limits = self.view.waiting.residency, self.gpu.limits
-        threads = (held.warps if held is not None else limits.max_warps) * limits.warp_size
-        each = sum(access_bytes(self.sass.instructions[i]) for i in loads) / len(worst)
-        needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
-        gain = min(needed / (each * threads), float(max(len(worst), UNROLLED)))
-        if line is None or gain < SHORT_OF:
+        flow = self.sass.flow
+        inner = {flow.instructions_of(loop)[0] for loop in flow.innermost_loops}
+        passes = [self._pass(own, depth, own[0] in inner) for depth, own in stretches(flow) if own]
+        worst = max(
+            (p for p in passes if p.rounds), key=lambda p: (p.depth > 0, self._apart(p)), default=None
+        )
+        if worst is None:
             return
-        yield self.finding(
+        several = self._apart(worst) >= (ROUNDS if worst.depth else ALONE)
+        if not several and not worst.repeats:
+            return
+        gain = self._short_of(worst) if worst.repeats else None
+        line = self.sass.hottest_line(worst.rounds[-1])
+        if line is None or not (several or (gain or 0.0) * _HINTED >= 1.0):
+            return
+        short = gain is not None and gain >= SHORT_OF
+        yield self._told(line, worst, gain if short else None, told=short or several)
+
+    def _told(self, line: int, worst: Pass, gain: float | None, *, told: bool) -> Finding:
+        each, rounds = self._bytes_each(worst), self._apart(worst)
+        where = "each iteration of this loop" if worst.depth else "this kernel"
+        said = (
+            f"{where} waits for its own {each:.0f} bytes a thread, as its store may alias the next one's loads."
+            if rounds < ROUNDS
+            else f"{where} waits for memory up to {rounds} times instead of once, as stores that may alias its loads "
+            "stand between them."
+        )
+        return self.finding(
             line,
-            severity="information",
-            confidence="medium",
-            message=(
-                f"Loads behind stores: each iteration of this loop waits for its own {each:.0f} bytes a thread, as "
-                "its store may alias the next one's loads."
-            ),
+            severity="information" if told else "hint",
+            confidence="medium" if gain is not None else "low",
+            message=f"Loads behind stores: {said}",
             guidance=(
-                "Declare the pointers __restrict__ if they never overlap, or load the elements of several iterations "
-                "into locals before the first is stored; wider accesses put more bytes in flight too."
+                "Declare the pointers __restrict__ if they never overlap (those that are only read const as well), or "
+                "load what comes later into locals before the first store; wider accesses put more bytes in flight "
+                "too."
             ),
             evidence=(
-                self.view.observe("groups of loads with stores between them in the loop", float(len(worst))),
-                self.view.observe("bytes in flight per SM", round(each * threads), "byte", round(needed),
-                    "Little's law: latency times this SM's share of the DRAM roof"),
+                self.view.observe("groups of loads with stores between them", float(rounds)),
+                self.view.observe("bytes in flight per SM", round(each * self._threads), "byte",
+                    round(self.gpu.needed_bytes), "Little's law: latency times this SM's share of the DRAM roof"),
             ),
-            gain=Gain.of(gain, gain),
+            gain=Gain.of(gain, gain) if gain is not None else None,
         )  # fmt: skip
 
-    def _turns(self, loop: Loop) -> list[list[int]]:
-        """The loop's global loads in groups, a store behind each; none where it stores nothing."""
-        groups: list[list[int]] = [[]]
-        for i in self.sass.flow.instructions_of(loop):
+    def _apart(self, worst: Pass) -> int:
+        """Groups of loads that the text has, which are fewer than those of a loop that the compiler unrolled."""
+        seen: set[int | None] = set()
+        found = 0
+        for group in worst.rounds:
+            lines = {self.sass.lines[i] for i in group}
+            found += bool(lines - seen)
+            seen |= lines
+        return found
+
+    @property
+    def _threads(self) -> int:
+        held, limits = self.view.waiting.residency, self.gpu.limits
+        return (held.warps if held is not None else limits.max_warps) * limits.warp_size
+
+    def _bytes_each(self, worst: Pass) -> float:
+        """Bytes that a thread has in flight at a time."""
+        loads = [i for group in worst.rounds for i in group]
+        return sum(access_bytes(self.sass.instructions[i]) for i in loads) / len(worst.rounds)
+
+    def _short_of(self, worst: Pass) -> float:
+        """Bytes in flight that the DRAM roof needs, over those that there are; at most what loads issued together
+        bring."""
+        wanted = self.gpu.needed_bytes / (self._bytes_each(worst) * self._threads)
+        return min(wanted, float(max(len(worst.rounds), UNROLLED)))
+
+    def _pass(self, own: Sequence[int], depth: int, innermost: bool) -> Pass:
+        """The global loads of a stretch of code that stores may hold up, in groups with a store between them.
+
+        A barrier holds all loads back: groups are counted between barriers, of the stretch with the most. Loads by
+        the read-only path are free to move.
+        """
+        parts: list[list[list[int]]] = [[[]]]
+        stored = False
+        for i in own:
             x = self.sass.instructions[i]
-            if x.opcode == "STG" and groups[-1]:
-                groups.append([])
-            elif x.opcode == "LDG":
-                groups[-1].append(i)
-        return [g for g in groups if g] if len(groups) > 1 else []
+            if x.opcode == "BAR":
+                parts.append([[]])
+            elif x.opcode == "STG":
+                stored = True
+                if parts[-1][-1]:
+                    parts[-1].append([])
+            elif x.opcode == "LDG" and "CONSTANT" not in x.modifiers:
+                parts[-1][-1].append(i)
+        found = max(([g for g in part if g] for part in parts), key=len)
+        return Pass(tuple(map(tuple, found)) if stored else (), depth, innermost and not self._has_barriers)
+
+    @property
+    def _has_barriers(self) -> bool:
+        """Whether loads wait for other threads anyway."""
+        return bool(self.sass.where(lambda x: x.opcode == "BAR"))
 
     def _is_restricted(self) -> bool:
-        """Whether every pointer parameter says that it has its data alone."""
+        """Whether every pointer parameter says that it has its data alone, or there is no other that may alias it."""
         pointers = [p for p in self.view.kernel.parameters if p.pointer]
-        return bool(pointers) and all(p.restrict for p in pointers)
+        free = [p for p in pointers if not p.restrict]
+        return bool(pointers) and (not free or (len(pointers) == 1 and len(self.view.kernel.parameters) > 1))
 
     def _indices(self, repeat: Repeat) -> list[int]:
         """Instructions of its kind on its line that stand in a loop of the compiled code."""

@@ -42,6 +42,7 @@ Primitives"; CUDA C++ Programming Guide, "Warp Shuffle Functions".
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -63,6 +64,10 @@ SHORT, FEWEST = 40, 4
 SHUFFLE_INSTRUCTIONS, COMBINE_CLOCKS = 2.0, 4.0
 #: Share of the stalls from which counters alone name barriers: half.
 SPOT_STALLS = 0.5
+
+
+#: The head of a loop that halves a distance down to a number.
+_HALVED = re.compile(r"\bfor\s*\([^;]*;\s*\w+\s*(>=?)\s*(\d+)\s*;[^;)]*(?:>>=\s*1|/=\s*2)")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -116,7 +121,7 @@ class BarrierHeavy(MicroTool):
                 if sweeps
                 else "Do the steps inside a warp with shuffles (__shfl_down_sync, __shfl_up_sync, or cooperative "
                 "groups' reduce and scan), which need no barrier and no shared memory, and synchronise once to "
-                "combine the warps' results."
+                f"combine the warps' results.{self._of_elements()}"
             ),
             evidence=(
                 self.view.observe("instructions between barriers", round(most, 1), "", float(SHORT)),
@@ -127,6 +132,14 @@ class BarrierHeavy(MicroTool):
             related=place.related,
             index_query="" if sweeps else "warp shuffle reduction",
         )  # fmt: skip
+
+    def _of_elements(self) -> str:
+        """What else makes the steps few beside the loads, where no loop loads: each thread has an element or two."""
+        depths = self.sass.flow.depths
+        loads = self.sass.where(lambda x: space_of(x) == "global" and is_load(x))
+        if not loads or any(depths[i] for i in loads):
+            return ""
+        return " Let each thread combine many elements first, in a loop over the grid, so that the steps are few."
 
     def _gain(self, steps: list[Step], held: Residency) -> Gain:
         """The rest at the pace of its busiest pipe and the steps as they are, over the rest and shuffles."""
@@ -157,10 +170,10 @@ class BarrierHeavy(MicroTool):
     def short_steps(self, held: Residency) -> list[Step]:
         """Stretches from barrier to barrier with little work in them, all of it in shared memory.
 
-        A loop of such steps is taken for one that halves or doubles its distance: it counts log2(threads) times.
+        A loop of such steps is taken for one that halves or doubles its distance: it counts log2(threads) times, less
+        those that its head leaves to a warp's own steps (`s > 32`).
         """
         code, flow = self.sass.instructions, self.sass.flow
-        rounds = math.log2(max(held.block_warps * 32, 2))
         found = []
         for barrier in self.sass.where(lambda x: x.opcode == "BAR"):
             loop = flow.innermost(barrier)
@@ -176,11 +189,22 @@ class BarrierHeavy(MicroTool):
             if len(since) > SHORT or not self._is_light(since):
                 continue
             # The weight of a loop of steps is replaced by its rounds.
+            rounds = self._rounds(self.sass.lines[barrier], held.block_warps * 32)
             times = self.sass.weights[barrier] / TRIPS_PER_LEVEL * rounds if loop is not None else 1.0
             found.append(Step(barrier, tuple(since), times))
         # A step of a tree, a scan or a sort leaves something in shared memory; what only reads a tile is a product.
         leaving = {flow.innermost(s.barrier) for s in found if self._stores(s)}
         return [s for s in found if flow.innermost(s.barrier) in leaving]
+
+    def _rounds(self, line: int | None, threads: int) -> float:
+        """Rounds of the loop around a line, which halves its distance from half the block until its head ends it."""
+        every = math.log2(max(threads, 2))
+        heads = range(line or 0, self.view.kernel.body.line, -1)
+        head = next((f for n in heads if (f := _HALVED.search(self.view.text.line_text(n)))), None)
+        if head is None:
+            return every
+        last = int(head[2]) + (head[1] == ">")
+        return max(every - math.ceil(math.log2(max(last, 1))), 0.0)
 
     def _are_sweeps(self, steps: list[Step]) -> bool:
         """Whether the steps read the same places of shared memory each time: sweeps over a neighbourhood. Those of a

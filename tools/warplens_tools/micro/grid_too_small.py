@@ -25,8 +25,9 @@ card's warp slots stayed empty, and the busiest unit: they confirm the finding, 
 **Threshold.** Fewer blocks than SMs, or at most one warp per scheduler; or, whatever the occupancy, half of the
 warps that the card could hold and a gain of 1.3 for its loads in flight by the bounded model. Information where
 neither a measurement nor the text says that there is more work than the launch has threads for: threads with elements
-of their own, or a count of elements that only the caller knows. The second stage of a
-reduction (one block that takes the number of blocks of another launch) is left alone.
+of their own, or a count of elements that only the caller knows. A block for each of a count that the text does not
+tell is information where loops nest in the kernel, a hint where it has loops. The second stage of a reduction (one
+block that takes the number of blocks of another launch) is left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
 "Maximize Utilization".
@@ -49,6 +50,14 @@ _DEFAULT_STREAMS = frozenset({"", "0", "nullptr", "NULL"})
 
 #: Share of the warps that the card could hold, up to which a launch is thin, and the gain from which it is told.
 THIN, ENOUGH = 0.5, 1.3
+#: Loops within loops: from there a block has much to do by itself.
+NESTED = 2
+#: A grid that is a count of things, or a product of two, and no quotient: `b`, `batch * heads`, `dim3(b, h)`; names of
+#: blocks and grids tell nothing.
+_NAME = r"(?!\w*(?:grid|block|Grid|Block|GRID|BLOCK|dim|Dim|sm|SM))[A-Za-z_][\w.]*(?:->\w+)?"
+_PER_ITEM = re.compile(rf"(?:dim3\s*\(\s*)?{_NAME}(?:\s*[*,]\s*{_NAME})?\s*\)?")
+#: A kernel whose blocks take several items in turn.
+_STRIDES_BLOCKS = re.compile(r"\bgridDim\b")
 
 
 class GridTooSmall(MicroTool):
@@ -67,6 +76,7 @@ class GridTooSmall(MicroTool):
         shape = self.view.shape
         sms = self.gpu.multiprocessors
         if shape is None:
+            yield from self._per_item()
             return
         if shape.blocks >= sms and shape.warps > self.gpu.schedulers:
             yield from self._thin(shape)
@@ -94,6 +104,32 @@ class GridTooSmall(MicroTool):
             ),
             evidence=shape.observations(self.gpu),
             gain=None if unsure else gain,
+        )
+
+    def _per_item(self) -> Iterator[Finding]:
+        """A launch of one block for each of a count that only the run knows, whose kernel walks on in loops: told
+        quietly where few of them would leave the card idle."""
+        depth = max(self.sass.flow.depths, default=0)
+        site = next((s for s in self.view.sites if _PER_ITEM.fullmatch(s.grid)), None)
+        if site is None or not depth or self._is_serial() or _STRIDES_BLOCKS.search(self.view.body):
+            return
+        sms, items = self.gpu.multiprocessors, site.grid
+        yield self.finding(
+            site.grid_span,
+            severity="information" if depth >= NESTED else "hint",
+            confidence="low",
+            message=(
+                f"{self.view.kernel.name} is launched with one block for each of {items}: fewer than {sms} leave "
+                f"SMs of {self.gpu.name} idle, and each block walks its loops alone."
+            ),
+            guidance=(
+                f"Where {items} is small, spread what a block's loops walk over the grid too (a second axis of "
+                "blocks), and combine the parts where they meet."
+            ),
+            evidence=(
+                self.view.observe("blocks of the launch", items, tier="source"),
+                self.view.observe("deepest loops of the kernel", float(depth)),
+            ),
         )
 
     def _has_elements(self) -> bool:

@@ -69,7 +69,7 @@ from warplens_tools.text import Span
 LONG_SHARE = 0.0
 #: Instructions of a division of 32 bits at most, remainder and the test for the short path included; of the routine.
 PER_DIVISION, LONG = 32, 70
-#: Divisions from which it is told as information that memory hides them.
+#: Divisions from which it is told as information that memory hides them; fewer are a hint.
 SEVERAL = 2
 #: Gain from which it is a warning: below it readers of other people's code called it arguable at most
 #: (tests/wild/labels).
@@ -110,8 +110,9 @@ class IntegerDivision(MicroTool):
             return
         ratio, sure, alone = self._ratio(sites)
         hidden = ratio < (self.worth if sure else self.doubtful)
-        if hidden and (alone < self.doubtful or sum(s.many for s in sites) < SEVERAL):
+        if hidden and alone < self.worth:
             return
+        faint = hidden and (alone < self.doubtful or sum(s.many for s in sites) < SEVERAL)
         loud = sure and not hidden and ratio >= WARNED
         worst = max(sites, key=lambda s: self.sass.weigh((*s.indices, *s.calls)))
         found = self._written(worst)
@@ -122,7 +123,7 @@ class IntegerDivision(MicroTool):
         by = f" by {divisors}" if divisors else ""
         yield self.finding(
             here,
-            severity="warning" if loud else "information",
+            severity="warning" if loud else "hint" if faint else "information",
             confidence="medium" if sure and not hidden else "low",
             message=(
                 f"Run-time integer division{by} takes about {self._cost(worst)}; by a constant it would take about "

@@ -42,7 +42,7 @@ CUDA"; KernelPro's SharedMemTiling tool.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -62,6 +62,7 @@ from warplens_tools.micro.common.judges import (
     cap_gain,
     share_of,
 )
+from warplens_tools.plural import count
 from warplens_tools.roofline.measured import NEAR_ROOF
 from warplens_tools.sass.pipes import access_bytes, is_load, space_of
 from warplens_tools.sass.registers import registers_of
@@ -74,6 +75,10 @@ REUSED = 8
 KEPT = 0.25
 #: Values that one instruction then brings from shared memory: 16 bytes of floats.
 WIDE = 4.0
+#: Arithmetic instructions a global load up to which loads are most of a loop's work: a multiply-add with an operand of
+#: its own each, and one beside it.
+BESIDE = 2
+_COMPUTES = frozenset({"FADD", "FMUL", "FFMA", "DADD", "DMUL", "DFMA", "HADD2", "HMUL2", "HFMA2", "FMNMX"})
 
 
 class MissingCacheReuse(MicroTool):
@@ -92,8 +97,7 @@ class MissingCacheReuse(MicroTool):
         """One finding per kernel, on the deepest loads that are read most often."""
         if not self.sass or (self.view.threads or REUSED) < REUSED:
             return  # Blocks of fewer threads than that share nothing worth a tile.
-        tiles = list(self._tiles())
-        yield from tiles or self._uniform()
+        yield from list(self._tiles()) or list(self._uniform()) or self._beside_arithmetic()
 
     def _tiles(self) -> Iterator[Finding]:
         """Loads whose elements several threads of a block read, where loads are what bounds the kernel."""
@@ -212,6 +216,56 @@ class MissingCacheReuse(MicroTool):
                 self.view.observe("global loads of the loop", float(len(loads))),
             ),
             index_query="shared memory tile broadcast",
+        )
+
+    def _beside_arithmetic(self) -> Iterator[Finding]:
+        """A loop of the deepest level that loads about as many values as it computes with, each read by many threads
+        of a block: what serves them is the L1, whatever else bounds the kernel."""
+        reused, times = self._reused_loads()
+        code = self.sass.instructions
+        for loop in self.sass.flow.innermost_loops:
+            body = self.sass.flow.instructions_of(loop)
+            loads = [i for i in body if code[i].opcode == "LDG"]
+            computed = [i for i in body if code[i].opcode in _COMPUTES]
+            line = self.sass.hottest_line([i for i in loads if i in reused])
+            if line is None or 2 * sum(reused.get(i, 0.0) for i in loads) <= len(loads):
+                continue
+            if computed and len(computed) <= BESIDE * len(loads):
+                yield self._said_of_loads(line, times, len(loads), len(computed))
+                return
+
+    def _reused_loads(self) -> tuple[Mapping[int, float], int]:
+        """Loads whose elements at least `REUSED` threads of a block read, by the source or else by their addresses,
+        each with the share of its line's loads that do; and how many threads."""
+        found = [r for r in self.view.reuse.rereads if r.times >= REUSED]
+        if found:
+            depth = max(len(r.access.loops) for r in found)
+            shares = self._shares([r for r in found if len(r.access.loops) == depth])
+            loads = {i: share for line, share in shares.items() for i in self.sass.global_on(line)}
+            return loads, found[0].times
+        often = {i: times for i, times in self.view.reuse.overlapping.items() if times >= REUSED}
+        return dict.fromkeys(often, 1.0), min(often.values(), default=0)
+
+    def _said_of_loads(self, line: int, times: int, loads: int, computed: int) -> Finding:
+        return self.finding(
+            line,
+            severity="information",
+            confidence="low",
+            message=(
+                f"No reuse: this loop has {count(loads, 'global load')} for "
+                f"{count(computed, 'arithmetic instruction')}, and {times} threads of a block load each element."
+            ),
+            guidance=(
+                "Bring tiles into shared memory once per block, or let each thread compute several neighbouring "
+                "outputs from values in registers, so that a load serves several instructions (a product of half or "
+                "bfloat16 belongs on the tensor cores)."
+            ),
+            evidence=(
+                self.view.observe("threads of a block per element", float(times), "", REUSED),
+                self.view.observe("global loads of the loop", float(loads)),
+                self.view.observe("arithmetic instructions of the loop", float(computed)),
+            ),
+            index_query="shared memory tile register blocking",
         )
 
     def _gain(self, found: Sequence[Reread]) -> Gain | None:

@@ -48,7 +48,6 @@ from warplens_tools.finding import Finding
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.coalescing import CoalescingTool
-from warplens_tools.micro.common.scattered import scattered
 
 
 class PerThreadChunks(CoalescingTool):
@@ -111,7 +110,7 @@ class PerThreadChunks(CoalescingTool):
     def _as_sure(self, found: Iterable[Finding]) -> Iterator[Finding]:
         """What SASS shows without the distance of the lanes is a blocked distribution where the text divides the work
         by the threads; else neighbouring lanes may be an element apart, in rows or boxes that adjoin or overlap."""
-        worst = next((s for s in scattered(self.view) if s.cause == self.cause), None)
+        worst = self.worst_hidden
         for finding in found:
             if worst is None or worst.stride is not None or deals_shares(self.view.tree, self.view.kernel):
                 yield finding

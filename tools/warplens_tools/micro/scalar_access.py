@@ -27,8 +27,9 @@ how busy L1 was, what warps stalled on, and the share of device memory's roof: t
 its gain, or withdraw it.
 
 **Threshold.** Half of what Little's law asks, all of it for elements of one or two bytes, with the wait of a load
-among many and this card's roof; a kernel with enough bytes in flight stays silent, however narrow its loads. Where no
+among many and this card's roof. Where no
 launch tells the block, it is information, of a kernel that device memory bounds, at the occupancy of blocks of 256.
+Where enough bytes are in flight, elements of one and two bytes taken singly are information.
 
 **References.** V. Volkov, "Better Performance at Lower Occupancy", GTC 2010; J. Luitjens, "CUDA Pro Tip: Increase
 Performance with Vectorized Memory Access", NVIDIA Technical Blog; GPUscout's check of vector loads.
@@ -56,6 +57,11 @@ SHORT = 0.5
 SHORT_OF_SMALL = 1.0
 _SMALL = 2
 _NARROW, _WIDE = 4, 16
+#: Bytes of element types that kernels are instantiated for, by the last part of their names.
+_SMALL_TYPES = {
+    "half": 2, "Half": 2, "nv_bfloat16": 2, "BFloat16": 2, "short": 2, "unsigned short": 2,
+    "char": 1, "signed char": 1, "unsigned char": 1, "nv_fp8_e4m3": 1, "nv_fp8_e5m2": 1,
+}  # fmt: skip
 #: Threads of a block that suits a kernel without barriers.
 _SUITABLE = 256
 #: Bytes of structs that one vector access takes.
@@ -69,6 +75,8 @@ class Narrow(msgspec.Struct, frozen=True):
     said: str
     name: str
     bytes: int
+    #: In which instantiation, where it is another than the one that is looked at.
+    where: str = ""
 
 
 class ScalarAccess(SectorTool):
@@ -89,28 +97,83 @@ class ScalarAccess(SectorTool):
         if split is not None:
             yield split
             return
+        found = self._short_of_bytes()
+        if found is not None:
+            yield found
+            return
+        own = self._narrowest() or self._hidden_narrowest()
+        narrow = own if own is not None and own.bytes <= _SMALL else self._narrow_elsewhere()
+        if narrow is not None and narrow.bytes <= _SMALL and self._widest_load() <= _NARROW:
+            yield self._few_bytes(narrow)
+
+    def _few_bytes(self, narrow: Narrow) -> Finding:
+        """That the kernel moves few bytes an instruction, where nothing shows that it lacks bytes in flight."""
+        bytes_ = "byte" if narrow.bytes == 1 else "bytes"
+        return self.finding(narrow.place,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{narrow.said} loads {narrow.bytes} {bytes_} a thread{narrow.where}: "
+                f"vector accesses of 16 bytes take one instruction for {_WIDE // narrow.bytes}."
+            ),
+            guidance=(
+                f"Let each thread handle several neighbouring elements{f' of {narrow.name}' if narrow.name else ''} at "
+                f"once (a uint4 or float4 load and store), where alignment allows.{self._of_aliases()}"
+            ),
+            evidence=(self.view.observe("bytes per access", float(narrow.bytes), "byte", float(_WIDE)),),
+            index_query="vectorized copy alignment 128 bit",
+        )  # fmt: skip
+
+    def _widest_load(self) -> int:
+        loads = self.sass.where(lambda x: x.opcode == "LDG")
+        return max((access_bytes(self.sass.instructions[i]) for i in loads), default=0)
+
+    def _narrow_elsewhere(self) -> Narrow | None:
+        """As `_narrowest`, in an instantiation for elements of one or two bytes that is not the one looked at."""
+        small = {
+            name: size
+            for compiled in self.view.evidence.compiled
+            for name, given in self.view.arguments_of(compiled).items()
+            if (size := _SMALL_TYPES.get(given.rsplit("::", 1)[-1].lstrip("_"))) is not None
+        }
+        for warp in self.view.warp_accesses:
+            size = small.get(warp.access.element_type)
+            if (
+                size is not None
+                and warp.access.reads
+                and warp.stride == warp.element
+                and self.is_compiled(warp)
+            ):
+                span = warp.access.span
+                where = f" where {warp.access.element_type} has {size}"
+                return Narrow(span, self.view.said(span), warp.access.name, size, where)
+        return None
+
+    def _short_of_bytes(self) -> Finding | None:
+        """The finding where too few bytes are in flight for the device memory's latency."""
         shape = self.view.shape
         if shape is not None and shape.blocks < self.gpu.multiprocessors:
-            return
+            return None
         # Where a block's warps meet they wait for each other too, which wider loads do not change.
         meets = any(x.opcode == "BAR" for x in self.sass.instructions)
         known = self.view.occupancy
         if meets or (known is not None and known.occupancy <= LOW_OCCUPANCY):
-            return
+            return None
         found, narrow = known or self._at_best(), self._narrowest() or self._hidden_narrowest()
         per_thread = self.sass.loaded_bytes
-        in_flight = float(per_thread * found.warps * self.gpu.limits.warp_size)
-        needed = self.gpu.costs.memory_wait * self.gpu.dram_bytes_per_clock
+        in_flight, needed = self.view.waiting.in_flight(found.warps), self.gpu.needed_bytes
         if not in_flight or narrow is None:
-            return
+            return None
         most = self._gain(_WIDE / max(narrow.bytes, self._widest_store(), min(per_thread, _WIDE)))
         loud = known is not None
         if in_flight >= _short(narrow) * needed or (
             most < self.worth if loud else not self._is_bound_by_dram()
         ):
-            return
-        gain = Gain.of(most, max(most, needed / in_flight)) if loud else None
-        yield self.finding(narrow.place,
+            return None
+        # What is lacking in flight fills the memory pipeline; several elements at once spare more than that.
+        lacking = needed / in_flight
+        gain = Gain.of(min(most, lacking), max(most, lacking)) if loud else None
+        return self.finding(narrow.place,
             severity="warning" if loud else "information",
             confidence="medium",
             message=(

@@ -36,10 +36,10 @@ for (int t = 0; t < tiles; ++t) {
 shared data, and a barrier behind it; the loop's cycles for the resident warps, with the wait and without. Counters
 tell what warps stall on: they confirm the finding or withdraw it.
 
-**Threshold.** A gain of 1.15 in the bounded model, on sm_80 and later, which copy asynchronously. With
-counters: 30 % of the stalls on long scoreboards and barriers confirm it (Nsight Compute's stall rule), fewer
-than 5 % withdraw it. The wait counts with the latency of L2 where blocks share the tile, else with that of
-device memory.
+**Threshold.** A gain of 1.15 in the bounded model, on sm_80 and later, which copy asynchronously; a hint below it,
+where no launch tells the block, and of loads that a loop with barriers or shuffles needs at once. With counters: 30 %
+of the stalls on long scoreboards and barriers confirm it (Nsight Compute's stall rule), fewer than 5 % withdraw it.
+The wait counts with the latency of L2 where blocks share the tile, else with that of device memory.
 
 **References.** CUDA C++ Programming Guide, "Asynchronous Data Copies"; CUDA C++ Best Practices Guide, "Asynchronous
 Copy from Global Memory to Shared Memory".
@@ -53,6 +53,7 @@ from warplens_tools.finding import Finding, Gain
 from warplens_tools.machine.waiting import Residency
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import EVERY, judge_by_room
+from warplens_tools.plural import count
 from warplens_tools.sass.flow import Loop
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import flops, space_of
@@ -61,6 +62,11 @@ from warplens_tools.sass.registers import registers_of
 #: First architecture with cp.async.
 _FIRST_ARCH = 80
 _ASYNCHRONOUS = frozenset({"LDGSTS", "UBLKCP", "UTMALDG", "LDGDEPBAR"})
+#: Where the threads of a block, or of a warp, wait for one another.
+_MEETS = frozenset({"BAR", "SHFL"})
+#: What a tile's elements go through on their way: conversions, a factor, a term.
+_CONVERTED = frozenset({"FMUL", "PRMT", "MOV", "SEL", "FSEL", "F2FP", "HADD2", "I2F"})
+_PASSED_ON = _CONVERTED | {"FADD", "FFMA"}
 
 
 class UnoverlappedCopy(MicroTool):
@@ -82,19 +88,26 @@ class UnoverlappedCopy(MicroTool):
             return
         held = self.view.waiting.residency
         staged = [(loop, loads) for loop in self.sass.flow.loops if (loads := self.staging_loads(loop))]
-        if held is None or not staged:
+        if not staged:
+            yield from self._waited_for()
             return
         loop, loads = max(staged, key=lambda s: s[0].depth)
         wait = self.gpu.costs.memory_wait if self._is_own() else self.gpu.costs.l2_wait
-        gain, block = self._gain(loop, held, wait)
-        if gain.estimate < self.worth:
+        gain, block = self._gain(loop, held, wait) if held is not None else (None, 0.0)
+        told, work = "other blocks alone can hide that", "work"
+        if held is not None and gain is not None and gain.estimate >= self.worth:
+            told, work = f"{_blocks(held)} cannot hide that", f"{block:.0f} cycles of work"
+        elif not self.staging_loads(loop, _CONVERTED):
             return
+        else:
+            gain = None
         line = self.sass.hottest_line(loads)
         yield self.finding(line,
-            confidence="medium",
+            severity="warning" if gain is not None else "hint",
+            confidence="medium" if gain is not None else "low",
             message=(
                 f"Copy not overlapped with compute: each iteration waits about {wait:.0f} cycles for its tile before "
-                f"{block:.0f} cycles of work, and {_blocks(held)} cannot hide that."
+                f"{work}, and {told}."
             ),
             guidance=(
                 "Ask for the next tile before working on this one: cp.async (__pipeline_memcpy_async, "
@@ -104,11 +117,57 @@ class UnoverlappedCopy(MicroTool):
             evidence=(
                 self.view.observe("global loads stored to shared memory at once", float(len(loads)),
                             "instructions"),
-                self.view.observe("resident blocks per SM", float(held.blocks)),
+                *([self.view.observe("resident blocks per SM", float(held.blocks))] if held is not None else []),
             ),
             gain=gain,
             index_query="cp.async multistage pipeline SM80_CP_ASYNC_CACHEALWAYS",
         )  # fmt: skip
+
+    def _waited_for(self) -> Iterator[Finding]:
+        """A loop whose warps meet in every iteration, each with loads that the same iteration needs."""
+        code = self.sass.instructions
+        found: list[int] = []
+        for loop in self.sass.flow.loops:
+            inside = self.sass.flow.instructions_of(loop)
+            meets = any(code[i].opcode in _MEETS for i in inside)
+            waited = [i for i in inside if code[i].opcode == "LDG" and self._is_needed(i, inside)]
+            # The loads of a loop within are that loop's.
+            own = [i for i in waited if self.sass.flow.depths[i] == loop.depth]
+            if meets and len(own) > len(found):
+                found = own
+        if not found or any(x.opcode in _ASYNCHRONOUS for x in code):
+            return
+        yield self.finding(
+            self.sass.hottest_line(found),
+            severity="hint",
+            confidence="low",
+            message=(
+                f"Loads not prefetched: every iteration of this loop waits for {count(len(found), 'load')} of its own "
+                "before its threads go on together."
+            ),
+            guidance=(
+                "Load what the next iteration needs before working on this one, into registers or a second buffer "
+                "(cp.async), so that the wait and the work overlap."
+            ),
+            evidence=(
+                self.view.observe(
+                    "global loads that their own iteration needs", float(len(found)), "instructions"
+                ),
+            ),
+            index_query="cp.async multistage pipeline SM80_CP_ASYNC_CACHEALWAYS",
+        )
+
+    def _is_needed(self, load: int, inside: list[int]) -> bool:
+        """Whether an iteration reads what it has loaded, other than to hand it to the next one."""
+        code = self.sass.instructions
+        loaded = registers_of(code[load])[0]
+        for i in (i for i in inside if i > load):
+            written, read = registers_of(code[i])
+            if read & loaded:
+                return code[i].opcode != "MOV" and code[i].modifiers[:1] != ("MOV",)
+            if written & loaded:
+                return False
+        return False
 
     def _copies_asynchronously(self) -> bool:
         digits = "".join(ch for ch in self.gpu.arch if ch.isdigit())
@@ -133,11 +192,12 @@ class UnoverlappedCopy(MicroTool):
         without = max(full, work + spent.barrier)
         return Gain.of(now / without, now / full), work
 
-    def staging_loads(self, loop: Loop) -> list[int]:
+    def staging_loads(self, loop: Loop, through: frozenset[str] = _PASSED_ON) -> list[int]:
         """Loads of the loop that are stored to shared memory before any arithmetic on shared data, with a barrier
         behind.
 
-        Empty where the loop has none, copies asynchronously, or has no such arithmetic.
+        `through` are the opcodes that change a loaded element on its way. Empty where the loop has none, copies
+        asynchronously, or has no such arithmetic.
         """
         indices, code = self.sass.flow.instructions_of(loop), self.sass.instructions
         if any(code[i].opcode in _ASYNCHRONOUS for i in indices):
@@ -146,7 +206,7 @@ class UnoverlappedCopy(MicroTool):
         works = [i for i in indices if flops(code[i]) or code[i].opcode in ("LDS", "LDSM")]
         found: list[int] = []
         for store in (i for i in indices if space_of(code[i]) == "shared" and code[i].opcode == "STS"):
-            load = self._giver(indices, store)
+            load = self._giver(indices, store, through)
             between = [
                 i
                 for i in works
@@ -157,7 +217,7 @@ class UnoverlappedCopy(MicroTool):
                 found.append(load)
         return found
 
-    def _giver(self, indices: list[int], store: int) -> int | None:
+    def _giver(self, indices: list[int], store: int, through: frozenset[str]) -> int | None:
         """The global load in the loop, before the store, whose result it stores as it is, or after conversions."""
         code = self.sass.instructions
         wanted = set(registers_of(code[store])[1])
@@ -167,19 +227,10 @@ class UnoverlappedCopy(MicroTool):
                 continue
             if space_of(code[i]) == "global":
                 return i
-            if code[i].opcode in (
-                "FMUL",
-                "FADD",
-                "FFMA",
-                "PRMT",
-                "MOV",
-                "SEL",
-                "FSEL",
-                "F2FP",
-                "HADD2",
-                "I2F",
-            ):
+            if code[i].opcode in through:
                 wanted |= read
+            elif flops(code[i]):
+                wanted -= written  # A result, not what was loaded.
         return None
 
 

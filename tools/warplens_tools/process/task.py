@@ -40,7 +40,7 @@ class Task:
 
     def part(self, progress: Progress = no_progress) -> Task:
         """A part that stops with the whole; what it says goes to `progress`, by default to nobody."""
-        return Task(progress, self.token)
+        return _Part(self, progress)
 
     def step(self, number: int, count: int) -> Task:
         """Part `number` (from 0) of `count` alike; what it says is told as the whole's. A single one is the whole."""
@@ -65,6 +65,17 @@ class Task:
     def within(self, seconds: float) -> Bounded:
         """A part that also stops when `seconds` are over; a context manager."""
         return Bounded(self, seconds)
+
+
+class _Part(Task):
+    """Stops with the whole, and has as long."""
+
+    def __init__(self, whole: Task, progress: Progress) -> None:
+        super().__init__(progress, whole.token)
+        self._whole = whole
+
+    def left(self) -> float:
+        return self._whole.left()
 
 
 class Bounded(Task):

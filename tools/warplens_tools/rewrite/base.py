@@ -42,6 +42,9 @@ class RewriteResult(msgspec.Struct, frozen=True):
     caveat: str = ""
 
 
+#: The caveat of what adds up otherwise than the program did.
+REORDERED = "sums are added up in another order: results may differ in the last digits"
+
 Apply = Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]
 
 
@@ -53,6 +56,7 @@ _LINES = re.compile(r"\bblockIdx\s*\.\s*[yz]\b")
 _PASSES = 2
 #: Loops' heads, whether another loop follows as the body, and braces.
 _HEADS = re.compile(r"[{}]|\bfor\s*\([^{}]*?;[^{}]*?;[^{};]*?\)\s*(?=(for\b)?)")
+_COUNTER = re.compile(r"\bfor\s*\(\s*(?:[\w:]+\s+)*(\w+)\s*=")
 _NARROW = re.compile(r"half|bfloat16|bf16|\b(?:u?char|u?int8_t|short|u?int16_t|template)\b")
 _PLANE = re.compile(r"\bthreadIdx\s*\.\s*y\b")
 
@@ -71,7 +75,14 @@ def along_one_axis(code: str) -> float:
         return 0.1
     number = _NUMBER.search(code)
     divided = number is not None and re.search(rf"\b{number[1]}\b\s*[/%]", code[number.end() :])
-    return 0.1 if divided and _nests(code) < _PASSES else 1.0
+    return 0.1 if divided and _nests(code) < _PASSES and not _stores_along(code) else 1.0
+
+
+def _stores_along(code: str) -> bool:
+    """Whether a loop writes an element of its own in each step: a row of outputs, not one."""
+    return any(
+        re.search(rf"\w\[[^\]=]*\b{name}\b[^\]=]*\]\s*[-+*/]?=(?!=)", code) for name in _COUNTER.findall(code)
+    )
 
 
 def along_narrow_rows(code: str) -> float:

@@ -64,7 +64,7 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target, along_one_axis
 from warplens_tools.rewrite.common.collapsed import collapsing
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
@@ -75,7 +75,6 @@ from warplens_tools.rewrite.common.refusal import Refused, refusing
 from warplens_tools.rewrite.common.sharing import Sharer
 from warplens_tools.text import SourceText
 
-CAVEAT = "sums are added up in another order: results may differ in the last digits"
 _WARP, _SMALLEST, _THREADS = 32, 64, 128
 
 
@@ -98,7 +97,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer.write(sharing)
     writer.define_helpers(definition)
     edits = (*found.edits.edits(), *found.launches.edits())
-    return RewriteResult(edits, title="Give each row to a block", caveat=CAVEAT if sharing.joins else "")
+    return RewriteResult(edits, title="Give each row to a block", caveat=REORDERED if sharing.joins else "")
 
 
 def _lane(axes: list[Numbering]) -> str:

@@ -61,7 +61,7 @@ __global__ void rmsNorm(const float* __restrict__ in, float* __restrict__ out, i
       sum += inHeld[h] * inHeld[h];
     }
   }
-  for (int first = kVector * (threadIdx.x + kHeld * blockDim.x); first < cols; first += kVector * blockDim.x) {
+  for (int first = kHeld * blockDim.x + kVector * threadIdx.x; first < cols; first += kVector * blockDim.x) {
     if (first + kVector <= cols &&
         reinterpret_cast<size_t>(&in[row * cols + first]) % 16 == 0) {
       alignas(16) float inPart[kVector];
@@ -85,7 +85,7 @@ __global__ void rmsNorm(const float* __restrict__ in, float* __restrict__ out, i
       out[row * cols + j] = inHeld[h] * scale;
     }
   }
-  for (int first = kVector * (threadIdx.x + kHeld * blockDim.x); first < cols; first += kVector * blockDim.x) {
+  for (int first = kHeld * blockDim.x + kVector * threadIdx.x; first < cols; first += kVector * blockDim.x) {
     if (first + kVector <= cols &&
         reinterpret_cast<size_t>(&out[row * cols + first]) % 16 == 0 &&
         reinterpret_cast<size_t>(&in[row * cols + first]) % 16 == 0) {

@@ -92,7 +92,7 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.row_tiles import RowTiles, plain_declarations
-from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.rewrite.common.style import Style, guarded, indented
 from warplens_tools.text import TextEdit
 
 #: Four rows: five reads for four multiply-adds, and four times the rows' tile still fits beside another block.
@@ -232,8 +232,7 @@ class _Writer:
             lines.append(self.style.code(renamed(substituted(self.view, node, found), names)))
         inner = "\n".join(lines)
         if self.limit and any(self.view.space(e) == "global" for n in run for e in self.view.elements(n)):
-            test = f"if ({row} + {offset} < {self.limit})"
-            inner = f"{test} {{\n{indented(inner)}\n}}" if "\n" in inner else f"{test} {inner}"
+            inner = guarded(f"{row} + {offset} < {self.limit}", lines)
         head = (
             f"#pragma unroll\nfor (int {self.counter} = 0; {self.counter} < {self.rows}; ++{self.counter}) {{"
         )

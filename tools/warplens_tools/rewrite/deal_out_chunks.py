@@ -38,7 +38,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.forms import Form, Symbol
@@ -106,7 +106,7 @@ class _Dealer:
         """Why iterations could not be another thread's: they use what this one has computed."""
         own = {f.place.split(".")[0] for f in self.reader.work(loop).folds} | {loop.variable}
         for node in walk(loop.body):
-            if node.type != "identifier" or any(_holds(gone, node) for gone, _ in how):
+            if node.type != "identifier" or any(holds(gone, node) for gone, _ in how):
                 continue
             name, binding = self.tree.code_of(node), self.reader.binding(node)
             outside = binding is None or self.reader.is_inside(binding, loop.node) or name in own
@@ -297,8 +297,8 @@ class _Dealer:
                 return []
             gone = [*removed, *self._cuts(name), statement]
             uses = [n for n in self.reader.occurrences(name) if n.id != name.id]
-            was_used = any(_holds(g, n) for n in uses for g in removed)
-            if not was_used or not all(any(_holds(g, n) for g in gone) for n in uses):
+            was_used = any(holds(g, n) for n in uses for g in removed)
+            if not was_used or not all(any(holds(g, n) for g in gone) for n in uses):
                 return []
             names.append(name)
         return names
@@ -310,10 +310,6 @@ def _is_uniform(form: Form | None) -> bool:
 
 def _is_statement(node: Node) -> bool:
     return node.parent is not None and node.parent.type == "compound_statement"
-
-
-def _holds(outer: Node, node: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
 
 def _least(node: Node) -> list[Node]:

@@ -40,15 +40,13 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, assigned, field, operator_of, refusing, unwrapped
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.text import TextEdit
-
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -102,7 +100,7 @@ def _loop(view: View, node: Node, name: str) -> Node | None:
         return None
     current = node.parent
     while current is not None and current.start_byte >= view.body.start_byte:
-        if current.type in _LOOPS:
+        if current.type in LOOPS:
             in_block = current.parent is not None and current.parent.type == "compound_statement"
             if any(n == name for n, _ in assigned(current, view)) or binding.start >= current.start_byte:
                 break

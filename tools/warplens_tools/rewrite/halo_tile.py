@@ -86,7 +86,7 @@ from warplens_tools.cuda.syntax.types import integer_type, type_bytes
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs, stores
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     View,
     calls,
@@ -94,6 +94,7 @@ from warplens_tools.rewrite.common.reading import (
     refusing,
     shares_memory,
     statements,
+    stores,
     substituted,
 )
 from warplens_tools.rewrite.common.refusal import Refused

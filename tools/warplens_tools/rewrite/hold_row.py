@@ -72,13 +72,12 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.aliasing import same_buffer
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.held_rows import Row, kept_rows, reads
 from warplens_tools.rewrite.common.insertion import insert_before
-from warplens_tools.rewrite.common.outputs import stores
 from warplens_tools.rewrite.common.passes import Group, Pass, read_groups
-from warplens_tools.rewrite.common.reading import View, field, refusing, statements, substituted
+from warplens_tools.rewrite.common.reading import View, field, refusing, statements, stores, substituted
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
@@ -218,7 +217,7 @@ class _Writer:
             self._comment(lines, self.view.text.text[behind : self.view.start(node)])
             behind = self.view.end(node)
             lines += loads.get(node.id, [])
-            inside = [(n, t) for n, t in pairs if _holds(node, n)]
+            inside = [(n, t) for n, t in pairs if holds(node, n)]
             lines.append(self.style.code(substituted(self.view, node, inside)))
         self._comment(lines, self.view.text.text[behind : self.view.end(one.body)].rstrip().removesuffix("}"))
         return [*lines, *after]
@@ -241,15 +240,15 @@ class _Writer:
         others = [(n, t) for n, t in pairs if n.id != store.id]
         if whole is None or operator.type == "=":
             return others
-        inside = [(n, t) for n, t in others if _holds(value, n)]
+        inside = [(n, t) for n, t in others if holds(value, n)]
         written = _operand(substituted(self.view, value, inside), "")
         text = f"{self.view.written(store)} = {kept} {operator.type.removesuffix('=')} {written}"
-        return [*((n, t) for n, t in others if not _holds(whole, n)), (whole, text)]
+        return [*((n, t) for n, t in others if not holds(whole, n)), (whole, text)]
 
     # what is stored when
 
     def _top(self, one: Pass, node: Node) -> Node:
-        return next(s for s in statements(one.body) if _holds(s, node))
+        return next(s for s in statements(one.body) if holds(s, node))
 
     def _plain_stores(self, row: Row, number: int) -> list[Node]:
         """Stores that are statements of their own, in every iteration."""
@@ -304,12 +303,8 @@ class _Writer:
         whole = element.parent
         if element.id not in {e.id for e in self._plain_stores(row, number)} or whole is None:
             return False
-        inside = any(_holds(field(whole, "right"), e) for e in row.uses[number])
+        inside = any(holds(field(whole, "right"), e) for e in row.uses[number])
         return not reads(element) and not inside
-
-
-def _holds(outer: Node, node: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
 
 def _operand(written: str, beside: str) -> str:

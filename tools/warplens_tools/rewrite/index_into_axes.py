@@ -36,44 +36,41 @@ void run(const float* in, const float* gain, float* out, int images, int height,
 }
 ```
 
-Left alone: numbers that nothing limits, that are changed, or whose extents the host does not know. The grid's `y` and
-`z` hold at most 65535 blocks, its `x` alone more.
+Where nothing limits the number, a condition on its slowest index does. Left alone: numbers that neither limits, that
+are changed, or whose extents the host does not know. The grid's `y` and `z` hold at most 65535 blocks, its `x` alone
+more.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.digits import (
     Digits,
     Part,
     Radix,
-    factors,
     quotients,
     remainders,
     without_factors,
 )
 from warplens_tools.rewrite.common.evaluated import Values
+from warplens_tools.rewrite.common.flat_number import FlatGuard, as_factor, flat_guard, flat_number
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import axis_letter
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
-    assigned,
     field,
     operator_of,
     refusing,
     shares_memory,
-    squeezed,
     statements,
+    stores,
     unwrapped,
 )
 from warplens_tools.rewrite.common.refusal import Refused
@@ -85,14 +82,6 @@ _CAVEAT = "y and z of a grid hold at most 65535 blocks: more rows or planes than
 _BLOCK = (32, 8)
 #: Fewer columns than this leave most lanes of a warp without work.
 _LEAST_WIDTH = 16
-
-
-class _Guard(msgspec.Struct, frozen=True):
-    """`if (i >= total) return;` or `if (i < total) { … }`."""
-
-    condition: Node
-    limit: Node
-    returns: bool
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -107,7 +96,7 @@ class _Writer:
         self.view, self.launches = view, Launches(view.text, view.model, view.kernel)
         self.edits = KernelEdits(view.text, view.expanded)
         self.top = statements(view.body)
-        self.number = self._number()
+        self.number = flat_number(view, self.launches)
         self.guard = self._guard()
         self.digits = Digits(view, self.number, self.top)
         self.radix: Radix = self.digits.radix()
@@ -123,37 +112,12 @@ class _Writer:
 
     # what is there
 
-    def _number(self) -> Declared:
-        """The variable that is the thread's number."""
-        view, site = self.view, self.launches.read()[0].site
-        code = view.code(view.body)
-        if re.search(r"\b(?:threadIdx|blockIdx)\s*\.\s*[yz]\b|\bgridDim\b", code):
-            raise Refused("its threads are numbered along several axes already")
-        if len(re.findall(r"\bthreadIdx\b", code)) != 1:
-            raise Refused("the kernel uses the thread's place in its block")
-        for node in self.top:
-            every = declared_in(view, node) if node.type == "declaration" else []
-            for one in every:
-                form = view.forms.form(one.value) if one.value is not None else None
-                if axis_letter(form, site) == "x" and form is not None and not form.constant:
-                    if len(every) > 1 or any(name == one.name for name, _ in assigned(view.body, view)):
-                        raise Refused("the thread's number is changed")
-                    return one
-        raise Refused("the kernel does not number its threads")
-
-    def _guard(self) -> _Guard:
-        for node in self.top:
-            if node.type != "if_statement" or node.child_by_field_name("alternative") is not None:
-                continue
-            condition = unwrapped(field(node, "condition"))
-            inside = statements(field(node, "consequence"))
-            returns = len(inside) == 1 and inside[0].type == "return_statement"
-            wanted = {">=": True, "<": False}.get(operator_of(condition))
-            if condition.type != "binary_expression" or wanted is not returns:
-                continue
-            if self.view.code(unwrapped(field(condition, "left"))) == self.number.name:
-                return _Guard(condition, field(condition, "right"), returns)
-        raise Refused("nothing limits the thread's number")
+    def _guard(self) -> FlatGuard | None:
+        """What limits the number; None where only its indices are limited."""
+        try:
+            return flat_guard(self.view, self.number)
+        except Refused:
+            return None
 
     # digits
 
@@ -173,12 +137,21 @@ class _Writer:
         """The kernel's own name for a digit, whose declaration goes, or a new one."""
         for one, values in self.digits.named:
             if values == self.values[letter]:
-                if self._is_used_before(one):
+                if not self._goes(one):
                     continue
-                self.removed.append(one.statement)
+                if one.statement.id not in {n.id for n in self.removed}:
+                    self.removed.append(one.statement)
                 self.types[letter] = one.type
                 return one.name
         return self.edits.fresh_here(letter)
+
+    def _goes(self, one: Declared) -> bool:
+        """Whether all that a digit's statement declares are digits, and mean nothing else elsewhere."""
+        every = declared_in(self.view, one.statement)
+        beside = [(d, v) for d, v in self.digits.named if d.statement.id == one.statement.id]
+        values = {v for _, v in beside}
+        all_digits = values <= set(self.values.values()) and len(values) == len(beside) == len(every)
+        return all_digits and not any(self._is_used_before(d) for d, _ in beside)
 
     def _is_used_before(self, one: Declared) -> bool:
         """Whether a name means something else elsewhere in the kernel."""
@@ -209,8 +182,9 @@ class _Writer:
         """All edits."""
         limits = self._limits()
         self._relaunch(limits)
-        self._head()
-        self._condition(limits)
+        self._head(limits)
+        if self.guard is not None:
+            self._condition(self.guard, limits)
         for node in self.removed:
             self.edits.remove(node)
         for part in self.digits.parts:
@@ -221,17 +195,41 @@ class _Writer:
     def _limits(self) -> dict[str, str]:
         """The extent of each axis, as the kernel would say it; "" for y or z where the number's own limit stays."""
         radix = self.radix
-        limit = self.view.written(unwrapped(self.guard.limit))
-        total = self._worked_out(limit)
-        rest = without_factors(total, radix.width, radix.height)
         last = "z" if radix.height else "y"
-        exact = bool(rest)
-        if not exact:
-            by = " * ".join(_factor(t) for t in (radix.width, radix.height) if t)
-            rest = f"({total} + {by} - 1) / ({by})"
-        found = {"x": radix.width, **({"y": radix.height} if radix.height else {}), last: rest}
-        self.exact = exact
-        return found
+        rest = self._slowest(last) if self.guard is None else self._rest(self.guard)
+        return {"x": radix.width, **({"y": radix.height} if radix.height else {}), last: rest}
+
+    def _rest(self, guard: FlatGuard) -> str:
+        """How many values the slowest index has, by the number's limit."""
+        radix = self.radix
+        total = self._worked_out(self.view.written(unwrapped(guard.limit)))
+        rest = without_factors(total, radix.width, radix.height)
+        self.exact = bool(rest)
+        if self.exact:
+            return rest
+        by = " * ".join(as_factor(t) for t in (radix.width, radix.height) if t)
+        return f"({total} + {by} - 1) / ({by})"
+
+    def _slowest(self, last: str) -> str:
+        """Up to where a condition on all the work lets the slowest index go."""
+        self.exact = True
+        for node in self.top:
+            if stores(self.view, node) and node.type != "if_statement":
+                break
+            if node.type != "if_statement" or node.child_by_field_name("alternative") is not None:
+                continue
+            inside = statements(field(node, "consequence"))
+            returns = len(inside) == 1 and inside[0].type == "return_statement"
+            if not returns and node.id != self.top[-1].id:
+                break
+            wanted = {">=": "", ">": " + 1"} if returns else {"<": "", "<=": " + 1"}
+            for part in _parts(field(node, "condition"), "||" if returns else "&&"):
+                if part.type != "binary_expression" or operator_of(part) not in wanted:
+                    continue
+                values = self.digits.evaluator.of(field(part, "left"))
+                if values is not None and values == self.values[last]:
+                    return self.view.written(field(part, "right")) + wanted[operator_of(part)]
+        raise Refused("nothing limits the thread's number")
 
     def _worked_out(self, limit: str) -> str:
         for one, _ in self.digits.named:
@@ -239,7 +237,7 @@ class _Writer:
                 return self.view.written(one.value)
         return limit
 
-    def _head(self) -> None:
+    def _head(self, limits: dict[str, str]) -> None:
         """The digits, and the number made of them."""
         lines = [
             f"{self._type(a)} {self.names[a]} = blockIdx.{a} * blockDim.{a} + threadIdx.{a};" for a in "xy"
@@ -247,12 +245,15 @@ class _Writer:
         whole = self.names["y"]
         if "z" in self.names:
             lines.append(f"{self._type('z')} {self.names['z']} = blockIdx.z;")
-            whole = f"({self._wide('z')} * {_factor(self.radix.height)} + {whole})"
+            whole = f"({self._wide('z')} * {as_factor(self.radix.height)} + {whole})"
         else:
             whole = self._wide("y")
         lines.append(
-            f"{self.number.type} {self.number.name} = {whole} * {_factor(self.radix.width)} + {self.names['x']};"
+            f"{self.number.type} {self.number.name} = {whole} * {as_factor(self.radix.width)} + {self.names['x']};"
         )
+        if self.guard is None:
+            tests = [f"{self.names[a]} >= {limits[a]}" for a in ("xy" if "z" in self.names else "x")]
+            lines.append(f"if ({' || '.join(tests)}) return;")
         self.edits.before(self._place(), *lines)
         self.edits.remove(self.number.statement)
 
@@ -260,7 +261,7 @@ class _Writer:
         return self.types.get(letter) or self._plain()
 
     def _plain(self) -> str:
-        return re.sub(r"\b(?:const|auto)\b", "", self.number.type).strip() or "int"
+        return unqualified(self.number.type)
 
     def _wide(self, letter: str) -> str:
         """A digit as a factor of the number: as wide as that."""
@@ -277,7 +278,10 @@ class _Writer:
             names = {d.name for d in declared_in(self.view, node)} if node.type == "declaration" else set()
             if names & needed:
                 last = max(last, place + 1)
-        used = [n for n in self.top[at:last] if self.number.name in self.view.names(n)]
+        gone = {n.id for n in self.removed}
+        used = [n for n in self.top[at:last] if n.id not in gone and self.number.name in self.view.names(n)]
+        while last < len(self.top) and self.top[last].id in gone:
+            last += 1
         if used or last >= len(self.top):
             raise Refused("the extents of its indices are worked out too late")
         inner = {
@@ -292,15 +296,15 @@ class _Writer:
             raise Refused("the extents of its indices are worked out too late")
         return self.top[last]
 
-    def _condition(self, limits: dict[str, str]) -> None:
+    def _condition(self, guard: FlatGuard, limits: dict[str, str]) -> None:
         x, y = self.names["x"], self.names["y"]
-        sign, joined = (">=", "||") if self.guard.returns else ("<", "&&")
+        sign, joined = (">=", "||") if guard.returns else ("<", "&&")
         tests = [f"{x} {sign} {limits['x']}"]
         if "z" in self.names or self.exact:
             tests.append(f"{y} {sign} {limits['y']}")
         if not self.exact:
-            tests.append(self.view.written(self.guard.condition))
-        self.edits.replace(self.guard.condition, f" {joined} ".join(tests))
+            tests.append(self.view.written(guard.condition))
+        self.edits.replace(guard.condition, f" {joined} ".join(tests))
 
     def _part(self, part: Part) -> None:
         """A quotient or remainder of the number, by the name of the digit that it is."""
@@ -327,15 +331,15 @@ class _Writer:
         values, name = self.values[last], self.names[last]
         right = self.view.written(unwrapped(field(part.node, "right")))
         if part.kind == "%" and part.values == remainders(values, part.right):
-            return f"{name} % {_factor(right)}"
+            return f"{name} % {as_factor(right)}"
         for module, text in self.moduli:
             if part.values == remainders(values, module):
-                return f"{name} % {_factor(text)}"
+                return f"{name} % {as_factor(text)}"
         by = without_factors(right, self.radix.width, self.radix.height)
         if part.kind == "/" and by and by != "1" and part.left == self.digits.index:
-            return f"{name} / {_factor(by)}"
+            return f"{name} / {as_factor(by)}"
         if part.kind == "/" and part.values == quotients(values, part.right):
-            return f"{name} / {_factor(right)}"
+            return f"{name} / {as_factor(right)}"
         return ""
 
     # the launch
@@ -352,10 +356,11 @@ class _Writer:
             self.launches.set_whole(launch.block, f"dim3({', '.join(map(str, _BLOCK))})")
 
 
-def _factor(text: str) -> str:
-    """An expression as a factor."""
-    plain = re.fullmatch(r"[\w.]+", squeezed(text)) or (text.startswith("(") and len(factors(text)) == 1)
-    return text if plain else f"({text})"
+def _parts(node: Node, joined: str) -> list[Node]:
+    node = unwrapped(node)
+    if node.type == "binary_expression" and operator_of(node) == joined:
+        return [*_parts(field(node, "left"), joined), *_parts(field(node, "right"), joined)]
+    return [node]
 
 
 REWRITE = Rewrite(

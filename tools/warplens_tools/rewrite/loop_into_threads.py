@@ -57,7 +57,7 @@ from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.counting import strided
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
-from warplens_tools.rewrite.common.iterations import JOINED
+from warplens_tools.rewrite.common.kernel_reader import JOINED
 from warplens_tools.rewrite.common.launches import AXES, Launch, times
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened

@@ -51,13 +51,12 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite import restrict_const
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
-from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
+from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
-from warplens_tools.rewrite.common.outputs import axis_letter
 from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
@@ -71,14 +70,13 @@ from warplens_tools.rewrite.common.reading import (
 )
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.rewrite.common.thread_forms import axis_letter
 from warplens_tools.text import TextEdit
 
 #: Two rows in flight hide more of each other's latency than one; four keep half of a 3-wide window in registers.
 _OUTPUTS = 4
 _COUNTED = frozenset({"for_statement", "while_statement", "do_statement"})
-_LOOPS = frozenset(
-    {"for_statement", "while_statement", "do_statement", "switch_statement", "lambda_expression"}
-)
+_AGAIN = LOOPS | {"switch_statement", "lambda_expression"}
 
 
 def _march(view: View, target: Target) -> RewriteResult:
@@ -164,7 +162,7 @@ def _in_condition(node: Node) -> bool:
 def _is_looped(node: Node, body: Node) -> bool:
     outer = node.parent
     while outer is not None and outer.id != body.id:
-        if outer.type in _LOOPS:
+        if outer.type in _AGAIN:
             return True
         outer = outer.parent
     return False
@@ -174,7 +172,7 @@ def _written(view: View, launches: Launches, top: list[Node], axis: Declared, le
     style = Style(view)
     count = style.constant("kOutputs", str(_OUTPUTS), "of a thread")
     counter, first = style.local("o"), style.local(f"{axis.name}0")
-    kind = re.sub(r"\b(?:const|auto)\b", "", axis.type).strip() or "int"
+    kind = unqualified(axis.type)
     form = view.forms.form(axis.value) if axis.value is not None else None
     added = f" + {form.constant}" if form is not None and form.constant else ""
     number = f"(blockIdx.{letter} * blockDim.{letter} + threadIdx.{letter}) * {count}{added}"

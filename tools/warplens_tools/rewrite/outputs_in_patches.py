@@ -4,7 +4,7 @@
 Give each block a patch of outputs, and share in it what they read.
 
 [index-into-axes](index-into-axes.md) where one number is divided into column and row, and behind it the first that
-applies of register tiles, several outputs a thread and a halo in shared memory.
+applies of register tiles, rows folded once, several outputs a thread, a halo in shared memory and marched columns.
 
 ```cuda
 __global__ void multiply(const float* A, const float* B, float* C, int count, int n) {
@@ -82,9 +82,16 @@ void run(const float* A, const float* B, float* C, int count, int n) {
 
 from __future__ import annotations
 
+from collections import Counter
+
+from warplens_tools.cuda.facts.accesses import accesses
+from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.rewrite import (
+    fold_rows_once,
     halo_tile,
     index_into_axes,
+    march_outputs,
     register_tile,
     restrict_const,
     several_channels,
@@ -93,15 +100,31 @@ from warplens_tools.rewrite import (
     tensor_tile,
     transpose_tile,
 )
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.chains import Chain
+from warplens_tools.text import SourceText
+
+#: Fewer reads of an array than this are no window: outputs of a column share nothing.
+_LEAST_READS = 3
+
+
+def _march(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+    """March columns of a stencil."""
+    reads = Counter(a.name for a in accesses(parse_tree(text), kernel) if not a.writes)
+    if max(reads.values(), default=0) < _LEAST_READS:
+        return RewriteResult(refused="outputs of a column share nothing")
+    return march_outputs.REWRITE.apply(text, model, kernel, target)
+
 
 _SHARED = (
     tensor_tile.REWRITE,
     register_tile.REWRITE,
     transpose_tile.REWRITE,
     several_channels.REWRITE,
+    fold_rows_once.REWRITE,
     several_outputs.REWRITE,
     halo_tile.REWRITE,
+    Rewrite(march_outputs.REWRITE.slug, march_outputs.REWRITE.title, _march),
 )
 _CHAIN = Chain(index_into_axes.REWRITE, swap_thread_axes.REWRITE, _SHARED, last=restrict_const.REWRITE)
 

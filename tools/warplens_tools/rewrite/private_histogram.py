@@ -55,7 +55,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type, vector_element
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import declared_in, plainly_declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
@@ -140,7 +140,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
 
 def _caveat(counts: _Counts) -> str:
     is_float = counts.type in ("float", "double")
-    return "sums are added up in another order: results may differ in the last digits" if is_float else ""
+    return REORDERED if is_float else ""
 
 
 def _shared_sizes(view: View, launches: Launches, counts: _Counts) -> Iterator[TextEdit]:

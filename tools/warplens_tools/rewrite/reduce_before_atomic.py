@@ -59,8 +59,9 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.constants import layouts_of
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, has_barrier, refusing, squeezed
 from warplens_tools.rewrite.common.refusal import Refused
@@ -70,6 +71,7 @@ from warplens_tools.rewrite.common.style import Style, zero
 #: Items of a thread: a sixteenth of the atomics and of the block's own reductions, and still blocks enough for a card
 #: on a few million items.
 _ITEMS = 16
+#: An item with a loop of its own is work enough for a thread.
 _LARGEST = {"int": "0x7fffffff", "unsigned int": "0xffffffffu", "unsigned": "0xffffffffu"}
 _SMALLEST = {"int": "(-0x7fffffff - 1)", "unsigned int": "0u", "unsigned": "0u"}
 _LONG = {
@@ -125,15 +127,12 @@ def _apply(view: View, target: Target) -> RewriteResult:
         for statement, value in zip(atomic.statements, atomic.values, strict=True):
             replaced.append((statement, atomic.joined(name, view.written(value))))
     after.append(_reduction(view, style, list(zip(atomics, names, strict=True)), number))
-    if strided.axis is not None:
+    if strided.axis is not None and not any(n.type in LOOPS for w in strided.outputs.work for n in walk(w)):
         items = style.constant("kItemsPerThread", str(_ITEMS))
         strided.relaunch(items)
     edit = strided.kernel("\n".join(before), replaced, "\n".join(after))
     is_exact = not any(a.type in ("float", "double") for a in atomics)
-    return strided.result(edit, "Reduce within the block before the atomic", "" if is_exact else _CAVEAT)
-
-
-_CAVEAT = "sums are added up in another order: results may differ in the last digits"
+    return strided.result(edit, "Reduce within the block before the atomic", "" if is_exact else REORDERED)
 
 
 def _reduction(view: View, style: Style, pairs: list[tuple[_Atomic, str]], number: str) -> str:

@@ -106,7 +106,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     del target
     if has_barrier(view) or view.kernel.arrays:
         raise Refused("the kernel shares memory already")
-    launches, outputs = launched_outputs(view)
+    launches, outputs = launched_outputs(view, strided=True)
     product = read_product(view, outputs)
     shape = _PLANE if len(product.outputs.axes) > 1 else _LINE
     return TileWriter(view, product, launches, shape).result("Tile through registers", "")

@@ -83,12 +83,13 @@ __global__ void matmul(const float* A, const float* B, float* C, int n) {
   }
 }
 void run(const float* a, const float* b, float* c, int n) {
-  dim3 block(TILE, TILE), grid((n + TILE_X - 1) / TILE_X, (n + TILE_Y - 1) / TILE_Y);
-  matmul<<<grid, dim3(THREADS_X, THREADS_Y, block.z)>>>(a, b, c, n);
+  dim3 block(THREADS_X, THREADS_Y), grid((n + TILE_X - 1) / TILE_X, (n + TILE_Y - 1) / TILE_Y);
+  matmul<<<grid, block>>>(a, b, c, n);
 }
 ```
 
-Left alone: tiles that are filled by more than one element a thread, or hold what is no row and no column.
+Tiles of shortest paths may be filled with what their minimum ignores (`INF`) instead of zeros. Left alone: tiles that
+are filled by more than one element a thread, or hold what is no row and no column, and fills that may change a result.
 """
 
 from __future__ import annotations

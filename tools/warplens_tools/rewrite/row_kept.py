@@ -44,7 +44,7 @@ __global__ void shift(const float* __restrict__ in, float* __restrict__ out, int
       sum += inHeld[h];
     }
   }
-  for (int first2 = kVector * (tid + kHeld * blockDim.x); first2 < cols; first2 += kVector * blockDim.x) {
+  for (int first2 = kHeld * blockDim.x + kVector * tid; first2 < cols; first2 += kVector * blockDim.x) {
     if (first2 + kVector <= cols &&
         reinterpret_cast<size_t>(&in[row * cols + first2]) % 16 == 0) {
       alignas(16) float inPart[kVector];
@@ -81,7 +81,7 @@ __global__ void shift(const float* __restrict__ in, float* __restrict__ out, int
       out[row * cols + i] = inHeld[h] - mean;
     }
   }
-  for (int first2 = kVector * (tid + kHeld * blockDim.x); first2 < cols; first2 += kVector * blockDim.x) {
+  for (int first2 = kHeld * blockDim.x + kVector * tid; first2 < cols; first2 += kVector * blockDim.x) {
     if (first2 + kVector <= cols &&
         reinterpret_cast<size_t>(&out[row * cols + first2]) % 16 == 0 &&
         reinterpret_cast<size_t>(&in[row * cols + first2]) % 16 == 0) {

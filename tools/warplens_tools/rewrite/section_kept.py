@@ -62,7 +62,7 @@ __global__ void center(const float* __restrict__ in, float* __restrict__ out, in
         sum += inHeld[h];
       }
     }
-    for (int first = kVector * (threadIdx.x + kHeld * blockDim.x); first < cols; first += kVector * blockDim.x) {
+    for (int first = kHeld * blockDim.x + kVector * threadIdx.x; first < cols; first += kVector * blockDim.x) {
       if (first + kVector <= cols &&
           reinterpret_cast<size_t>(&in[row * cols + first]) % 16 == 0) {
         alignas(16) float inPart[kVector];
@@ -88,7 +88,7 @@ __global__ void center(const float* __restrict__ in, float* __restrict__ out, in
       out[row * cols + j] = inHeld[h] - mean;
     }
   }
-  for (int first = kVector * (threadIdx.x + kHeld * blockDim.x); first < cols; first += kVector * blockDim.x) {
+  for (int first = kHeld * blockDim.x + kVector * threadIdx.x; first < cols; first += kVector * blockDim.x) {
     if (first + kVector <= cols &&
         reinterpret_cast<size_t>(&out[row * cols + first]) % 16 == 0 &&
         reinterpret_cast<size_t>(&in[row * cols + first]) % 16 == 0) {

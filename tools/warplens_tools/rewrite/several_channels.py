@@ -70,11 +70,11 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
-from warplens_tools.rewrite.common.declared import Declared
+from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.digits import factors
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs, stores
-from warplens_tools.rewrite.common.reading import View, refusing, shares_memory, squeezed
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
+from warplens_tools.rewrite.common.reading import View, refusing, shares_memory, squeezed, stores
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.several_outputs import OutputsWriter
@@ -211,7 +211,7 @@ class _Writer(OutputsWriter):
         return re.sub(rf"\b{re.escape(channel.whole)}\b", whole, text)
 
     def _first(self) -> str:
-        kind = re.sub(r"\b(?:const|auto)\b", "", self.axis.type).strip() or "int"
+        kind = unqualified(self.axis.type)
         value = f"blockIdx.{self.axis.letter}"
         if self.channel.rest is not None:
             value = f"{self.channel.whole} % {self._groups()}"

@@ -68,18 +68,11 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
-from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
-from warplens_tools.rewrite.common.outputs import (
-    Axis,
-    Outputs,
-    head_of,
-    launched_outputs,
-    places_thread,
-    stores,
-)
+from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     View,
     assigned,
@@ -89,16 +82,17 @@ from warplens_tools.rewrite.common.reading import (
     renamed,
     shares_memory,
     statements,
+    stores,
     unwrapped,
 )
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import limit_of
 from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.rewrite.common.thread_forms import places_thread
 from warplens_tools.text import TextEdit
 
 #: Four sums hide the four cycles of a multiply-add, and share a load among four.
 _OUTPUTS = 4
-_LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 
 
 class _Carried(msgspec.Struct, frozen=True):
@@ -204,7 +198,7 @@ class OutputsWriter:
 
     def _first(self) -> str:
         """The first output of the thread; neighbours along x stay neighbours."""
-        letter, written = self.axis.letter, _unqualified(self.axis.type)
+        letter, written = self.axis.letter, unqualified(self.axis.type)
         if letter == "x":
             value = f"blockIdx.x * blockDim.x * {self.count} + threadIdx.x"
         else:
@@ -225,7 +219,7 @@ class OutputsWriter:
         return f"{head}\n{indented(inner)}\n}}"
 
     def _state(self, one: Declared) -> str:
-        declared = f"{_unqualified(one.type)} {one.stars}{one.name}[{self.count}]"
+        declared = f"{unqualified(one.type)} {one.stars}{one.name}[{self.count}]"
         value = self.view.written(one.value) if one.value is not None else ""
         if re.fullmatch(r"0*\.?0*[fFuUlL]?", value):
             return f"{declared}{' = {}' if value else ''};"
@@ -374,12 +368,7 @@ class OutputsWriter:
 
 
 def _has_loop(node: Node) -> bool:
-    return any(n.type in _LOOPS for n in walk(node))
-
-
-def _unqualified(written: str) -> str:
-    plain = " ".join(w for w in written.split() if w not in ("const", "constexpr", "register", "static"))
-    return "int" if plain == "auto" else plain
+    return any(n.type in LOOPS for n in walk(node))
 
 
 REWRITE = Rewrite(

@@ -64,19 +64,16 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import changes
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.refusal import Refused, refusing
 from warplens_tools.rewrite.common.sharing import Sharer
+from warplens_tools.rewrite.common.uniform import is_uniform, why_not_all
 from warplens_tools.text import SourceText
 
-CAVEAT = "sums are added up in another order: results may differ in the last digits"
 _WARP = 32
-_BRANCHES = frozenset(
-    {"if_statement", "for_statement", "while_statement", "do_statement", "switch_statement"}
-)
 
 
 @refusing
@@ -109,7 +106,9 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
         raise Refused(reason or "no section of the kernel is executed by one thread alone")
     writer.define_helpers()
     return RewriteResult(
-        found.edits.edits(), title="Share what one thread does for its block", caveat=CAVEAT if joins else ""
+        found.edits.edits(),
+        title="Share what one thread does for its block",
+        caveat=REORDERED if joins else "",
     )
 
 
@@ -131,7 +130,7 @@ class _Sections:
                 continue
             parts = _conjuncts(inner)
             kept = [part for part in parts if not self._is_first(part)]
-            if len(kept) == len(parts) - 1 and all(self._is_uniform(part) for part in kept):
+            if len(kept) == len(parts) - 1 and all(is_uniform(self.reader, part) for part in kept):
                 sections.append((node, test, " && ".join(self.tree.text_of(part) for part in kept)))
         return sections
 
@@ -157,38 +156,11 @@ class _Sections:
             and (form.coefficient("threadIdx.x") == 1 and form.constant == 0)
         )
 
-    def _is_uniform(self, node: Node) -> bool:
-        """Whether all threads of a block find a condition alike."""
-        if any(
-            n.type in ("call_expression", "subscript_expression", "pointer_expression") for n in walk(node)
-        ):
-            return False
-        for name in walk(node):
-            if name.type not in ("identifier", "field_expression") or name.parent is None:
-                continue
-            if name.type == "identifier" and name.parent.type == "field_expression":
-                continue
-            form = self.reader.forms.form(name)
-            if form is None or not form.uniform:
-                return False
-        return True
-
     def check(self, node: Node, body: Node) -> None:
         """Raises `Refused` where not all threads come to a section, or it sets what is read behind it."""
-        current = node.parent
-        while current is not None and current.id != self.reader.body.id:
-            test = current.child_by_field_name("condition") if current.type in _BRANCHES else None
-            inner = (test.child_by_field_name("value") or test) if test is not None else None
-            if inner is not None and not self._is_uniform(inner):
-                raise Refused("not all threads of the block come to the section")
-            current = current.parent
-        for leave in walk(self.reader.body):
-            if (
-                leave.type == "return_statement"
-                and leave.start_byte < node.start_byte
-                and not self._by_all(leave)
-            ):
-                raise Refused("some threads of the block leave before the section")
+        why = why_not_all(self.reader, node)
+        if why:
+            raise Refused(why)
         code = self.tree.code_of(body)
         shared = {
             a.name for a in self.found.kernel.arrays if a.space == "shared"
@@ -202,14 +174,6 @@ class _Sections:
     def _is_scalar(self, node: Node) -> bool:
         binding = self.reader.binding(node)
         return binding is not None and binding.kind not in ("pointer", "array")
-
-    def _by_all(self, leave: Node) -> bool:
-        parent = leave.parent
-        while parent is not None and parent.type != "if_statement":
-            parent = parent.parent
-        test = parent.child_by_field_name("condition") if parent is not None else None
-        inner = test.child_by_field_name("value") if test is not None else None
-        return inner is not None and self._is_uniform(inner)
 
     def open(self, node: Node, condition: Node, rest: str) -> None:
         """Take the thread out of the condition."""

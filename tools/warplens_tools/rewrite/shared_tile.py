@@ -91,7 +91,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     del target
     if shares_memory(view):
         raise Refused("the kernel shares memory already")
-    launches, outputs = launched_outputs(view)
+    launches, outputs = launched_outputs(view, strided=True)
     product = read_product(view, outputs)
     count = len(product.outputs.axes)
     threads = tuple(launches.block_value(axis) or 0 for axis in range(count))

@@ -41,13 +41,13 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Symbol
 from warplens_tools.cuda.values.loop_headers import initialised
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
-from warplens_tools.rewrite.common.iterations import ATOMIC, JOINED
+from warplens_tools.rewrite.common.kernel_reader import ATOMIC, JOINED
 from warplens_tools.rewrite.common.launches import Launch
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
@@ -106,7 +106,7 @@ def _loops(found: Opened) -> list[Counting]:
     if not loops:
         raise Refused("no loop strides by the block")
     for store in reader.stores(reader.body):
-        if store.space == "global" and not any(_holds(loop.node, store.target) for loop in loops):
+        if store.space == "global" and not any(holds(loop.node, store.target) for loop in loops):
             raise Refused("memory is written outside of the loops")
     arrays = [{s.array for s in reader.stores(loop.node)} for loop in loops]
     names = ["".join(reader.tree.code_of(loop.node)) for loop in loops]
@@ -132,10 +132,6 @@ def _strides_by_block(found: Opened, loop: Counting) -> bool:
     if first != _THREAD or step is None or loop.downward:
         return False
     return [s.name for s in step.symbols] == ["blockDim.x"] or (step.value is not None and step.value == size)
-
-
-def _holds(outer: Node, node: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
 
 def _grid(found: Opened, launch: Launch, loop: Counting) -> str:

@@ -63,12 +63,11 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.block_data import AXES, Role, Staged, with_values, without_zeros
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import stores
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     WORD,
@@ -81,6 +80,7 @@ from warplens_tools.rewrite.common.reading import (
     shares_memory,
     squeezed,
     statements,
+    stores,
 )
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
@@ -89,7 +89,6 @@ from warplens_tools.text import TextEdit
 #: Reads of an element by its block that make a load, a barrier and a read of shared memory worth while.
 _LEAST_REUSE = 4
 _STATIC_BYTES = 48 * 1024
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
@@ -114,7 +113,7 @@ class _Stager:
     def _loop(self) -> tuple[Node, list[Node]]:
         """The one loop at the top of the kernel, and what stands before it; every thread comes to it."""
         top = statements(self.view.body)
-        at = next((i for i, n in enumerate(top) if n.type in _LOOPS), None)
+        at = next((i for i, n in enumerate(top) if n.type in LOOPS), None)
         if at is None:
             raise Refused("the kernel has no loop that all threads of a block come to")
         for node in top[:at]:
@@ -122,7 +121,7 @@ class _Stager:
                 continue
             if node.type == "if_statement" and not self._is_uniform(field(node, "condition")):
                 raise Refused("not every thread of a block comes to the loop")
-            if any(n.type in _LOOPS for n in walk(node)):
+            if any(n.type in LOOPS for n in walk(node)):
                 raise Refused("the kernel has no loop that all threads of a block come to")
         return top[at], top[:at]
 
@@ -335,7 +334,7 @@ class _Stager:
     def _around(self, node: Node) -> list[Node]:
         found, at = [], node.parent
         while at is not None and at.start_byte >= self.loop.start_byte:
-            if at.type in _LOOPS:
+            if at.type in LOOPS:
                 found.append(at)
             at = at.parent
         return found
@@ -374,7 +373,7 @@ class _Stager:
 
 
 def _loops_below(node: Node) -> list[Node]:
-    return [n for n in walk(node) if n.type in _LOOPS and n.id != node.id]
+    return [n for n in walk(node) if n.type in LOOPS and n.id != node.id]
 
 
 def _is_part(node: Node) -> bool:

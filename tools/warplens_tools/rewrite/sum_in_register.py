@@ -31,8 +31,9 @@ __global__ void matvec(const float* a, const float* x, float* y, int rows, int c
 }
 ```
 
-Left alone: an element that the loop reads or writes in another way too, one whose type is not written, an array in
-shared memory, a loop that may leave the kernel, and threads that wait for each other inside it.
+What `y[row] *= beta;` in front of the loop makes of the element is what the variable begins at. Left alone: an
+element that the loop reads or writes in another way too, one whose type is not written, an array in shared memory, a
+loop that may leave the kernel, and threads that wait for each other inside it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.values.bindings import changes
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.counting import LOOPS
@@ -50,6 +51,7 @@ from warplens_tools.text import SourceText
 
 CAVEAT = "undefined results if two of the buffers overlap"
 _ENDS = frozenset({"return_statement", "goto_statement"})
+_ELEMENTS = frozenset({"subscript_expression", "pointer_expression"})
 
 
 @refusing
@@ -60,7 +62,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     sums = _Sums(found)
     done: set[str] = set()
     for store in list(found.reader.stores(found.reader.body)):
-        if store.updates and store.space == "global":
+        if store.space == "global" and (store.updates or sums.reads_itself(store.target)):
             sums.keep(store.target, store.array, done)
     if not done:
         raise Refused("no loop updates one element of an array throughout")
@@ -77,29 +79,25 @@ class _Sums:
         """Put the element into a variable around the largest loop throughout which it is one."""
         written = self._code(target)
         loop = self._loop(target)
-        parameter = next((p for p in self.found.kernel.parameters if p.name == array and p.pointer), None)
-        if (
-            loop is None
-            or parameter is None
-            or target.type not in ("subscript_expression", "pointer_expression")
-        ):
+        place = self.reader.place(target)
+        if loop is None or place is None or place.inner or target.type not in _ELEMENTS:
             return
         key = f"{loop.start_byte} {written}"
         others = [n for n in self._elements(loop, array) if self._code(n) != written]
         if key in done or others or self._is_passed(loop, array):
             return
         done.add(key)
-        kind = parameter.element_type.replace("const", "").strip()
+        kind = place.element_type.replace("const", "").strip()
         name = self.found.edits.fresh_here("sum")
         for node in self._elements(loop, array):
             self.found.edits.replace(node, name)
-        place = self.tree.text_of(target)
+        element = self.tree.text_of(target)
         before = self._set_before(loop, written)
         if before is not None:
-            self.found.edits.replace(before, f"{kind} {name}")
+            self.found.edits.replace(before, f"{kind} {name} = {self._begun(before)}")
         else:
-            self.found.edits.before(loop, f"{kind} {name} = {place};")
-        self.found.edits.after(loop, f"{place} = {name};")
+            self.found.edits.before(loop, f"{kind} {name} = {element};")
+        self.found.edits.after(loop, f"{element} = {name};")
 
     def _code(self, node: Node) -> str:
         return "".join(self.tree.code_of(node).split())
@@ -121,7 +119,7 @@ class _Sums:
         if any(n.type in _ENDS for n in walk(loop)) or "__sync" in code or "atomic" in code:
             return False
         for name in names:
-            inside = [n for n in self.reader.names.get(name, ()) if _holds(loop, n)]
+            inside = [n for n in self.reader.names.get(name, ()) if holds(loop, n)]
             own = any(self.reader.is_inside(self.reader.binding(n), loop) for n in inside)
             if own or changes(self.tree, code, name):
                 return False
@@ -131,9 +129,9 @@ class _Sums:
         """Every access to the array in a loop."""
         found: list[Node] = []
         for node in walk(loop):
-            if node.type not in ("subscript_expression", "pointer_expression"):
+            if node.type not in _ELEMENTS:
                 continue
-            inside = any(_holds(other, node) for other in found)
+            inside = any(holds(other, node) for other in found)
             if not inside and self.reader.array_of(node)[0] == array:
                 found.append(node)
         return found
@@ -142,24 +140,48 @@ class _Sums:
         """Whether the pointer is used otherwise than to access an element."""
         elements = self._elements(loop, array)
         return any(
-            not any(_holds(element, name) for element in elements)
+            not any(holds(element, name) for element in elements)
             for name in self.reader.names.get(array, ())
-            if _holds(loop, name)
+            if holds(loop, name)
+        )
+
+    def reads_itself(self, target: Node) -> bool:
+        """Whether what is stored is made of what was there: `y[row] = y[row] + …`."""
+        right = target.parent.child_by_field_name("right") if target.parent is not None else None
+        written = self._code(target)
+        return right is not None and any(
+            n.type in _ELEMENTS and self._code(n) == written for n in walk(right)
         )
 
     def _set_before(self, loop: Node, written: str) -> Node | None:
-        """The left side of `y[row] = 0;` right in front of the loop."""
+        """`y[row] = 0` or `y[row] *= beta` in front of the loop."""
         statement = loop.prev_named_sibling
+        while statement is not None and _declares_only(statement):
+            statement = statement.prev_named_sibling
         node = statement.named_children[0] if statement is not None and statement.named_child_count else None
         if statement is None or statement.type != "expression_statement" or node is None:
             return None
-        left, operator = node.child_by_field_name("left"), node.child_by_field_name("operator")
-        plain = node.type == "assignment_expression" and operator is not None and operator.type == "="
-        return left if plain and left is not None and self._code(left) == written else None
+        left = node.child_by_field_name("left") if node.type == "assignment_expression" else None
+        return node if left is not None and self._code(left) == written else None
+
+    def _begun(self, node: Node) -> str:
+        """What the variable begins at, of an assignment to the element."""
+        left, operator, right = (node.child_by_field_name(n) for n in ("left", "operator", "right"))
+        if left is None or operator is None or right is None:
+            raise Refused("a statement is not understood")
+        value = self.tree.text_of(right)
+        if operator.type == "=":
+            return value
+        is_one = right.type in ("identifier", "number_literal", "call_expression", "subscript_expression")
+        return f"{self.tree.text_of(left)} {operator.type[:-1]} {value if is_one else f'({value})'}"
 
 
-def _holds(outer: Node, node: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
+def _declares_only(statement: Node) -> bool:
+    """Whether a statement declares variables and sets none."""
+    declared = statement.children_by_field_name("declarator") if statement.type == "declaration" else []
+    return statement.type == "comment" or (
+        bool(declared) and all(d.type != "init_declarator" for d in declared)
+    )
 
 
 REWRITE = Rewrite(

@@ -51,8 +51,7 @@ from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.outputs import stores
-from warplens_tools.rewrite.common.reading import View, field, is_base, refusing
+from warplens_tools.rewrite.common.reading import View, field, is_base, refusing, stores
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.strided import block_threads, thread_number
 

@@ -138,23 +138,21 @@ from __future__ import annotations
 
 import msgspec
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.tensor_writer import TensorWriter, including
 
-_CAVEAT = "sums are added up in another order: results may differ in the last digits"
-
 
 def _apply(view: View, target: Target) -> RewriteResult:
     del target
     if has_barrier(view) or view.kernel.arrays:
         raise Refused("the kernel shares memory already")
-    launches, outputs = launched_outputs(view)
+    launches, outputs = launched_outputs(view, strided=True)
     writer = TensorWriter(view, read_product(view, outputs), launches)
-    result = writer.result("Multiply on tensor cores", _CAVEAT)
+    result = writer.result("Multiply on tensor cores", REORDERED)
     return msgspec.structs.replace(result, edits=(*including(view.text, "mma.h"), *result.edits))
 
 

@@ -59,14 +59,7 @@ from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import Launches
-from warplens_tools.rewrite.common.outputs import (
-    THREAD,
-    Axis,
-    Outputs,
-    launched_outputs,
-    places_thread,
-    stores,
-)
+from warplens_tools.rewrite.common.outputs import THREAD, Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
@@ -75,10 +68,12 @@ from warplens_tools.rewrite.common.reading import (
     operator_of,
     refusing,
     shares_memory,
+    stores,
 )
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text, limit_of
 from warplens_tools.rewrite.common.style import Style, indented
+from warplens_tools.rewrite.common.thread_forms import places_thread
 from warplens_tools.text import TextEdit
 
 #: A tile is as wide as a warp; each thread moves four of its elements, which keeps four loads on the way.

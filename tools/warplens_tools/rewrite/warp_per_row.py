@@ -65,7 +65,7 @@ Blocks are taken to be whole warps where the text does not tell.
 from __future__ import annotations
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target, along_one_axis
 from warplens_tools.rewrite.common.collapsed import collapsing
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
@@ -75,8 +75,6 @@ from warplens_tools.rewrite.common.refusal import refusing
 from warplens_tools.rewrite.common.sharing import Sharer
 from warplens_tools.rewrite.common.warp_rows import number_by_warps
 from warplens_tools.text import SourceText
-
-CAVEAT = "sums are added up in another order: results may differ in the last digits"
 
 
 @collapsing
@@ -95,7 +93,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer.write(sharing)
     writer.define_helpers(rows.definition)
     edits = (*found.edits.edits(), *found.launches.edits())
-    return RewriteResult(edits, title="Give each row to a warp", caveat=CAVEAT if sharing.joins else "")
+    return RewriteResult(edits, title="Give each row to a warp", caveat=REORDERED if sharing.joins else "")
 
 
 REWRITE = Rewrite(

@@ -59,14 +59,13 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, field, refusing, squeezed, statements, unwrapped
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, zero
 from warplens_tools.rewrite.common.trees import Tree, check_tree, element_type, read_join
 from warplens_tools.text import TextEdit
 
-CAVEAT = "sums are added up in another order: results may differ in the last digits"
 _LOOPS = frozenset({"for_statement", "while_statement"})
 _HALVED = r"(?:{0}>>=1|{0}/=2|{0}={0}/2|{0}={0}>>1)"
 _DOUBLED = r"(?:{0}<<=1|{0}\*=2|{0}={0}\*2|{0}=2\*{0}|{0}\+={0})"
@@ -99,7 +98,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
             edits.append(TextEdit(view.span(loop.set_by), ""))
     is_exact = all(element_type(view, t) not in ("float", "double") for _, t in trees)
     return RewriteResult(
-        tuple(edits), title="Reduce by warps, not by a tree", caveat="" if is_exact else CAVEAT
+        tuple(edits), title="Reduce by warps, not by a tree", caveat="" if is_exact else REORDERED
     )
 
 

@@ -61,10 +61,10 @@ from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launch
 from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
+from warplens_tools.rewrite.common.vector_writer import VectorWriter
 from warplens_tools.rewrite.common.vectors import (
     CAVEAT,
     WIDEST,
-    VectorWriter,
     Work,
     elements_of_vector,
     read_arrays,
@@ -77,7 +77,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
         raise Refused("the threads of a block work together")
     launches, outputs = launched_outputs(view)
     axis = next((a for a in outputs.axes if a.letter == "x"), None)
-    is_divided = any(not a.letter for a in outputs.axes)
+    is_divided = any(not a.value for a in outputs.axes)
     if axis is None or not axis.limit or axis.offset or outputs.early or is_divided:
         raise Refused("no element of its own is handled by each thread")
     changed = {name for s in outputs.work for name, _ in assigned(s, view)}

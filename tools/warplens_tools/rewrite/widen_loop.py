@@ -49,9 +49,10 @@ that store to an array under a condition, that are left early, or in which threa
 
 from __future__ import annotations
 
+import re
+
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.reading import (
@@ -64,48 +65,29 @@ from warplens_tools.rewrite.common.reading import (
     unwrapped,
 )
 from warplens_tools.rewrite.common.refusal import Refused
-from warplens_tools.rewrite.common.style import Style
-from warplens_tools.rewrite.common.vectors import (
-    CAVEAT,
-    WIDEST,
-    VectorWriter,
-    Work,
-    elements_of_vector,
-    read_arrays,
-)
-from warplens_tools.text import TextEdit
+from warplens_tools.rewrite.common.vectors import CAVEAT, Array, Work, read_arrays
+from warplens_tools.rewrite.common.widened import widened
 
 _SUMS = "; sums are added up in another order"
+#: What tells a block, or a row of its threads, from the next; `blockDim.x` alone is where all of them begin.
+_NUMBERED = re.compile(r"\bblockIdx\b|\bthreadIdx\.[yz]")
 
 
 def _apply(view: View, target: Target) -> RewriteResult:
-    style, edits, why = (
-        Style(view),
-        list[TextEdit](),
-        "no loop strides over data by the number of its threads",
+    found = widened(view, target, _read, "no loop strides over data by the number of its threads")
+    sums = any(
+        name not in {a.name for a in arrays}
+        for loop, arrays in found.loops
+        for name, _ in assigned(loop, view)
     )
-    vectors: dict[int, str] = {}
-    sums, names = False, dict[str, str]()
-    for loop in (n for n in walk(view.body) if n.type == "for_statement"):
-        if target.lines and view.span(loop).line not in target.lines:
-            continue
-        try:
-            work = _work(view, loop)
-            arrays = read_arrays(view, work)
-        except Refused as error:
-            why = str(error)
-            continue
-        count = elements_of_vector(view, arrays)
-        if count not in vectors:
-            said = f"elements at a time, up to {WIDEST} bytes"
-            vectors[count] = style.constant("kVector", str(count), said)
-        writer = VectorWriter(view, style, work, arrays, vectors[count], count, names)
-        edits.append(TextEdit(view.span(loop), _at(view, style, loop, writer.loop())))
-        sums = sums or any(name not in {a.name for a in arrays} for name, _ in assigned(loop, view))
-    if not edits:
-        raise Refused(why)
-    caveat = CAVEAT + (_SUMS if sums else "")
-    return RewriteResult((style.constants(), *edits), title="Walk the data in vectors", caveat=caveat)
+    return RewriteResult(
+        found.edits, title="Walk the data in vectors", caveat=CAVEAT + (_SUMS if sums else "")
+    )
+
+
+def _read(view: View, loop: Node) -> tuple[Work, tuple[Array, ...]]:
+    work = _work(view, loop)
+    return work, read_arrays(view, work)
 
 
 def _work(view: View, loop: Node) -> Work:
@@ -168,7 +150,7 @@ def _numbers_threads(view: View, node: Node) -> bool:
     ):
         return False
     terms = {tuple(s.name for s in symbols): (symbols, factor) for symbols, factor in form.terms}
-    rest = {names: pair for names, pair in terms.items() if not names[0].startswith(("blockIdx", "blockDim"))}
+    rest = {names: pair for names, pair in terms.items() if not _NUMBERED.search(" ".join(names))}
     if len(rest) != 1:
         return False
     symbols, factor = next(iter(rest.values()))
@@ -177,17 +159,6 @@ def _numbers_threads(view: View, node: Node) -> bool:
     symbol = symbols[0]
     is_lane = symbol.operation in ("%", "&") and symbol.operands[0].coefficient("threadIdx.x") == 1
     return symbol.name == "threadIdx.x" or (is_lane and len(terms) == 1)
-
-
-def _at(view: View, style: Style, loop: Node, code: str) -> str:
-    """Code in the place of a loop, in its indentation."""
-    line = view.text.line_text(view.span(loop).line)
-    margin = line[: len(line) - len(line.lstrip())]
-    lines = []
-    for one in code.split("\n"):
-        bare = one.lstrip(" ")
-        lines.append(f"{margin}{style.step * ((len(one) - len(bare)) // 2)}{bare}" if bare else "")
-    return view.text.newline.join(lines).lstrip()
 
 
 REWRITE = Rewrite(

@@ -13,7 +13,7 @@ from warplens_tools.cuda.values.layouts import Record
 from warplens_tools.run.probe.job import Element, JobField, JobParameter
 
 #: Of structures with more fields than that none is named: what they hold is then told by its contents.
-_MOST_FIELDS = 64
+_MOST_FIELDS = 160
 
 _NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict|struct)\b|(?:\b\w+)?::|\s+")
 #: CUDA's own type names without their vector width (float4 is four floats in a row).
@@ -105,7 +105,7 @@ def probed_parameters(
 #: Whether a name is asked for as a truth, or compared with null.
 _ASKED = re.compile(
     r"!\s*(\w+)\b(?!\s*[\[(.])|\b(\w+)\s*\?|\b(\w+)\s*[!=]=\s*(?:nullptr|NULL)\b|\b(?:if|while)\s*\(\s*(\w+)\s*(?:\)|&&|\|\|)"
-    r"|(?:&&|\|\|)\s*(\w+)\s*(?:\)|&&|\|\|)"
+    r"|(?:&&|\|\|)\s*(\w+)\s*(?:\)|&&|\|\|)|\b(?:nullptr|NULL)\s*[!=]=\s*(\w+)\b(?!\s*[\[(.])"
 )
 
 

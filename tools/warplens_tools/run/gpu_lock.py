@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 import time
@@ -17,8 +18,12 @@ from warplens_tools.decode import from_json
 from warplens_tools.errors import TimeLimitError
 from warplens_tools.process.task import UNATTENDED, Task
 
-#: Seconds between tries: a card that two lanes share rests half of that at each change of hands.
-_POLL = 0.03
+#: Seconds between tries: a card that several lanes share rests half of that at each change of hands.
+_POLL = 0.005
+#: Seconds after which whoever waits has taken a card that was left.
+HANDOVER = 4 * _POLL
+#: Seconds between looks at who has it, which hold up whoever tries meanwhile.
+_LOOK = 0.5
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -70,18 +75,21 @@ def gpu_lock(
         CancelledError: as named.
     """
     lock = filelock.FileLock(lock_file(uuid))
-    started = time.monotonic()
+    started, looked = time.monotonic(), -math.inf
     while True:
         task.check()
         try:
             lock.acquire(timeout=0)
             break
         except filelock.Timeout:
-            who = holder(uuid)
-            named = said(who) if who is not None else "another process"
-            if timeout is not None and time.monotonic() - started >= timeout:
-                raise TimeLimitError(f"the GPU is in use by {named}") from None
-            task.say(f"waiting for the GPU, in use by {named}", None)
+            now = time.monotonic()
+            late = timeout is not None and now - started >= timeout
+            if late or now - looked >= _LOOK:
+                looked, who = now, holder(uuid)
+                named = said(who) if who is not None else "another process"
+                if late:
+                    raise TimeLimitError(f"the GPU is in use by {named}") from None
+                task.say(f"waiting for the GPU, in use by {named}", None)
             time.sleep(_POLL)
     try:
         _note(uuid).write_bytes(msgspec.json.encode(Holder(os.getpid(), what, time.time())))

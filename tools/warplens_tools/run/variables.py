@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.declarators import read_declarator
+from warplens_tools.cuda.syntax.declarators import read_declarator, read_specifiers
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.layouts import Record
 from warplens_tools.run.elements import pointed_to
@@ -17,10 +16,6 @@ from warplens_tools.run.probe.job import JobParameter
 from warplens_tools.toolchain.demangle import qualified_name
 
 _SPACES = frozenset({"__device__", "__constant__", "__managed__"})
-_WORDS = re.compile(r"\w+")
-_SPECIFIER = re.compile(
-    r"\b(?:__device__|__constant__|__managed__|__align__|alignas|extern|static|inline|const|constexpr|volatile|typename|struct)\b"
-)
 
 
 def variable_parameters(
@@ -43,14 +38,10 @@ def _declared(tree: SourceTree) -> Iterator[tuple[str, str]]:
     """Name and element type of every such variable that is no pointer."""
     nodes = tree.captures_beside("(declaration) @declaration", *(word.encode() for word in _SPACES))
     for node in nodes.get("declaration", []):
-        declarators = node.children_by_field_name("declarator")
-        if not declarators:
+        words, base = read_specifiers(tree, node)
+        if not _SPACES & words:
             continue
-        written = tree.code_of(node)[: declarators[0].start_byte - node.start_byte]
-        if not _SPACES & set(_WORDS.findall(tree.words(node.start_byte, declarators[0].start_byte))):
-            continue
-        base = " ".join(_SPECIFIER.sub(" ", written).split())
-        for declarator in declarators:
+        for declarator in node.children_by_field_name("declarator"):
             name = _name(tree, declarator)
             if name:
                 yield name, base

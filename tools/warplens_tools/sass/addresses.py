@@ -38,7 +38,7 @@ ALLOCATION = 256
 #: Kernels with more instructions are not followed: following one takes about 60 µs an instruction.
 MOST_INSTRUCTIONS = 4_000
 #: The number in the form of an address.
-CONSTANT = re.compile(r"(?:^| \+ )(-?\d+)(?= \+ |$)")
+_CONSTANT = re.compile(r"(?:^| \+ )(-?\d+)(?= \+ |$)")
 
 
 class AddressPattern(msgspec.Struct, frozen=True):
@@ -74,9 +74,14 @@ class AddressPattern(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+def constant_of(form: str) -> int:
+    """The number in the form of an address, in bytes."""
+    return sum(map(int, _CONSTANT.findall(form)))
+
+
 def without_constant(form: str) -> str:
     """The form of an address without the number in it: the same for accesses a fixed distance apart."""
-    return " ".join(CONSTANT.sub("", form).split())
+    return " ".join(_CONSTANT.sub("", form).split())
 
 
 def address_patterns(

@@ -8,7 +8,9 @@ that is drawn at random.
 from __future__ import annotations
 
 import functools
+import math
 import re
+import struct
 
 import msgspec
 
@@ -16,15 +18,40 @@ import msgspec
 _MOST = 24
 _LARGEST = 1 << 31
 _COMPARISON = re.compile(r"\bsetp\.(\w+)(?:\.\w+)*?\.[sub](8|16|32|64)\s+([^;]+);")
+#: Floats that are compared with, as they stand or out of a register that holds nothing else.
+_FLOATS = re.compile(r"\bsetp\.\w+(?:\.\w+)*?\.f(?:32|64)\s+([^;]+);")
+_HELD = re.compile(r"\bmov\.f(?:32|64)\s+(%\w+),\s*(0[fd][0-9A-Fa-f]+);")
+_MOST_FLOATS = 8
+#: What is NaN, as `isnan` asks, or `x != x`; library code that asks for infinities too asks so of what it was given.
+_NAN = re.compile(
+    r"\bsetp\.(?:nan|num)\.f(?:32|64)\s|\bsetp\.(?:gtu|leu?)\.f(?:32|64)\s+[^;]*,\s*(?:0f7F800000|0d7FF0000000000000);",
+    re.IGNORECASE,
+)
 _ADDED = re.compile(r"\badd\.s(?:16|32|64)\s+%\w+,\s*%\w+,\s*(-\d+);")
+#: Floats that are rounded where they are made; those in shared memory are where others are.
+_COMPUTED = re.compile(
+    r"\b(?:add|sub|mul|fma|div|rcp|sqrt|rsqrt|ex2|lg2|sin|cos|tanh)(?:\.\w+)*?\.f32\s+(%\w+),"
+)
+_SHARED = re.compile(r"\bld\.shared(?:\.\w+)*?\.f32\s+(%\w+),")
+_MOVED = re.compile(r"\b(?:mov|selp|max|min|neg|abs)(?:\.\w+)*?\.[fb]32\s+(%\w+),\s*([^;]+);")
+_REGISTER = re.compile(r"%\w+")
+_WIDENED = re.compile(r"\bcvt\.f64\.f32\s+%\w+,\s*(%\w+);")
 _LOADED = r"\bld\.param\.\w?64\s+(%\w+),\s*\[{kernel}_param_(\d+)\];"
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """Integers that are compared with, and their neighbours; and the parameters that are compared with null."""
+    """Integers that are compared with, and their neighbours; parameters that are compared with null, or not read."""
 
     constants: tuple[int, ...] = ()
     optional: frozenset[int] = frozenset()
+    #: Floats that are compared with, but for 0, infinities and NaN.
+    floats: tuple[float, ...] = ()
+    #: Parameters that the code never reads: what they hold says nothing of the kernel.
+    unread: tuple[int, ...] = ()
+    #: Whether floats that it has computed are made doubles: a double that comes of them has their precision.
+    widened: bool = False
+    #: Whether the code asks what is NaN.
+    nan: bool = False
 
 
 @functools.lru_cache(maxsize=256)
@@ -52,4 +79,38 @@ def asked(ptx: str, kernel: str) -> Asked:
         if 1 < low < 256:
             constants |= {low, *(low + number for number in lengths)}
     near = sorted((c for c in constants if abs(c) < _LARGEST), key=lambda c: (abs(c), c))
-    return Asked(tuple(near[:_MOST]), frozenset(optional))
+    return Asked(
+        tuple(near[:_MOST]),
+        frozenset(optional),
+        _floats(body),
+        _unread(body, kernel),
+        _widens(body),
+        _NAN.search(body) is not None,
+    )
+
+
+def _widens(body: str) -> bool:
+    computed = set(_COMPUTED.findall(body))
+    computed |= set(_SHARED.findall(body)) if computed else set()
+    moves = [(to, set(_REGISTER.findall(of))) for to, of in _MOVED.findall(body)]
+    while more := {to for to, of in moves if of & computed} - computed:
+        computed |= more
+    return any(register in computed for register in _WIDENED.findall(body))
+
+
+def _floats(body: str) -> tuple[float, ...]:
+    held = dict(_HELD.findall(body))
+    found: dict[float, None] = {}
+    for operands in _FLOATS.findall(body):
+        for word in (held.get(word.strip(), word.strip()) for word in operands.split(",")[1:]):
+            if word[:2] in ("0f", "0d") and len(word) in (10, 18):
+                value = struct.unpack(">f" if word[1] == "f" else ">d", bytes.fromhex(word[2:]))[0]
+                found |= {value: None} if value and math.isfinite(value) else {}
+    return tuple(list(found)[:_MOST_FLOATS])
+
+
+def _unread(body: str, kernel: str) -> tuple[int, ...]:
+    declared, _, code = body.partition("{")
+    named = re.compile(rf"\b{re.escape(kernel)}_param_(\d+)\b")
+    read = set(named.findall(code))
+    return tuple(sorted({int(index) for index in named.findall(declared) if index not in read}))

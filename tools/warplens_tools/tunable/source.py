@@ -53,6 +53,8 @@ class Site(NamedTuple):
     #: Grid, block and shared size as they stand at the launch.
     written: tuple[Node | None, Node | None, Node | None]
     template_arguments: tuple[Node, ...]
+    #: What is passed to the kernel, by parameter; empty where the text does not tell.
+    arguments: tuple[Node, ...]
     #: All names that the configuration depends on.
     names: frozenset[str]
 
@@ -226,6 +228,23 @@ class File:
             child, current = current, current.parent
         return False
 
+    def _passed(self, call: Node, *, chevrons: bool) -> tuple[Node, ...]:
+        """What a launch passes; of `cudaLaunchKernel(…, args, …)` what `void* args[] = {&out, &n}` points to."""
+        listed = call.child_by_field_name("arguments")
+        given = tuple(listed.named_children) if listed is not None else ()
+        if chevrons or len(given) < 4 or given[3].type != "identifier":
+            return given if chevrons else ()
+        held = self.constants.binding(self.tree.code_of(given[3]), given[3].start_byte)
+        declared = self.tree.root.descendant_for_byte_range(*held.declaration) if held is not None else None
+        lists = [n for n in walk(declared) if n.type == "initializer_list"] if declared is not None else []
+        found = []
+        for one in lists[0].named_children if lists else ():
+            place = one.child_by_field_name("value") if one.type == "cast_expression" else one
+            if place is None or place.type != "pointer_expression":
+                return ()
+            found += [inner for inner in (place.child_by_field_name("argument"),) if inner is not None]
+        return tuple(found)
+
     def _site(self, launch: LaunchSite) -> Site | None:
         call = self.node(launch.span)
         if call is None:
@@ -250,6 +269,7 @@ class File:
             shared=self.followed(third) if third is not None else None,
             written=written,
             template_arguments=tuple(arguments[-1].named_children) if arguments else (),
+            arguments=self._passed(call, chevrons=chevrons is not None),
             names=frozenset().union(*(self.definitions(part) for part in written)),
         )
 

@@ -30,10 +30,13 @@ from warplens.measure.build.linking import (
     same_code,
     with_report,
 )
+from warplens.measure.build.probe_job import job_of
 from warplens.measure.build.unit import Unit, why_more
 from warplens.measure.build.wide import means_wide
+from warplens.measure.costs import BUILD
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
+from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import (
     CompileError,
     InputError,
@@ -45,19 +48,22 @@ from warplens_tools.evidence import CompiledKernel, Unknown
 from warplens_tools.process.guard import die_with_parent
 from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.run.build import Overlay, flags_of, place
-from warplens_tools.run.probe.job import JobCandidate, JobVariable
+from warplens_tools.run.probe.job import JobCandidate
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.compile import compile_unit
 from warplens_tools.toolchain.link import carried_units, carries_relocatable, device_link
 from warplens_tools.toolchain.locate import Toolchain
+from warplens_tools.toolchain.ptx_rounds import rounds_unseen
+from warplens_tools.toolchain.ptx_sums import coarser
 from warplens_tools.toolchain.ptx_widths import narrowed
-from warplens_tools.toolchain.symbols import code_digest, unit_free_name, variables
+from warplens_tools.toolchain.symbols import code_digest, unit_free_name
+from warplens_tools.tunable.follows import why_not_followed
+from warplens_tools.tunable.grid_rule import GridRule, grid_rule
+from warplens_tools.tunable.source import File
 
 #: What nvcc and ptxas say of code that only a device linker makes whole.
 _NEEDS_LINKING = re.compile(r"separate compilation mode|Unresolved extern function|Undefined reference to")
-#: Names the kernel as it is among candidates.
-_CONTROL = "as-it-is"
 #: Makes of a command the one that is run.
 Through = Callable[[Sequence[str | Path]], Sequence[str | Path]]
 
@@ -269,23 +275,41 @@ class Builder:
         except (ToolFailedError, MissingToolError, TimeLimitError) as error:
             # a text can make the compiler say anything, by #error: what was there for the baseline is there
             seconds = time.monotonic() - started
-            return Verdict(candidate.id, "not_built", str(error), cost={"build": seconds})
+            return Verdict(candidate.id, "not_built", str(error), cost={BUILD: seconds})
         if why := why_more(unit, baseline, self.workload.source, self._toolchain):
             return Verdict(candidate.id, "refused", why)
-        if why := narrowed(baseline.widths, unit.widths) if self._means_wide else "":
-            return Verdict(
-                candidate.id, "unproven", f"{why}: arrays larger than this program's may overflow it"
-            )
+        if why := self._not_proven(text, unit, baseline, target):
+            return Verdict(candidate.id, "unproven", why)
         compiled = _counterpart(target, unit.evidence.kernels)
         if compiled is None:
             return Verdict(candidate.id, "refused", f"the edited unit has no {target.demangled}")
         return Built(
             candidate=candidate,
             compiled=compiled,
-            job=_job(candidate, compiled, unit, baseline, program),
+            job=job_of(candidate, compiled, unit, baseline, program, rule=self._rule(candidate, text, name)),
             identical=unit.digest == baseline.digest and _same_geometry(candidate),
             seconds=time.monotonic() - started,
         )
+
+    def _not_proven(self, text: SourceText, unit: Unit, baseline: Unit, target: CompiledKernel) -> str:
+        """What no run of this program can show to be right, by texts and PTX; "" if nothing is known to be so."""
+        if why := narrowed(baseline.widths, unit.widths) if self._means_wide else "":
+            return f"{why}: larger arrays or numbers than this program's may overflow it"
+        if not self._settings.lower_precision:
+            if why := coarser(baseline.sums, unit.sums):
+                return f"{why}: terms that cancel would show it"
+            if why := rounds_unseen(baseline.rounds, unit.rounds, unit_free_name(target.mangled)):
+                return f"{why}, which is not the instantiation that is compared"
+        path = self.workload.source
+        if why := why_not_followed(*(File(side, parse(side, path)) for side in (self.text, text))):
+            return f"{why}: it holds for this run's lengths alone"
+        return ""
+
+    def _rule(self, candidate: Candidate, text: SourceText, kernel: str) -> GridRule | None:
+        """Of a candidate's grid, where it has one of its own."""
+        if _same_geometry(candidate):
+            return None
+        return grid_rule(File(text, parse(text, self.workload.source)), kernel)
 
     def _inside(self, overlay: Overlay | None, folder: Path, task: Task) -> Unit:
         """Compile within the fence; once more where the fence itself was in the way."""
@@ -369,31 +393,3 @@ def _counterpart(target: CompiledKernel, kernels: Sequence[CompiledKernel]) -> C
 def _same_geometry(candidate: Candidate) -> bool:
     geometry = (candidate.grid, candidate.block, candidate.dynamic_shared_bytes)
     return not candidate.asks_program and geometry == (None, None, None)
-
-
-def control(unit: Unit, compiled: CompiledKernel, program: bytes) -> JobCandidate | None:
-    """The kernel as it is, loaded as candidates are; None where the unit is whole by itself."""
-    if unit.linked is None:
-        return None
-    return _job(Candidate(_CONTROL, "", "", ()), compiled, unit, unit, program)
-
-
-def _job(
-    candidate: Candidate, compiled: CompiledKernel, unit: Unit, baseline: Unit, program: bytes
-) -> JobCandidate:
-    live = baseline.live(program)
-    old = {unit_free_name(v.name): live.get(v.name, "") for v in variables(baseline.own)}
-    names = {v.name: old.get(unit_free_name(v.name), "") for v in variables(unit.own)}
-    if unit.linked is not None:
-        # other units' variables have the same names in every link; those of the device runtime are its own
-        elsewhere = {v.name for v in variables(unit.cubin)} - set(names)
-        names |= {name: live[name] for name in sorted(elsewhere) if name in live}
-    return JobCandidate(
-        id=candidate.id,
-        cubin=unit.evidence.cubin_path,
-        entry=compiled.mangled,
-        grid=candidate.grid,
-        block=candidate.block,
-        shared=candidate.dynamic_shared_bytes,
-        variables=tuple(JobVariable(name, twin) for name, twin in names.items()),
-    )

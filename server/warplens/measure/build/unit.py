@@ -16,7 +16,9 @@ from warplens_tools.evidence import BinaryEvidence
 from warplens_tools.lazily import cached_property
 from warplens_tools.toolchain.locate import Toolchain
 from warplens_tools.toolchain.ptx_asm import escapes
+from warplens_tools.toolchain.ptx_rounds import Rounds, rounds_in
 from warplens_tools.toolchain.ptx_state import reads_new_state
+from warplens_tools.toolchain.ptx_sums import sums_in
 from warplens_tools.toolchain.ptx_widths import Widths, widths_in
 from warplens_tools.toolchain.symbols import live_names, symbols, unit_free_name, variables, writable_bytes
 
@@ -48,6 +50,16 @@ class Unit(msgspec.Struct, frozen=True, dict=True):
     def widths(self) -> dict[str, Widths]:
         """What its kernels' addresses are multiplied from, kept: every candidate is compared with the baseline's."""
         return widths_in(self.ptx)
+
+    @cached_property
+    def sums(self) -> dict[str, frozenset[str]]:
+        """In what precision its kernels add up, kept as the widths are."""
+        return sums_in(self.ptx)
+
+    @cached_property
+    def rounds(self) -> dict[str, Rounds]:
+        """What its kernels round to short formats, kept as the widths are."""
+        return rounds_in(self.ptx)
 
 
 def why_more(unit: Unit, baseline: Unit, source: str, toolchain: Toolchain) -> str:

@@ -30,7 +30,7 @@ from warplens_tools.errors import InputError, TimeLimitError
 from warplens_tools.evidence import CompiledKernel
 from warplens_tools.process.task import Task
 from warplens_tools.run.elements import probed_parameters, signature_types
-from warplens_tools.run.probe.job import JobCandidate, Shape
+from warplens_tools.run.probe.job import Extent, JobCandidate, Shape
 from warplens_tools.run.probe.records import SurveyedShape
 from warplens_tools.text import SourceText
 from warplens_tools.toolchain.demangle import qualified_name
@@ -74,6 +74,12 @@ class FurtherJudge:
         self._settings, self._folder = settings, folder
         self._light = lightest(program.surveyed, settings.further_share)
         self._changes: dict[str, Changes] = {}
+        #: Grids of the judged kernel at which candidates were slower, by candidate.
+        self._slower: dict[str, tuple[Extent, ...]] = {}
+
+    def slower_at(self, candidate: str) -> tuple[Extent, ...]:
+        """Grids of the program's at which a candidate for the judged kernel was found slower."""
+        return self._slower.get(candidate, ())
 
     def refusal(self, built: Built) -> tuple[State, str] | None:
         """Why the candidate cannot be proven whatever it does where it can be judged."""
@@ -232,6 +238,8 @@ class FurtherJudge:
             said = _said(heard, place.spec.timed, own, verdict)
             if said is not None:
                 odd[heard.result.candidate] = (said[0], f"{place.name}: {said[1]}")
+            if own and said is not None and said[0] == "same":
+                self._slower[heard.result.candidate] = (place.spec.target.shape.grid,)
 
         try:
             Visits(place.spec, self._settings, self._folder).judge(jobs, take, task)

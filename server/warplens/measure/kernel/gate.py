@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from warplens.measure.costs import BUILD, COMPARE, LOAD, TIME
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.visits import VisitResult
 from warplens.measure.timing import change, measurable, overall, timing_of
@@ -52,11 +53,11 @@ def verdict_of(
         evidence=_evidence(heard, timings),
         error_ratio=_error_ratio(heard),
         cost={
-            "build": build_seconds,
+            BUILD: build_seconds,
             **heard.shared,
-            "load": result.load_seconds,
-            "compare": result.right_seconds,
-            "time": result.timing_seconds,
+            LOAD: result.load_seconds,
+            COMPARE: result.right_seconds,
+            TIME: result.timing_seconds,
         },
     )
 

@@ -13,6 +13,7 @@ from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
 from warplens.measure.session import PreparedWorkload
 from warplens.measure.verdict import RIGHT, State, Verdict
 from warplens_tools.process.task import Task
+from warplens_tools.run.probe.job import Extent
 from warplens_tools.run.probe.records import SurveyedShape
 
 
@@ -48,16 +49,23 @@ def judge_shapes(
         as `Visits.judge`.
     """
     found = {name: [("", one)] for name, one in first.items()}
+    slower: dict[str, list[Extent]] = {}
     for shape in others_of(opened):
         alive = [b.job for b in built if keeps_geometry(b) and found[b.candidate.id][-1][1].state in RIGHT]
 
         def take(heard: VisitResult, shape: SurveyedShape = shape) -> None:
-            found[heard.result.candidate].append((named(shape), verdict(heard)))
+            one = verdict(heard)
+            found[heard.result.candidate].append((named(shape), one))
+            if one.state == "slower":
+                slower.setdefault(heard.result.candidate, []).append(shape.grid)
 
         if alive:
             place = at_shape(opened.place, shape, timed=True)
             Visits(place, opened.session.settings, opened.session.folder).judge(alive, take, task)
-    return {name: over_shapes(verdicts) for name, verdicts in found.items()}
+    return {
+        name: msgspec.structs.replace(over_shapes(verdicts), slower_at=tuple(slower.get(name, ())))
+        for name, verdicts in found.items()
+    }
 
 
 def over_shapes(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:

@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
-from warplens_tools.run.probe.job import Variant, VariantKind
+import random
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from warplens_tools.run.probe.job import ASKS_FROM, SENTINELS_FROM, WAYS_OF, Variant, VariantKind
 
 #: Buffers of integers that are varied one at a time, and integers that are passed by value: so many of each.
 _BUFFERS, _NUMBERS = 5, 4
 
 
-def _each(name: str, kind: VariantKind, many: int) -> tuple[Variant, ...]:
-    return tuple(Variant(f"with {name} ({k + 1})", kind=kind, target=k) for k in range(many))
+def _each(name: str, kind: VariantKind, many: int, first: int = 0) -> tuple[Variant, ...]:
+    """One for each of so many targets."""
+    return tuple(Variant(f"with {name} ({k + 1})", kind=kind, target=first + k) for k in range(many))
+
+
+def _drawn(name: str, kind: VariantKind, many: int) -> tuple[Variant, ...]:
+    """So many draws of all targets together."""
+    return tuple(Variant(f"with {name} ({k + 1})", kind=kind) for k in range(many))
 
 
 #: One buffer at a time: what must not change in one, where ranges begin, keeps nothing else from being varied.
@@ -30,12 +40,20 @@ _LESS = (
     *_each("one small integer by value larger", "more", _NUMBERS),
 )
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
-_ASKED = tuple(Variant(f"with integers that the kernel asks for ({k})", kind="asked") for k in range(1, 5))
+_ASKED = _drawn("integers that the kernel asks for", "asked", 4)
 _BELOW = _each("-1 in one buffer of integers", "below", 4)
 _ODD = (
     Variant("with NaN", kind="specials"),
     Variant("with infinities", kind="infinities"),
     *_each("NaN in one buffer", "specials", 4),
+    Variant("with rows of NaN", kind="voids"),
+    *_each("rows of NaN in one buffer", "voids", 3),
+)
+#: Each buffer by itself: a logarithm of one keeps no other from being negative.
+_MINGLED = (
+    *_drawn("other signs and sizes in each buffer", "mingled", 4),
+    *(Variant(f"with one buffer negated ({k + 1})", -1.0, target=k) for k in range(5)),
+    *_each("mixed signs in one buffer", "signs", 5),
 )
 #: Counts far larger, and other shapes of what is as large.
 _SIZES = (
@@ -43,7 +61,54 @@ _SIZES = (
     *_each("one small integer by value many times as large", "many", 2),
     *_each("one length by value larger and another one less", "reshaped", 6),
 )
-_OPTIONAL = _each("one optional pointer null, or not", "toggled", 3)
+_OPTIONAL = _each("one optional pointer null, or not", "toggled", 5)
+#: As many blocks as one likes, where the kernel takes any number of them: half, few, and along the other axes.
+_FEWER = _each("fewer blocks", "fewer", 4)
+#: Thresholds that are met exactly.
+_MET = (
+    *_each("what is passed by value among the data", "met", 4),
+    *_each("a float that the kernel asks for among the data", "met", 4, SENTINELS_FROM),
+    *_each("rows of a float that the kernel asks for", "ranks", 4, SENTINELS_FROM),
+)
+#: What is changed beside numbers by value: a bound that no length of the program's lets one reach, a mask that only
+#: comes with another width.
+_BESIDE = (
+    Variant("mixed signs", kind="signs"),
+    Variant("other signs and sizes in each buffer", kind="mingled"),
+    Variant("runs of zeros", kind="blanks"),
+    Variant("floats a thousand times as large", 1000.0),
+    Variant("other floats by value", kind="wide"),
+    Variant("optional pointers null, or not", kind="toggled"),
+    Variant("integers drawn anew", kind="redrawn"),
+    Variant("integers zero", kind="vacant"),
+)
+
+
+def _together(number: Variant, *others: int) -> Variant:
+    """Both at once; `others` are places in `_BESIDE`."""
+    beside = tuple(_BESIDE[k % len(_BESIDE)] for k in others)
+    place = f" ({number.target + 1})" if number.target >= 0 else ""
+    name = f"{number.name}{place}, {' and '.join(b.name for b in beside)}"
+    return Variant(name, kind=number.kind, target=number.target, beside=beside)
+
+
+#: Two conditions at once within the program's memory: lengths one less or halved, or other flags, each beside all of
+#: `_BESIDE` in turn.
+_TWO = (
+    *(
+        _together(Variant("with one integer by value one less", kind="less", target=k), 2 * k, 2 * k + 5)
+        for k in range(8)
+    ),
+    *(_together(Variant("with integers by value one less", kind="less"), k, k + 1) for k in range(0, 8, 2)),
+    *(_together(Variant("with several numbers less", kind="numbers"), k, k + 3) for k in range(0, 8, 2)),
+)
+#: In and out in one place, for kernels that do not forbid it.
+ALIASED = _each("an input where a result goes to", "aliased", 3)
+#: 64 bits where 32 would hold the program's.
+_HIGH = (
+    Variant("with large integers by value beyond 32 bits", kind="high"),
+    *_each("one large integer by value beyond 32 bits", "high", 3),
+)
 #: Input sets on which results are compared beside the program's own: other sizes, signs and values catch
 #: constants and shortcuts that hold for the program's inputs alone, full mantissas a precision that averages out.
 VARIANTS = (
@@ -53,6 +118,7 @@ VARIANTS = (
     Variant("with numbers by value zero", kind="nulls"),
     Variant("with numbers by value far off", kind="wide"),
     *_OPTIONAL,
+    *_FEWER,
     Variant("with integers drawn anew", kind="redrawn"),
     Variant("with integers permuted", kind="permuted"),
     Variant("with zeros and ones among integers", kind="flags"),
@@ -69,6 +135,9 @@ VARIANTS = (
     *_ASKED,
     *_BELOW,
     *_SIZES,
+    *_MINGLED,
+    *_MET,
+    Variant("with half of the results there already", kind="standing"),
     Variant("negated", -1.0),
     Variant("with mixed signs", kind="signs"),
     Variant("far from zero", kind="shifted"),
@@ -79,6 +148,9 @@ VARIANTS = (
     Variant("scaled by a million", 1e6),
     Variant("scaled by a millionth", 1e-6),
     Variant("with four values alone", kind="ties"),
+    *_TWO,
+    *ALIASED,
+    *_HIGH,
     *_ONE_BUFFER,
     *_FULL_RANGE,
 )
@@ -99,11 +171,51 @@ ALTERNATIVES = (
     tuple(v.name for v in _ASKED),
     ("with runs of zeros", "with halves of zeros", "with zeros alone"),
     ("negated", "with mixed signs", "far from zero"),
+    tuple(v.name for v in _MINGLED),
+    tuple(v.name for v in _MET),
+    tuple(v.name for v in _TWO),
+    tuple(v.name for v in ALIASED),
     tuple(v.name for v in _OPTIONAL),
+    tuple(v.name for v in _FEWER),
     ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
     ("scaled by a million", "scaled by a millionth", "with four values alone"),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
-LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES))
+LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH))
+#: Of the launch on larger copies of its memory, where a length, a stride or a count may be larger than the program has
+#: memory for: every integer by value alone, in both directions, some together, and pairs of lengths; and larger ones
+#: beside all of `_BESIDE`.
+_LARGER = _each("one number by value of another size", "numbers", WAYS_OF)
+_SEVERAL = _drawn("several numbers by value of other sizes", "numbers", 8)
+_LONGER = _each("a longer length by value and a shorter one", "reshaped", 6)
+_TWO_LARGER = (
+    *(
+        _together(
+            Variant("with one number by value of another size", kind="numbers", target=k), k // 2, k // 2 + 5
+        )
+        for k in range(WAYS_OF)
+    ),
+    *(_together(v, k, k + 2, k + 5) for k, v in enumerate(_SEVERAL)),
+)
+_REST = (
+    *_each("one number by value of yet another size", "numbers", 3 * WAYS_OF, WAYS_OF),
+    *_each("one number by value that the kernel asks for", "numbers", 32, ASKS_FROM),
+)
+ROOMS = (*_LARGER, *_SEVERAL, *_LONGER, *_TWO_LARGER, *_REST)
+
+
+def in_order(rooms: Sequence[Variant], chance: random.Random) -> tuple[Variant, ...]:
+    """Which are learned first, where there is no time for all: one number larger, two conditions and several numbers
+    in turn, since each meets what the others do not; then what is mostly met already."""
+
+    def shuffled(*of: tuple[Variant, ...]) -> list[Variant]:
+        some = [v for v in rooms if any(v in group for group in of)]
+        return chance.sample(some, len(some))
+
+    first = (shuffled(_LARGER), shuffled(_TWO_LARGER), shuffled(_SEVERAL, _LONGER))
+    turns = [v for turn in zip_longest(*first) for v in turn if v is not None]
+    return (*turns, *shuffled(_REST))
+
+
 #: Inputs that a lower precision holds exactly: what is off on them was not the precision.
 SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)

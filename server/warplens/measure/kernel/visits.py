@@ -13,9 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from warplens.measure.costs import ARRIVAL, LARGER, LEARN, SNAPSHOT, START, WARM_UP
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.variants import ALTERNATIVES, LATE, SHORTENED, VARIANTS
+from warplens.measure.kernel.variants import ALTERNATIVES, LATE, ROOMS, SHORTENED, VARIANTS, in_order
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
@@ -72,6 +73,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     #: An instantiation that the program launches nowhere, and the cubin that holds it: visited in the launched one's
     #: place, with its arguments.
     instead: tuple[str, str] = ("", "")
+    #: The kernel's grid by the integers that host code passes; () where that is not known.
+    rule: tuple[str, ...] = ()
     #: The unit's PTX, which says what the kernel compares its inputs with.
     ptx: str = ""
 
@@ -89,18 +92,31 @@ class VisitResult(msgspec.Struct, frozen=True):
     #: Its share, in seconds by name, of what its visit did once for all: the program's start, the memory's copy, what
     #: was learned of the kernel, and its warming up.
     shared: dict[str, float] = {}
+    #: Sets of inputs, and other questions, that the kernel itself did not stand.
+    given_up: tuple[str, ...] = ()
 
 
 class Visits:
     """Runs visits for one launch; remembers which questions the baseline itself does not stand."""
 
     def __init__(
-        self, place: VisitSpec, settings: MeasureSettings, folder: Path, *, thorough: bool = False
+        self,
+        place: VisitSpec,
+        settings: MeasureSettings,
+        folder: Path,
+        *,
+        thorough: bool = False,
+        roughly: bool = False,
     ) -> None:
-        """`thorough`: on every set of inputs, as a winner is confirmed, instead of some drawn at random."""
+        """`thorough`: on every set of inputs, as a winner is confirmed, instead of some drawn at random. `roughly`:
+        what is much faster or slower is timed in few rounds, as a search's candidates are before one is confirmed."""
         self._place, self._settings, self._folder = place, settings, folder
-        self._thorough = thorough
-        self._variants = list(VARIANTS) if settings.perturb_inputs else []
+        self._thorough, self._roughly = thorough, roughly
+        apart = any(p.restrict for p in place.parameters)
+        self._variants = [
+            v for v in VARIANTS if settings.perturb_inputs and not (apart and v.kind == "aliased")
+        ]
+        self._rooms = list(ROOMS) if settings.perturb_inputs and thorough else []
         self._poison = True
         self._fill = True
         self._launch = place.launch
@@ -109,6 +125,8 @@ class Visits:
         self._baseline: BaselineRecord | None = None
         self._control: ResultRecord | None = None
         self._began, self._start, self._together = 0.0, 0.0, 1
+        self._on_arrival: Callable[[], object] | None = None
+        self._arrival = 0.0
         self.given_up: list[str] = []
         self._crashed: Counter[str] = Counter()
 
@@ -117,15 +135,19 @@ class Visits:
         candidates: Sequence[JobCandidate],
         on_heard: Callable[[VisitResult], None],
         task: Task = UNATTENDED,
+        on_arrival: Callable[[], object] | None = None,
     ) -> None:
         """Hear of every candidate, in as many visits as faults and hangs make of it.
+
+        `on_arrival` is called once, before the program uses the card for the first time: it takes the card, and the
+        program's own start is another's time. Without it the card is the caller's already.
 
         Raises:
             InputError: the launch cannot be visited; says why.
             TimeLimitError: the program never came to the launch in its time.
             MissingToolError, CancelledError: as named.
         """
-        left = list(candidates)
+        left, self._on_arrival = list(candidates), on_arrival
         while left:
             batch = left[: self._settings.candidates_per_visit]
             heard: set[str] = set()
@@ -137,6 +159,7 @@ class Visits:
                     on_heard(self._heard(record))
 
             self._control, self._together, self._began = None, len(batch), time.monotonic()
+            self._arrival = 0.0
             run = self._visit([*self._controls(), *batch], take, task)
             lost = self._lost(run, heard)
             if lost is not None and self._is_control(lost):
@@ -176,10 +199,12 @@ class Visits:
         if self._opened is None or self._baseline is None:
             raise InputError("the probe spoke of a candidate before it knew the kernel")
         once = {
-            "start": self._start,
-            "snapshot": self._opened.seconds,
-            "learn": self._baseline.learn_seconds,
-            "warm up": self._baseline.warm_up_seconds,
+            ARRIVAL: self._arrival,
+            START: self._start,
+            SNAPSHOT: self._opened.seconds,
+            LEARN: self._baseline.learn_seconds - self._baseline.room_seconds,
+            LARGER: self._baseline.room_seconds,
+            WARM_UP: self._baseline.warm_up_seconds,
         }
         return VisitResult(
             result,
@@ -188,6 +213,7 @@ class Visits:
             self._control,
             self._place.from_events,
             {name: round(seconds / self._together, 4) for name, seconds in once.items()},
+            tuple(name.removeprefix("variant ") for name in self.given_up),
         )
 
     def _visit(
@@ -204,7 +230,16 @@ class Visits:
                 stall=each,
                 task=task,
                 on_record=on_record,
+                on_arrival=self._arrive if self._on_arrival is not None else None,
             )
+
+    def _arrive(self) -> None:
+        """Take the card; the program's start so far is none of its time there."""
+        asked, self._on_arrival = self._on_arrival, None
+        self._arrival = time.monotonic() - self._began
+        if asked is not None:
+            asked()
+        self._began = time.monotonic()
 
     def _job(self, batch: Sequence[JobCandidate], result: str) -> Job:
         place, s = self._place, self._settings
@@ -229,7 +264,13 @@ class Visits:
             variables=place.variables,
             held=place.held,
             variants=self._drawn(),
+            rooms=in_order(self._rooms, random.SystemRandom()),
             constants=asked.constants,
+            sentinels=asked.floats,
+            rule=place.rule,
+            unread=asked.unread,
+            widened=asked.widened,
+            tells_nan=asked.nan,
             candidates=tuple(batch),
             options={
                 "repeats": s.repeats,
@@ -245,6 +286,7 @@ class Visits:
                 "rounds_min": s.rounds_min,
                 "rounds_max": s.rounds_max,
                 "precision": s.precision,
+                "clear": s.clear_gain if self._roughly and place.control is None else 0.0,
                 "checked_share": s.checked_share,
                 "flush_cache": s.flush_cache,
                 "poison": self._poison,
@@ -282,7 +324,9 @@ class Visits:
         stage = next((r for r in reversed(run.records) if isinstance(r, Stage)), None)
         if stage is None or any(isinstance(r, BaselineRecord) for r in run.records):
             return False
-        if stage.name == "poison" and self._poison:
+        if any(isinstance(r, Stage) and r.name == "rooms" for r in run.records):
+            self._leave_out_of_rooms(stage.name)
+        elif stage.name == "poison" and self._poison:
             self._poison = False
         elif stage.name == "fill" and self._fill:
             self._fill = False
@@ -297,6 +341,15 @@ class Visits:
             return False
         self.given_up.append(stage.name)
         return True
+
+    def _leave_out_of_rooms(self, stage: str) -> None:
+        """Numbers that lead a kernel out of all room that it has; after a few of them there are no rooms."""
+        odd = next((v for v in self._rooms if stage == f"variant {v.name}"), None)
+        self._crashed["rooms"] += 1
+        if odd is None or self._crashed["rooms"] >= _CRASHES:
+            self._rooms = []
+        else:
+            self._rooms.remove(odd)
 
     def _leave_out(self, name: str) -> None:
         """Inputs of another size lead this kernel out of bounds, so would their neighbours; others by themselves."""

@@ -73,7 +73,7 @@ class Told(msgspec.Struct, frozen=True, tag="verdict"):
 
 
 class Confirmed(msgspec.Struct, frozen=True, tag="confirmed"):
-    """A winner was measured again; `seconds` is the bound that a judge states for that."""
+    """A winner was measured again."""
 
     confirmation: Confirmation
 

@@ -20,15 +20,17 @@ import msgspec
 from warplens.measure.confirm import Confirmation
 from warplens.measure.pool.local import LANES, LocalLane
 from warplens.measure.pool.messages import LostError, Setup
+from warplens.measure.pool.pace import Pace
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
 from warplens_tools.errors import CancelledError, ToolFailedError, WarplensError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.task import UNATTENDED, Task
 
-#: Candidates a lane takes at a time: as many as one judge gets, since a visit costs about a second whatever it holds.
+#: Candidates a lane takes at a time at most: as many as one judge gets, since a visit costs about a second whatever it
+#: holds. Where each takes long, fewer (`pace.py`).
 CHUNK = 8
-#: Lanes for which one chunk is asked ahead: the two of one card are asked for with all verdicts that there are.
+#: Lanes for which one chunk is asked ahead: those of one card are asked for with all verdicts that there are.
 _LANES_AHEAD = 4
 #: Seconds between looks at whether the work is to stop.
 _POLL = 0.2
@@ -156,8 +158,9 @@ class Pool:
         task: Task = UNATTENDED,
     ) -> None:
         """Judge candidates and what `more` gives whenever too few wait for the lanes, until it gives nothing and all
-        is judged. Once it gives nothing it is asked again when a verdict comes, or where a card has nothing to do.
-        `more` and `on_verdict` are called in this thread. Raises as `judge`."""
+        is judged, or what is left of the task's time would not do for another. Once it gives nothing it is asked again
+        when a verdict comes, or where a card has nothing to do. `more` and `on_verdict` are called in this thread.
+        Raises as `judge`."""
         _Stream(self._lanes, self._warming, self._by, candidates, more, on_verdict, task).run()
 
     def confirm(self, candidate: Candidate, *, task: Task = UNATTENDED) -> Confirmation:
@@ -189,6 +192,13 @@ class Pool:
         return sum(not lane.lost for lane in self._lanes)
 
 
+class _Given(msgspec.Struct):
+    """Candidates of a busy lane: all that it was given, and those that are not told."""
+
+    all: int
+    open: int
+
+
 class _Stream:
     """One call of `stream`: what waits, and which lanes are busy."""
 
@@ -209,8 +219,10 @@ class _Stream:
         self._suspected: set[str] = set()
         self._more, self._on_verdict, self._task = more, on_verdict, task
         self._events: queue.SimpleQueue[tuple[int, Verdict] | _Free] = queue.SimpleQueue()
-        self._busy: set[int] = set()
         self._told: set[str] = set()
+        #: What each busy lane was given: how many candidates, and how many of them are not told.
+        self._busy: dict[int, _Given] = {}
+        self._pace = Pace(CHUNK)
         # nothing more was to be had until a verdict comes: where no card needed it, or at all
         self._held = self._dry = False
         # lanes stop by a token of their own: the caller's may be cancelled while they still answer
@@ -240,17 +252,20 @@ class _Stream:
                 opens.join()
             free = [n for n in range(len(self._lanes)) if self._free(n)]
         for place, number in enumerate(sorted(free, key=self._beside)):
-            self._ask_for(
-                CHUNK, idle=not any(self._lanes[b].card == self._lanes[number].card for b in self._busy)
-            )
-            chunk = self._chunk(len(free) - place)
+            beside = [b for b in self._busy if self._lanes[b].card == self._lanes[number].card]
+            fitting = self._pace.fitting(self._task.left(), sum(self._busy[b].open for b in beside))
+            if not fitting:
+                continue
+            size = min(self._pace.chunk(), fitting)
+            self._ask_for(size, idle=not beside)
+            chunk = self._chunk(len(free) - place, size)
             if not chunk:
                 continue
-            self._busy.add(number)
+            self._busy[number] = _Given(len(chunk), len(chunk))
             threading.Thread(target=self._work, args=(number, chunk), daemon=True).start()
         # with many lanes one of them is soon free again, and asking takes a while
         self._ask_for(CHUNK * (len(self._lanes) // _LANES_AHEAD))
-        if (self._waiting or self._suspects) and not self._busy:
+        if (self._waiting or self._suspects) and not self._busy and not free:
             raise ToolFailedError(
                 "every worker of the pool ended", remedy="what was judged is kept: go on with --resume"
             )
@@ -278,14 +293,14 @@ class _Stream:
         opens = number in self._warming and self._warming[number].is_alive()
         return number not in self._busy and not self._lanes[number].lost and not opens
 
-    def _chunk(self, free: int) -> list[Candidate]:
+    def _chunk(self, free: int, size: int) -> list[Candidate]:
         if self._suspects:
             one = self._suspects.popleft()
             self._suspected.add(one.id)
             return [one]
         # the last few are shared among the lanes rather than all given to one
-        share = -(-len(self._waiting) // free) if self._held else CHUNK
-        share = max(1, min(CHUNK, share))
+        share = -(-len(self._waiting) // free) if self._held else size
+        share = max(1, min(size, share))
         return [self._waiting.popleft() for _ in range(min(share, len(self._waiting)))]
 
     def _work(self, number: int, chunk: list[Candidate]) -> None:
@@ -313,32 +328,34 @@ class _Stream:
                 if self._task.token.cancelled:
                     self._stop.cancel()
         if not isinstance(event, _Free):
-            self._tell(*event)
+            lane, verdict = event
+            self._tell(lane, verdict, self._busy[lane])
             return None
-        self._busy.discard(event.lane)
+        given = self._busy.pop(event.lane)
         if isinstance(event.error, LostError):
-            self._give_back(event)
+            self._give_back(event, given)
             return None
         if isinstance(event.error, CancelledError):
             return None
         self._waiting.extendleft(reversed(event.open))
         return event.error
 
-    def _tell(self, lane: int, verdict: Verdict) -> None:
+    def _tell(self, lane: int, verdict: Verdict, given: _Given) -> None:
         if verdict.candidate in self._told:
             return
         self._told.add(verdict.candidate)
         self._held = self._dry = False
+        self._pace.told(verdict, given.all)
+        given.open -= 1
         self._by[verdict.candidate] = lane
         self._on_verdict(verdict)
 
-    def _give_back(self, event: _Free) -> None:
+    def _give_back(self, event: _Free, given: _Given) -> None:
         """What a lost lane had not answered goes to the others, but for what was suspected and ends a second worker."""
         for candidate in event.open:
             if candidate.id in self._suspected:
-                self._tell(
-                    event.lane, Verdict(candidate.id, "unproven", "2 workers ended while they judged it")
-                )
+                odd = Verdict(candidate.id, "unproven", "2 workers ended while they judged it")
+                self._tell(event.lane, odd, given)
             elif candidate.id not in self._told:
                 self._suspects.append(candidate)
 
@@ -349,9 +366,9 @@ def _opened(lane: Lane) -> None:
         lane.baseline(UNATTENDED)
 
 
-def local_pool(setup: Setup, cards: Sequence[str]) -> Pool:
-    """A pool of the lanes of each card; `cards` are UUIDs."""
-    lanes = [LocalLane(setup, card) for card in cards for _ in range(LANES)]
+def local_pool(setup: Setup, cards: Sequence[str], lanes_each: int = LANES) -> Pool:
+    """A pool of so many lanes of each card; `cards` are UUIDs."""
+    lanes = [LocalLane(setup, card) for card in cards for _ in range(lanes_each)]
 
     def close() -> None:
         for lane in lanes:

@@ -16,6 +16,7 @@ import msgspec
 
 from warplens.measure.conditions import Watch
 from warplens.measure.confirm import Confirmation
+from warplens.measure.costs import EXAMINE, TIME
 from warplens.measure.program.device_work import Tracer
 from warplens.measure.program.examine import Rejected, examine
 from warplens.measure.program.program_sandbox import forget
@@ -101,8 +102,8 @@ class OutsideJudge:
             conditions=watch.now() if watch is not None else None,
             outside=self._reference.outside if isinstance(self._reference, Reference) else Outside(),
             cost={
-                "examine": (examined if rounds else ended) - started,
-                "time": ended - examined if rounds else 0.0,
+                EXAMINE: (examined if rounds else ended) - started,
+                TIME: ended - examined if rounds else 0.0,
             },
         ), rounds
 

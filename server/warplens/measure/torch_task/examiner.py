@@ -106,7 +106,8 @@ class Examination:
                 ends.callback(worker.close)
                 return worker
 
-            new = started(Fence(self.request["fence"]))
+            # loading PyTorch takes seconds: side by side with this process's own work
+            new, eager = started(Fence(self.request["fence"])), started()
             with self.card():
                 if not self.plain and (why := defect(self.task)):
                     raise WorkerError("refused", f"the task cannot tell right from wrong: {why}")
@@ -115,12 +116,11 @@ class Examination:
                 slots = Slots(self.task, 2, self.backward, self.own)
                 slots.given_to(new)
                 self.right(new, slots)
-            # processes load PyTorch side by side
-            others = {name: started() for name in ("eager", *self.request["baselines"])}
-            self.load(others["eager"], self.task.path, "Model")
+            others = {"eager": eager} | {name: started() for name in self.request["baselines"]}
+            self.load(eager, self.task.path, "Model")
             if self.request["own_work"] and not self.plain:
                 with self.card():
-                    self.own_work(new, others["eager"])
+                    self.own_work(new, eager)
             return self.timed(new, others)
 
     @property
@@ -206,11 +206,14 @@ class Examination:
         """Whether the module computes by itself. Raises WorkerError."""
         theirs = Slots(self.task, 1, self.backward, self.request["folder"])
         theirs.given_to(eager)
-        operations = computing(eager.ask("trace", slot=0))
-        self.library = sorted(computing(new.ask("trace", slot=0)))
-        if operations and operations <= set(self.library):
-            said = ", ".join(sorted(operations))
-            raise WorkerError("refused", f"the library still does all of the work: {said}")
+        asked = {"slot": 0, "backward": self.backward}
+        reference, own = (worker.ask("trace", **asked) for worker in (eager, new))
+        self.library = sorted(computing(own, "operations") | computing(own, "gradients"))
+        for part, what in (("operations", "work"), ("gradients", "work on gradients")):
+            operations = computing(reference, part)
+            if operations and operations <= computing(own, part):
+                said = ", ".join(sorted(operations))
+                raise WorkerError("refused", f"the library still does all of the {what}: {said}")
 
     def timed(self, new: Worker, others: dict[str, Worker]) -> dict[str, Any]:
         """Time against the baselines, comparing what the timed calls gave."""

@@ -12,9 +12,8 @@ import msgspec
 from warplens.measure.confirm import Confirmation
 from warplens.measure.program.whole import ProgramRun
 from warplens.measure.session import Baseline
-from warplens.measure.torch_task.task import Examine, TorchTask, TorchVerdict, examined
+from warplens.measure.torch_task.task import Examine, TorchTask, TorchVerdict, card_of, examined
 from warplens.measure.verdict import RIGHT, Candidate, Conditions, Interval, Timing, Verdict
-from warplens_tools.arch.load import present_gpus
 from warplens_tools.errors import InputError
 from warplens_tools.evidence import CompiledKernel, LaunchTiming, Resources, Unknown
 from warplens_tools.process.task import UNATTENDED, Task
@@ -62,8 +61,7 @@ class TaskJudge:
             )
         median, low, high = (1e9 * s for s in found.seconds["eager"])
         timing = LaunchTiming("PyTorch, eager FP32", 1, (0, 0, 0), (0, 0, 0), 0, median, low, high)
-        gpus = present_gpus() if self._asked.device.startswith("cuda") else ()
-        card = gpus[0] if gpus else None
+        card = card_of(self._asked.device)
         return Baseline(
             kernel="ModelNew",
             compiled=CompiledKernel(

@@ -15,7 +15,7 @@ _local_scalar_dense is_same_size record_stream resolve_conj _reshape_alias
 STRUCTURAL = frozenset(_STRUCTURAL.split())
 
 
-def computing(answer: dict[str, Any]) -> set[str]:
-    """Names of the operations of a trace that compute something."""
-    names = answer.get("operations", [])
+def computing(answer: dict[str, Any], part: str) -> set[str]:
+    """Names of the operations of one part of a trace that compute something; a candidate's answer may be anything."""
+    names = answer.get(part, [])
     return {str(n) for n in names if isinstance(n, str)} - STRUCTURAL if isinstance(names, list) else set()

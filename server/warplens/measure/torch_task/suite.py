@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from warplens.measure.torch_task.task import TorchTask, TorchVerdict
+from warplens.measure.torch_task.task import BASELINES, TorchTask, TorchVerdict, solution_of
 from warplens.measure.verdict import RIGHT
 from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError
@@ -27,7 +27,7 @@ Rule = Literal["warplens", "kernelbench"]
 RULES: tuple[Rule, ...] = ("warplens", "kernelbench")
 #: KernelBench's fast_p: the share of all tasks whose solution is right and more than p times as fast.
 THRESHOLDS = (0.0, 0.8, 1.0, 1.5, 2.0)
-BASELINES = ("eager", "tf32", "bf16", "compile")
+TIMED = ("eager", *BASELINES)
 _NAME = re.compile(r"(\d+)_\w[\w.-]*\.py")
 
 
@@ -115,9 +115,9 @@ def problems_of(folder: Path, level: int, numbers: frozenset[int] | None) -> lis
             f"{folder} has no level{level}",
             remedy="name the folder of KernelBench that holds level1, level2, …",
         )
-    found = [
-        Problem(level, int(name[1]), path) for path in home.iterdir() if (name := _NAME.fullmatch(path.name))
-    ]
+    named = {path: name for path in home.iterdir() if (name := _NAME.fullmatch(path.name))}
+    solutions = {solution_of(path) for path in named}
+    found = [Problem(level, int(name[1]), path) for path, name in named.items() if path not in solutions]
     chosen = sorted((p for p in found if numbers is None or p.number in numbers), key=lambda p: p.number)
     missing = sorted((numbers or frozenset()) - {p.number for p in chosen})
     if missing or not chosen:
@@ -131,19 +131,23 @@ def solution_for(problem: Problem, folder: Path) -> Path | None:
     level, number = problem.level, problem.number
     named = [
         folder / f"level{level}" / f"{problem.name}.py",
-        folder / f"level{level}" / f"{problem.name}_new.py",
+        solution_of(folder / f"level{level}" / problem.path.name),
         *sorted(folder.glob(f"level_{level}_problem_{number}_*.py")),
         folder / f"{problem.name}.py",
-        folder / f"{problem.name}_new.py",
+        solution_of(folder / problem.path.name),
     ]
     return next((path for path in named if path.is_file()), None)
 
 
-def key_of(asked: TorchTask, card: str) -> str:
-    """What a result rests on, as a hash: the texts, how they are run, and on what."""
+def key_of(asked: TorchTask, card: str, search: str = "") -> str:
+    """What a result rests on, as a hash: the texts, how they are run, and on what; without a solution, how one was
+    searched for."""
     said = msgspec.structs.replace(asked, task="", candidate="", builds="")
+    sought = "" if asked.candidate else search
     texts = [Path(path).read_bytes() if path else b"" for path in (asked.task, asked.candidate)]
-    return hashlib.sha256(b"\0".join([*texts, msgspec.json.encode(said), card.encode()])).hexdigest()
+    return hashlib.sha256(
+        b"\0".join([*texts, msgspec.json.encode(said), card.encode(), sought.encode()])
+    ).hexdigest()
 
 
 def kept(folder: Path, problem: Problem, key: str) -> Result | None:
@@ -175,7 +179,7 @@ def summary_of(results: Sequence[Result], rule: Rule) -> Summary:
         states[verdict.state] = states.get(verdict.state, 0) + 1
     ratios = {
         baseline: [v.speedups[baseline][0] for v in right.values() if baseline in v.speedups]
-        for baseline in BASELINES
+        for baseline in TIMED
     }
     return Summary(
         rule=rule,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -15,7 +16,8 @@ import msgspec
 from warplens.measure.program.program_sandbox import holds_home
 from warplens.measure.torch_task.scan import libraries, suspicions
 from warplens.measure.verdict import State
-from warplens_tools.arch.load import present_gpus
+from warplens_tools.arch.gpu import Gpu
+from warplens_tools.arch.load import present_gpu
 from warplens_tools.decode import from_json
 from warplens_tools.errors import InputError, MissingToolError, ToolFailedError
 from warplens_tools.process.guard import die_with_parent
@@ -26,6 +28,10 @@ from warplens_tools.run.gpu_lock import lock_file
 
 _EXAMINER = Path(__file__).with_name("examiner.py")
 Baseline = Literal["tf32", "bf16", "compile"]
+#: Beside eager execution in FP32.
+BASELINES: tuple[Baseline, ...] = ("tf32", "bf16", "compile")
+#: Rounds of timing, the first of which is left out.
+ROUNDS = 10
 #: Of a candidate's process and of each compiler that it starts: what evades the limits on the clock.
 _CPU_SECONDS = 3600
 
@@ -45,9 +51,8 @@ class TorchTask(msgspec.Struct, frozen=True):
     rule: Literal["warplens", "kernelbench"] = "warplens"
     #: Refuse a candidate that leaves every operation to the library.
     own_work: bool = True
-    #: Beside eager execution in FP32.
-    baselines: tuple[Baseline, ...] = ("tf32", "bf16", "compile")
-    rounds: int = 10
+    baselines: tuple[Baseline, ...] = BASELINES
+    rounds: int = ROUNDS
     #: Seconds one call may take, and one that compiles.
     limit: float = 60.0
     build_limit: float = 600.0
@@ -55,6 +60,31 @@ class TorchTask(msgspec.Struct, frozen=True):
     threads: int = 0
     #: A folder in which candidates' extensions stay built, which they may write; "" for one that is gone afterwards.
     builds: str = ""
+
+
+class TorchOptions(msgspec.Struct, frozen=True):
+    """How tasks are run, whichever module is examined."""
+
+    #: The Python that has PyTorch; "" for the one that runs Warplens.
+    python: str = ""
+    device: str = "cuda"
+    backward: bool = False
+    #: Compare with `torch.compile`, too.
+    compile: bool = True
+    lower_precision: bool = False
+    rounds: int = ROUNDS
+
+    def asked(self, task: Path, candidate: Path | None) -> TorchTask:
+        """To examine a candidate, or one that is named later."""
+        return TorchTask(
+            os.path.abspath(task),  # noqa: PTH100
+            os.path.abspath(candidate) if candidate is not None else "",  # noqa: PTH100
+            device=self.device,
+            backward=self.backward,
+            lower_precision=self.lower_precision,
+            baselines=tuple(b for b in BASELINES if self.compile or b != "compile"),
+            rounds=self.rounds,
+        )
 
 
 class TorchVerdict(msgspec.Struct, frozen=True):
@@ -115,6 +145,11 @@ def examine(asked: TorchTask, *, python: str = "", task: Task = UNATTENDED) -> T
     return msgspec.structs.replace(verdict, library=tuple(names))
 
 
+def solution_of(task: Path) -> Path:
+    """Where a task's solution is written: beside it."""
+    return task.with_name(f"{task.stem}_new.py")
+
+
 def examined(asked: TorchTask, python: str, task: Task) -> TorchVerdict:
     """`examine`, as those who judge several modules ask for it. Raises the same."""
     return examine(asked, python=python, task=task)
@@ -122,6 +157,12 @@ def examined(asked: TorchTask, python: str, task: Task) -> TorchVerdict:
 
 #: Examines one module by the Python of that name; `examined`, but for tests.
 Examine = Callable[[TorchTask, str, Task], TorchVerdict]
+
+
+def card_of(device: str) -> Gpu | None:
+    """The card that PyTorch calls by this name ("cuda", "cuda:1"); None for a device that is no card that is known."""
+    kind, _, place = device.partition(":")
+    return present_gpu(int(place) if place.isdecimal() else 0) if kind == "cuda" else None
 
 
 def _places(asked: TorchTask, folder: Path) -> dict[str, object]:
@@ -136,9 +177,9 @@ def _places(asked: TorchTask, folder: Path) -> dict[str, object]:
     write = tuple(dict.fromkeys((str(own), str(builds))))
     limits = Limits(cpu_seconds=_CPU_SECONDS, memory_bytes=None)
     command = confined((), Confinement(write, (str(beside),), limits, program=True))
-    gpus = present_gpus() if asked.device.startswith("cuda") else ()
+    card = card_of(asked.device)
     return {
         "fence": {"command": command, "folder": str(own), "builds": str(builds)},
         "folder": str(others),
-        "lock": str(lock_file(gpus[0].uuid)) if gpus else "",
+        "lock": str(lock_file(card.uuid)) if card is not None else "",
     }

@@ -149,19 +149,35 @@ class Runner:
         return self._scratches[key]
 
     def trace(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Names of the library's operations that a call comes to."""
-        from torch.utils._python_dispatch import TorchDispatchMode
+        """Names of the library's operations that a call comes to, and with `backward` those of its gradients."""
+        slot = self.slots[message["slot"]]
+        given, backward = slot["inputs"], message["backward"]
+        if backward:
+            given = [x.detach().requires_grad_() if _differs(x) else x for x in given]
+        with torch.set_grad_enabled(backward), _listing() as operations:
+            outputs = _listed(self.model(*given))
+        along = list(zip(outputs, slot["cotangents"], strict=True)) if backward else []
+        along = [(o, c) for o, c in along if o.requires_grad]
+        with _listing() as gradients:
+            if along:
+                torch.autograd.backward([o for o, _ in along], [c for _, c in along])
+        return {"operations": operations, "gradients": gradients}
 
-        seen: list[str] = []
 
-        class Listing(TorchDispatchMode):  # type: ignore[misc]
-            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                seen.append(func.__name__.split(".")[0])
-                return func(*args, **(kwargs or {}))
+@contextlib.contextmanager
+def _listing() -> Iterator[list[str]]:
+    """The names of the library's operations meanwhile."""
+    from torch.utils._python_dispatch import TorchDispatchMode
 
-        with torch.no_grad(), Listing():
-            self.model(*self.slots[message["slot"]]["inputs"])
-        return {"operations": seen}
+    seen: list[str] = []
+
+    class Listing(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.__name__.split(".")[0])
+            return func(*args, **(kwargs or {}))
+
+    with Listing():
+        yield seen
 
 
 def _said(error: Exception) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -87,6 +88,19 @@ def test_a_plan_is_coded_judged_and_built_upon(store: sqlite3.Connection) -> Non
     rates = {r.subject: r for r in hit_rates(store) if r.kind == "rule"}
     assert rates["model:planner"].trials == 6
     assert [s.kind for s in read_steps(store, result.run or 0)].count("ask") == 6
+
+
+def test_progress_says_which_role_is_at_work_and_what_was_spent(store: sqlite3.Connection) -> None:
+    said: list[str] = []
+    script = by_role(planner=[plan("x")], coder=lambda r, n: Say(faster(r, n), usage=(3000, 1000)))
+    with searching(script, candidates=1, dollars=5.0) as (problem, source, _):
+        run(problem, store, task=Task(lambda message, _: said.append(message)))
+    planner, coder = (
+        next(m for m in said if m.startswith(f"{role} at work")) for role in ("planner", "coder")
+    )
+    assert planner == "planner at work, 0 tokens, $0.00 so far"
+    assert re.fullmatch(r"coder at work, [\d,]+ tokens, \$\d+\.\d\d so far", coder) and coder != planner
+    assert source.asker.ledger.tokens > 4000
 
 
 def test_what_failed_is_debugged_with_its_failure_and_its_diff(store: sqlite3.Connection) -> None:

@@ -254,6 +254,10 @@ def test_every_shape_is_judged_at_the_confirmation_within_a_bound_that_is_named(
         confirmed = judging.confirm(candidate).verdict
         assert confirmed.state == "wrong"
         assert confirmed.reason.startswith("void scale<2>(float*) with grid 16x1x1")
+        assert confirmed.slower_at == ()
+        card.broken, card.slow = set(), {(SCALES[2], 16)}
+        slower = judging.confirm(candidate).verdict
+        assert (slower.state, slower.slower_at) == ("same", ((16, 1, 1),))
         (built,) = judging._build(judging._open(UNATTENDED), [candidate], lambda _: None, UNATTENDED)
         further = judging._further_judge(judging._open(UNATTENDED))
         plan = further.plan(built, SourceText(CODE), UNATTENDED, all_shapes=True)

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.kernel.variants import VARIANTS
+from warplens.measure.kernel.variants import ROOMS, VARIANTS, in_order
 from warplens.measure.kernel.visits import Visits
 
 
-def visits(folder: Path, *, thorough: bool = False) -> Any:
-    place = cast(Any, SimpleNamespace(launch=0))
+def visits(folder: Path, *, thorough: bool = False, restrict: bool = False) -> Any:
+    place = cast(Any, SimpleNamespace(launch=0, parameters=(SimpleNamespace(restrict=restrict),)))
     return Visits(place, MeasureSettings(), folder, thorough=thorough)
 
 
@@ -49,3 +50,18 @@ def test_inputs_of_a_kind_that_two_runs_died_of_are_not_tried_again(tmp_path: Pa
     tried._leave_out("scaled by 3")
     assert "moved" not in kinds(tried._variants)
     assert "blanks" in kinds(tried._variants)
+
+
+def test_larger_copies_begin_with_one_number_two_conditions_and_several_in_turn() -> None:
+    found = in_order(ROOMS, random.Random(3))
+    assert sorted(v.name for v in found) == sorted(v.name for v in ROOMS)
+    assert len({v.name for v in ROOMS}) == len(ROOMS)
+    for start in range(0, 12, 3):
+        one, both, several = found[start : start + 3]
+        assert one.kind == "numbers" and one.target >= 0 and not one.beside
+        assert both.beside and not several.beside
+
+
+def test_nothing_lies_in_one_place_where_the_kernel_forbids_it(tmp_path: Path) -> None:
+    assert "aliased" in kinds(visits(tmp_path, thorough=True)._drawn())
+    assert "aliased" not in kinds(visits(tmp_path, thorough=True, restrict=True)._drawn())

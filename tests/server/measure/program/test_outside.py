@@ -80,7 +80,6 @@ needs_fence = pytest.mark.skipif(
 pytestmark = [
     pytest.mark.compiler,
     pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler"),
-    pytest.mark.timeout(300),
 ]
 
 

@@ -34,9 +34,13 @@ void checksum(void** arguments) {
         const auto* base = reinterpret_cast<const std::uint8_t*>(buffers.base[k]);
         const std::uint64_t key = argument<std::uint64_t>(arguments, 1) + buffers.first[k], bytes = buffers.bytes[k];
         for (std::uint64_t chunk = 0; chunk * 65536 < bytes; ++chunk) {
-            std::uint64_t sum = 0;
-            for (std::uint64_t at = chunk * 65536; at < std::min((chunk + 1) * 65536, bytes); ++at)
-                sum += mix(base[at] ^ mix(key + at));
+            const std::uint64_t end = std::min((chunk + 1) * 65536, bytes);
+            std::uint64_t sum = 0, at = chunk * 65536, word;
+            for (; at + sizeof word <= end; at += sizeof word) {
+                std::memcpy(&word, base + at, sizeof word);
+                sum += mix(word ^ mix(key + at));
+            }
+            for (; at < end; ++at) sum += mix(base[at] ^ mix(key + at));
             sums[buffers.first[k] + chunk] = sum;
         }
     }
@@ -114,6 +118,8 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
             const std::uint64_t symbol = bits % 4, pair = mix((s.seed >> 32) + symbol / 2);
             return static_cast<std::uint64_t>(given[1 + pair % static_cast<std::uint64_t>(given[0])]) ^ (symbol % 2 ? 1ull << (pair >> 60) % 8 : 0);
         }
+        case 26: return bits % 16 ? own : s.limit;
+        case 24: return own <= 64 ? own + 1 : own;
         case 21: return bits >> 62 ? own : ~std::uint64_t{0};
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
     }
@@ -131,6 +137,18 @@ double number(const Source& s, std::uint64_t i, Element element) {
         std::uint64_t run = 64u << 2 * (s.seed % 5);
         while (run > 1 && run * 8 > s.count) run /= 2;
         return mix(s.seed + i / run) >> 63 ? 0 : value;
+    }
+    if (s.kind == 26) {
+        double met;
+        std::memcpy(&met, &s.limit, sizeof met);
+        return bits % 16 ? value : met;
+    }
+    if (s.kind == 25 || s.kind == 27) {
+        double met;
+        std::memcpy(&met, &s.limit, sizeof met);
+        std::uint64_t run = 256u << 2 * (s.seed % 4);
+        while (run > 1 && run * 8 > s.count) run /= 2;
+        return mix(s.seed + i / run) % 4 && i / run != 1 ? value : s.kind == 27 ? met : std::nan("");
     }
     if (s.kind == 6 || s.kind == 22) {
         const double infinity = static_cast<double>(INFINITY);
@@ -174,6 +192,8 @@ fake::Kernel* helper(const std::string& name) {
             made["warplens_vary_" + type] = {"vary", [e = element](void** a) { vary(e, 0, a); }, {}};
             made["warplens_fill_" + type] = {"fill", [e = element](void** a) { fill(e, a); }, {}};
         }
+        for (const char* part : {"shared", "registers", "local_256", "local_1024", "local_4096"})
+            made[std::string("warplens_scrub_") + part] = {"scrub", [](void**) {}, {}};
         for (unsigned width : {1u, 2u, 4u, 8u})
             made["warplens_vary_i" + std::to_string(8 * width)] = {"vary", [width](void** a) { vary(Element::integer, width, a); }, {}};
         return made;
@@ -192,6 +212,7 @@ __attribute__((weak)) thread_local const warplens::Launch* warplens::rehearsed =
 namespace fake {
 
 int version = 13000;
+std::size_t free_memory = 8ull << 30;
 bool takes_other_parameters = true;
 
 std::map<std::string, Kernel*>& functions() {
@@ -205,6 +226,7 @@ std::map<std::string, Variables>& variables() {
 }
 
 const CUlaunchConfig* launching = nullptr;
+unsigned grid[3] = {1, 1, 1};
 
 std::map<std::string, std::map<int, void*>>& entries() {
     static std::map<std::string, std::map<int, void*>> all = {
@@ -238,14 +260,16 @@ CUresult cuModuleGetGlobal(CUdeviceptr* at, size_t* bytes, CUmodule module, cons
     *bytes = found->second.size() * sizeof(float);
     return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernel(CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned, CUstream,
                         void** parameters, void**) {
+    fake::grid[0] = x, fake::grid[1] = y, fake::grid[2] = z;
     if (warplens::rehearsed && fake::takes_other_parameters) f = warplens::rehearsed->function;
     reinterpret_cast<fake::Kernel*>(f)->run(parameters);
     return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void**) {
     fake::launching = config;
+    fake::grid[0] = config->gridDimX, fake::grid[1] = config->gridDimY, fake::grid[2] = config->gridDimZ;
     reinterpret_cast<fake::Kernel*>(f)->run(parameters);
     return CUDA_SUCCESS;
 }
@@ -293,7 +317,7 @@ CUresult cuGetErrorName(CUresult, const char** name) {
     return CUDA_SUCCESS;
 }
 CUresult cuMemGetInfo(size_t* free, size_t* total) {
-    *free = *total = 8ull << 30;
+    *free = fake::free_memory, *total = 8ull << 30;
     return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
@@ -336,6 +360,7 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
 CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
     *stream = nullptr;

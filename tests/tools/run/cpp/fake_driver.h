@@ -24,6 +24,8 @@ struct Kernel {
 
 // The driver's CUDA version.
 extern int version;
+// Bytes that cuMemGetInfo calls free.
+extern std::size_t free_memory;
 // What cuGetProcAddress gives: by name, the version that brought the function, and the function.
 std::map<std::string, std::map<int, void*>>& entries();
 // Kernels that modules have, beside the probe's own, by name.
@@ -35,5 +37,7 @@ std::map<std::string, Variables>& variables();
 extern bool takes_other_parameters;
 // The configuration of the launch that is running now.
 extern const CUlaunchConfig* launching;
+// And its grid.
+extern unsigned grid[3];
 
 }  // namespace fake

@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 #include "compare.h"
 #include "job.h"
 #include "record.h"
 #include "rounding.h"
+#include "rule.h"
 #include "stats.h"
 
 using namespace warplens;
@@ -34,6 +36,58 @@ static Difference against(const Expected& e, const std::vector<float>& values, d
     return compare(e, reinterpret_cast<const std::uint8_t*>(values.data()), {8, length});
 }
 
+static void flags_are_no_places() {
+    const std::uint32_t flags[] = {0, 1, 1, 0}, values[] = {7, 7, 8, 9}, places[] = {3, 2, 1, 0}, far[] = {4, 1, 2, 3};
+    auto column = [](const std::uint32_t* of) {
+        Column made{};
+        made.bytes = reinterpret_cast<const std::uint8_t*>(of), made.count = 4, made.width = 4;
+        return made;
+    };
+    CHECK(!ends_differ({column(flags), column(values)}));
+    CHECK(ends_differ({column(places), column(values)}));
+    CHECK(!ends_differ({column(far), column(values)}));
+}
+
+static void a_grid_follows_from_numbers_by_its_rule() {
+    const unsigned launched[] = {8, 12, 40};
+    auto with = [](std::int64_t n, std::int64_t m) {
+        return [n, m](std::size_t i) { return i < 2 ? std::optional<std::int64_t>(i ? m : n) : std::nullopt; };
+    };
+    GridRule rule;
+    rule.along(0, "p0 255 + 256 /");
+    rule.along(1, "p0,1 167 up");
+    rule.along(2, "? p1 *");
+    const GridRule held = rule.held_to(with(2000, 20), launched);  // 2000 / 167 rounded up is 12, 2 * 20 is 40
+    CHECK(!held.empty());
+    unsigned grid[3] = {};
+    const auto made = GridRule::made, none = GridRule::none;
+    CHECK(held.apply(with(257, 3), grid) == made && grid[0] == 2 && grid[1] == 2 && grid[2] == 6);
+    CHECK(held.apply(with(1, 1000), grid) == made && grid[0] == 1 && grid[1] == 6 && grid[2] == 2000);
+    CHECK(held.apply(with(0, 20), grid) == none);       // a launch of no blocks
+    CHECK(held.apply(with(100, 40000), grid) == none);  // more than a card takes along z
+    GridRule cut;  // for multiples of 256 alone
+    const unsigned all[] = {8, 1, 1};
+    cut.along(0, "p0 256 /"), cut.along(1, "1"), cut.along(2, "1");
+    const GridRule whole = cut.held_to(with(2048, 1), all);
+    CHECK(whole.apply(with(1024, 1), grid) == made && grid[0] == 4);
+    CHECK(whole.apply(with(2047, 1), grid) == GridRule::rest);
+    CHECK(cut.held_to(with(2047 + 256, 1), all).apply(with(2047, 1), grid) == made);  // the program leaves a rest itself
+    CHECK(whole.apply(with(INT64_MIN, 1), grid) == none);
+    CHECK(held.tells_apart(with(2000, 20), with(2001, 20)) && !held.tells_apart(with(2000, 20), with(2000, 20)));
+    CHECK(!whole.tells_apart(with(2048, 1), with(2048, 2)));
+    CHECK(rule.held_to(with(2001, 21), launched).empty());  // not what the program launches
+    GridRule other;
+    other.along(0, "p7 1 *"), other.along(1, "12"), other.along(2, "40");
+    CHECK(other.held_to(with(8, 1), launched).empty());     // of a parameter that is no number
+    bool refused = false;
+    try {
+        other.along(0, "p0 sin");
+    } catch (const std::runtime_error&) {
+        refused = true;
+    }
+    CHECK(refused);
+}
+
 static void floats_are_compared_within_their_bound() {
     const Expected e = floats({1, -2, 1e6f, 0});
     CHECK(against(e, {1, -2, 1e6f, 0}).right());
@@ -43,6 +97,18 @@ static void floats_are_compared_within_their_bound() {
     CHECK(!against(e, {1, -2, 1e6f, 1e-30f}).right());  // nothing but zero is within a relative bound of zero
     CHECK(against(e, {1.00001f, -2, 1e6f, 0}).first == 0);
     CHECK(against(e, {1, -2.1f, 1e6f, 0}).first == 4);
+}
+
+static void a_double_that_comes_of_floats_has_their_precision() {
+    const double right = 3, got = 3.0000002;
+    Expected e;
+    e.element = Element::f64;
+    e.bytes.resize(8);
+    std::memcpy(e.bytes.data(), &right, 8);
+    e.written = std::make_shared<std::vector<std::uint8_t>>(1, 1);
+    CHECK(!compare(e, reinterpret_cast<const std::uint8_t*>(&got), {8, 1}).right());
+    e.widened = true;
+    CHECK(compare(e, reinterpret_cast<const std::uint8_t*>(&got), {8, 1}).right());
 }
 
 static void what_the_result_was_summed_from_widens_the_bound() {
@@ -230,6 +296,12 @@ static void medians_and_errors() {
     CHECK(ratio_error({1, 1.1, 0.9, 1, 1.05}, {1, 1, 1, 1, 1}) > 0.01);
 }
 
+std::string beside_of(const Variant& v) {
+    std::string all;
+    for (const Variant& b : v.beside) all += (all.empty() ? "[" : ",[") + std::to_string(b.kind) + "," + std::to_string(b.target) + "]";
+    return "[" + all + "]";
+}
+
 static int print_job(const char* path) {
     const Job job = read_job(path);
     std::string candidates, variants, parameters;
@@ -252,7 +324,7 @@ static int print_job(const char* path) {
         candidates += (candidates.empty() ? "" : ",") + r.raw("variables", "[" + variables + "]").json();
     }
     for (const Variant& v : job.variants)
-        variants += (variants.empty() ? "" : ",") + Record("variant").add("name", v.name).add("scale", v.scale).add("noise", v.noise).add("kind", double(v.kind)).add("target", double(v.target)).json();
+        variants += (variants.empty() ? "" : ",") + Record("variant").add("name", v.name).add("scale", v.scale).add("noise", v.noise).add("kind", double(v.kind)).add("target", double(v.target)).raw("beside", beside_of(v)).json();
     for (const Parameter& p : job.parameters) {
         std::string fields;
         for (const Field& f : p.fields)
@@ -279,6 +351,9 @@ int main(int count, char** arguments) {
             return 1;
         }
     }
+    a_double_that_comes_of_floats_has_their_precision();
+    flags_are_no_places();
+    a_grid_follows_from_numbers_by_its_rule();
     floats_are_compared_within_their_bound();
     what_the_result_was_summed_from_widens_the_bound();
     nothing_passes_for_a_nan_or_infinity();

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 #include <tuple>
+#include <type_traits>
 
 #include "fake_driver.h"
 #include "oracle.h"
@@ -115,7 +116,8 @@ Job job() {
     auto kind = [](const char* name, Variant::Kind k) { return Variant{name, 1, 0, k}; };
     made.variants = {{"noise", 1, 0.5, Variant::moved}, kind("scalars", Variant::scalars), kind("redrawn", Variant::redrawn),
                      kind("permuted", Variant::permuted), kind("spikes", Variant::spikes), kind("zeros", Variant::zeros),
-                     {"negated", -1, 0, Variant::moved}, kind("signs", Variant::signs)};
+                     {"negated", -1, 0, Variant::moved}, kind("signs", Variant::signs),
+                     kind("standing", Variant::standing), {"met", 1, 0, Variant::met, 0}};
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                     {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
     return made;
@@ -140,30 +142,31 @@ int learned_in_a_hurry(Device& device, const Helpers& helpers) {
     return !few + !varied;
 }
 
-// Keys and values appended through one counter, in an order that changes from run to run.
-int pairs_stay_pairs(const Helpers& helpers) {
+// A kernel of three arrays of `count` elements, of which it reads the first and writes what belongs together into the
+// others, in an order that changes from run to run. Another order is right; other company, `apart`, is found by `said`.
+template <typename Second>
+int together(const Helpers& helpers, const char* what, const char* said, void (*body)(const std::vector<int>&, std::vector<int>&, std::vector<Second>&, unsigned, unsigned)) {
     constexpr unsigned count = 1000;
-    static std::vector<int> in(count), keys(count);
-    static std::vector<float> values(count);
+    constexpr bool floats = std::is_floating_point_v<Second>;
+    static std::vector<int> in(count), first(count);
+    static std::vector<Second> second(count);
     for (unsigned i = 0; i < count; ++i) in[i] = static_cast<int>(7 * i + 1);
-    static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(keys.data()),
-                               reinterpret_cast<CUdeviceptr>(values.data())};
+    static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(first.data()),
+                               reinterpret_cast<CUdeviceptr>(second.data())};
     static void* arguments[] = {&at[0], &at[1], &at[2]};
     unsigned turn = 0;
     auto kernel = [&](unsigned apart) {
-        return fake::Kernel{"append", [&turn, apart](void**) {
+        return fake::Kernel{what, [&turn, apart, body](void**) {
             turn += 13;
-            for (unsigned i = 0; i < count; ++i) {
-                keys[i] = in[(i + turn) % count];
-                values[i] = 0.5f * static_cast<float>(in[(i + turn + apart) % count]);
-            }
+            body(in, first, second, turn, apart);
         }, {{0, 8}, {8, 8}, {16, 8}}};
     };
     Job asked = job();
     asked.parameters.clear();
     for (int i = 0; i < 3; ++i) {
+        const bool real = floats && i == 2;
         Parameter p;
-        p.index = i, p.element = i == 2 ? Element::f32 : Element::integer, p.constant = i == 0, p.width = i == 2 ? 0 : 4;
+        p.index = i, p.element = real ? Element::f32 : Element::integer, p.constant = i == 0, p.width = real ? 0 : 4;
         asked.parameters.push_back(p);
     }
     fake::Kernel baseline = kernel(0), other = kernel(0), apart = kernel(1);
@@ -182,12 +185,32 @@ int pairs_stay_pairs(const Helpers& helpers) {
         oracle.prepare(oracle.cases()[0]);
         launch.go(nullptr);
         const std::string reason = oracle.verify(oracle.cases()[0]).reason;
-        const bool right = reason.empty(), said = reason.find("belong together") != std::string::npos;
-        if (candidate == &other ? right : said) continue;
+        if (candidate == &other ? reason.empty() : reason.find(said) != std::string::npos) continue;
         ++mistakes;
-        std::printf("pairs, %s: %s\n", candidate == &other ? "in another order" : "apart", reason.c_str());
+        std::printf("%s, %s: %s\n", what, candidate == &other ? "in another order" : "apart", reason.c_str());
     }
     return mistakes;
+}
+
+// Keys and values appended through one counter.
+int pairs_stay_pairs(const Helpers& helpers) {
+    return together<float>(helpers, "append", "belong together",
+        [](const std::vector<int>& in, std::vector<int>& keys, std::vector<float>& values, unsigned turn, unsigned apart) {
+            for (unsigned i = 0; i < in.size(); ++i) {
+                keys[i] = in[(i + turn) % in.size()];
+                values[i] = 0.5f * static_cast<float>(in[(i + turn + apart) % in.size()]);
+            }
+        });
+}
+
+// Elements put into buckets in any order, and where each of them went.
+int places_lead_to_results(const Helpers& helpers) {
+    return together<int>(helpers, "place", "places lead",
+        [](const std::vector<int>& in, std::vector<int>& keys, std::vector<int>& places, unsigned turn, unsigned apart) {
+            const unsigned count = static_cast<unsigned>(in.size());
+            for (unsigned i = 0; i < count; ++i) keys[(i + turn) % count] = in[i];
+            for (unsigned i = 0; i < count; ++i) places[i] = static_cast<int>((i + turn + apart) % count);
+        });
 }
 
 // Structures of floats, integers and a pointer: their floats are compared as floats are, all else bit for bit, and so is
@@ -201,16 +224,17 @@ struct Cell {
 };
 
 int results_in_structures(const Helpers& helpers) {
-    constexpr std::size_t count = 5000, left = 12;
+    // something else lies before them, as before a larger copy
+    constexpr std::size_t count = 5000, left = 12, before = 512;
     static std::vector<float> in(count);
-    static std::vector<std::uint8_t> out(count * sizeof(Cell) + left);
+    static std::vector<std::uint8_t> out(before + count * sizeof(Cell) + left);
     for (std::size_t i = 0; i < count; ++i) in[i] = 0.5f + static_cast<float>(i % 89) / 89;
-    static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(out.data())};
+    static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(out.data() + before)};
     static void* arguments[] = {&at[0], &at[1]};
     using Change = std::function<void(Cell&, std::size_t)>;
     auto kernel = [&](const Change& change) {
         return fake::Kernel{"cells", [change](void**) {
-            auto* cells = reinterpret_cast<Cell*>(out.data());
+            auto* cells = reinterpret_cast<Cell*>(out.data() + before);
             for (std::size_t i = 0; i < count; ++i) {
                 const float x = in[i];
                 Cell& c = cells[i];
@@ -218,7 +242,7 @@ int results_in_structures(const Helpers& helpers) {
                 c.error = x / 3;
                 change(c, i);
             }
-            out[count * sizeof(Cell) + left - 1] = 7;
+            out[before + count * sizeof(Cell) + left - 1] = 7;
         }, {{0, 8}, {8, 8}}};
     };
     Job asked = job();
@@ -236,7 +260,7 @@ int results_in_structures(const Helpers& helpers) {
     launch.function = baseline.handle();
     launch.parameters = arguments;
     std::vector<Block> blocks(2);
-    blocks[0].base = at[0], blocks[0].bytes = 4 * count, blocks[1].base = at[1], blocks[1].bytes = out.size();
+    blocks[0].base = at[0], blocks[0].bytes = 4 * count, blocks[1].base = at[1] - before, blocks[1].bytes = out.size();
     Memory memory(blocks, helpers, nullptr, 3);
     Results results;
     results.open("/dev/null");
@@ -254,7 +278,7 @@ int results_in_structures(const Helpers& helpers) {
     for (const auto& [name, right, change] : candidates) {
         fake::Kernel candidate = kernel(change);
         if (name == std::string("what is behind"))
-            candidate.run = [run = candidate.run](void** a) { run(a), out[count * sizeof(Cell) + left - 1] = 9; };
+            candidate.run = [run = candidate.run](void** a) { run(a), out[before + count * sizeof(Cell) + left - 1] = 9; };
         launch.function = candidate.handle();
         std::string reason;
         for (const Case& c : oracle.cases()) {
@@ -776,7 +800,7 @@ int main() {
     Results results;
     results.open("/dev/null");
     Oracle oracle(asked, launch, memory, nullptr, results);
-    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + structures_are_varied(helpers) + results_in_structures(helpers) + buckets_stay_buckets(helpers) + rare_values(helpers) + grids_follow() + rows_of_zeros(helpers) + long_sums(helpers, false) + long_sums(helpers, true);
+    int mistakes = learned_in_a_hurry(device, helpers) + pairs_stay_pairs(helpers) + places_lead_to_results(helpers) + structures_are_varied(helpers) + results_in_structures(helpers) + buckets_stay_buckets(helpers) + rare_values(helpers) + grids_follow() + rows_of_zeros(helpers) + long_sums(helpers, false) + long_sums(helpers, true);
     std::string cases;
     for (const Case& c : oracle.cases()) cases += c.variant.name + " ";
     auto found = [&](const Body& body) {
@@ -795,7 +819,7 @@ int main() {
         ++mistakes;
         std::printf("%s: expected %s, got %s\n", what, wanted.c_str(), got.c_str());
     };
-    expect("the inputs that stand", "own noise scalars redrawn permuted spikes zeros negated signs ", cases);
+    expect("the inputs that stand", "own standing noise scalars redrawn permuted spikes zeros negated signs met ", cases);
     expect("itself", "", found(both));
     expect("another order of the counting", "", found([](Data d) { gather(d); histogram(d); }));
     expect("a memorised histogram", "redrawn ", found([](Data d) {
@@ -808,7 +832,7 @@ int main() {
     }));
     expect("a dropped beta", "scalars ", found([](Data d) { histogram(d); d.beta = 0; gather(d); }));
     expect("alpha taken for one", "scalars ", found([](Data d) { histogram(d); d.alpha = 1; gather(d); }));
-    expect("padding skipped", "zeros ", found([](Data d) {
+    expect("padding skipped", "zeros met ", found([](Data d) {
         both(d);
         if (d.beta == 0)
             for (std::size_t i = 0; i < kCount; ++i)
@@ -817,6 +841,18 @@ int main() {
     expect("values taken for positive", "negated signs ", found([](Data d) {
         both(d);
         for (std::size_t i = 0; i < kCount; ++i) d.y[i] = d.beta == 0 ? std::fabs(d.y[i]) : d.y[i];
+    }));
+    expect("what stands there taken for done", "standing ", found([](Data d) {
+        static std::vector<float> old(kCount);
+        std::copy(d.y, d.y + kCount, old.begin());
+        both(d);
+        for (std::size_t i = 0; i < kCount; i += 10)
+            if (old[i] == d.y[i]) std::copy(&old[i], &old[i] + 10, d.y + i);
+    }));
+    expect("above a number, not at it", "zeros met ", found([](Data d) {
+        both(d);
+        for (std::size_t i = 0; i < kCount; ++i)
+            if (d.alpha == 1 && d.x[i] == d.alpha && i % 97 != 0) d.y[i] += 1;
     }));
     expect("values clamped", "spikes ", found([](Data d) {
         both(d);

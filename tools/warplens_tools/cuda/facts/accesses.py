@@ -11,7 +11,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.guards import Guards
 from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import ArrayDeclaration, Kernel, Parameter
-from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import LOADED, Form
@@ -20,7 +20,6 @@ from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader, Space
 from warplens_tools.text import Span
 
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _BRANCHES = frozenset({"if_statement", "conditional_expression", "switch_statement", "case_statement"})
 _ATOMIC = re.compile(r"atomic[A-Z]\w*|__nv_atomic\w*")
 _PATTERN = """
@@ -275,7 +274,7 @@ def loops_around(node: Node) -> list[Node]:
     found: list[Node] = []
     child, current = node, node.parent
     while current is not None and current.type != "function_definition":
-        if current.type in _LOOPS and not _is_field(current, "initializer", child):
+        if current.type in LOOPS and not _is_field(current, "initializer", child):
             found.append(current)
         child, current = current, current.parent
     return found[::-1]

@@ -14,14 +14,13 @@ from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses, escaping
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import own_name
 from warplens_tools.cuda.syntax.functions import Function, functions_of
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.forms import Form, Monomial
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.lazily import cached_property
 from warplens_tools.text import Span
 
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _BARRIER = "__syncthreads"
 _WARP, _MAX_DEPTH = 32, 4
 #: What an index may be made of whose threads are known.
@@ -152,9 +151,9 @@ class _Reader:
 
     def _loop_of(self, node: Node) -> Node | None:
         loop = node.parent
-        while loop is not None and loop.type not in _LOOPS and loop.type != "function_definition":
+        while loop is not None and loop.type not in LOOPS and loop.type != "function_definition":
             loop = loop.parent
-        return loop if loop is not None and loop.type in _LOOPS else None
+        return loop if loop is not None and loop.type in LOOPS else None
 
     def _adjacent(self, node: Node) -> ExcessBarrier | None:
         """A barrier whose nearest barrier before it, in the same block, is separated by private work only."""

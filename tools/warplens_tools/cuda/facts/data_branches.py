@@ -12,7 +12,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.lane_branches import LaneBranch
 from warplens_tools.cuda.facts.lane_names import lane_names
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.text import Span
 
@@ -26,6 +26,36 @@ def data_branches(tree: SourceTree, kernel: Kernel) -> tuple[LaneBranch, ...]:
     """Every `switch` and `if … else` of the kernel on such data, in text order; its sides count as equally likely."""
     expanded = kernel_tree(tree, kernel)
     return () if expanded is None else tuple(_branches(expanded, kernel))
+
+
+def data_guards(tree: SourceTree, kernel: Kernel) -> tuple[tuple[int, Span], ...]:
+    """Every `if` without `else` on such data that stands in a loop: the line of its test, and what it guards."""
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None:
+        return ()
+    names, span = _names(expanded, kernel), expanded.tree.span
+    found = []
+    for node in walk(expanded.function.body):
+        test, then = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
+        if (
+            node.type != "if_statement"
+            or test is None
+            or then is None
+            or node.child_by_field_name("alternative")
+        ):
+            continue
+        if _is_looped(node, expanded.function.body) and _is_data(expanded, test, names):
+            found.append((span(test).line, span(then)))
+    return tuple(found)
+
+
+def _is_looped(node: Node, body: Node) -> bool:
+    at = node.parent
+    while at is not None and at != body:
+        if at.type in LOOPS:
+            return True
+        at = at.parent
+    return False
 
 
 def _branches(expanded: KernelTree, kernel: Kernel) -> Iterator[LaneBranch]:
@@ -90,7 +120,7 @@ def _names(expanded: KernelTree, kernel: Kernel) -> _Names:
     lanes, pointers = lane_names(code), frozenset(p.name for p in kernel.parameters if p.pointer)
     assigned = [
         (name, _words(value), _loads(value, pointers, lanes))
-        for name, value in _ASSIGNED.findall(code)
+        for name, value in ((name, _own(value)) for name, value in _ASSIGNED.findall(code))
         if name in lanes
     ]
     data: set[str] = set()
@@ -100,6 +130,16 @@ def _names(expanded: KernelTree, kernel: Kernel) -> _Names:
         grown = bool(new)
         data |= new
     return _Names(lanes, pointers, frozenset(data))
+
+
+def _own(value: str) -> str:
+    """Without what follows the bracket that a value stands in: `4) if (…) …` of `for (…; i += 4) if (…) …`."""
+    depth = 0
+    for at, char in enumerate(value):
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return value[:at]
+    return value
 
 
 def _words(code: str) -> set[str]:

@@ -12,7 +12,7 @@ from warplens_tools.cuda.facts.invariance import is_invariant
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.callees import called_names, own_name
 from warplens_tools.cuda.syntax.functions import functions_of
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
 from warplens_tools.cuda.values.constants import Constants, constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
@@ -20,7 +20,6 @@ from warplens_tools.cuda.values.kernel_tree import kernel_tree
 from warplens_tools.cuda.values.pointers import PointerReader
 from warplens_tools.text import Span
 
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _PATTERN = """
 (binary_expression operator: ["/" "%"] right: (_) @divisor) @operation
 (assignment_expression operator: ["/=" "%="] right: (_) @divisor) @operation
@@ -107,6 +106,6 @@ def invariant_divisions(tree: SourceTree, kernel: Kernel) -> tuple[Division, ...
 
 def _loop_around(node: Node) -> Node | None:
     current = node.parent
-    while current is not None and current.type not in _LOOPS:
+    while current is not None and current.type not in LOOPS:
         current = None if current.type == "function_definition" else current.parent
     return current

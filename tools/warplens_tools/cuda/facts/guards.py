@@ -18,7 +18,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.facts.conditions import Condition, Values, read_condition
 from warplens_tools.cuda.facts.lane_names import lane_names, mentions_lanes
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3
 from warplens_tools.cuda.values.cooperative_groups import is_rank
@@ -38,7 +38,6 @@ _SAME = {
     "block": (0, 7),
     "loop": (0, 1, 2, 4),
 }
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 _EXITS = frozenset({"return_statement", "continue_statement", "break_statement"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Functions that give the lanes of a warp one value.
@@ -280,7 +279,7 @@ def guarded_loops(
     guards = Guards(forms, lane_names(expanded.tree.code_of(expanded.function.body)))
     found: list[tuple[Span, Span]] = []
     for node in walk(expanded.function.body):
-        span = expanded.tree.span(node) if node.type in _LOOPS else None
+        span = expanded.tree.span(node) if node.type in LOOPS else None
         if span is None or any(outer.contains(span) for outer, _ in found):
             continue
         few = next((t for t in guards.tests(node) if guards.are_few((t,)) and not guards.of_block(t)), None)

@@ -11,10 +11,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.callees import calls_of, directly_called
-from warplens_tools.cuda.syntax.tree import SourceTree, walk
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
 from warplens_tools.text import Span
 
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 #: Clocks of the systems and what programs call their own: get_time, getTimeNs, wall_time, cpuSecond.
 _CLOCK = (
     r"(?:std::)?chrono\b|clock|clock_gettime|gettimeofday|timespec_get|QueryPerformanceCounter|omp_get_wtime|MPI_Wtime|"
@@ -84,6 +83,12 @@ def host_calls(tree: SourceTree) -> tuple[HostCall, ...]:
 
 def calls_near(tree: SourceTree, places: Iterable[Span]) -> tuple[HostCall, ...]:
     """As `host_calls`, of the functions around these stretches, of their callers, and of what those call."""
+    # Overloads of a kernel are launched from the same places.
+    around = tuple(places)
+    return tree.remembered(("calls near", around), lambda: _calls_near(tree, around))
+
+
+def _calls_near(tree: SourceTree, places: Iterable[Span]) -> tuple[HostCall, ...]:
     found: dict[int, Node] = {}
     for place in places:
         function = tree.function_at(*_offsets(tree, place))
@@ -93,10 +98,11 @@ def calls_near(tree: SourceTree, places: Iterable[Span]) -> tuple[HostCall, ...]
             bodies = (body for host in hosts if (body := host.child_by_field_name("body")) is not None)
             code = " ".join(map(tree.code_of, bodies))
             found |= {n.start_byte: n for n in (*hosts, *directly_called(tree, code))}
-    stretches = [(at, found[at].end_byte) for at in sorted(found)]
-    outermost = [
-        (a, b) for a, b in stretches if not any(c <= a and b <= d and (a, b) != (c, d) for c, d in stretches)
-    ]
+    outermost: list[tuple[int, int]] = []
+    for start in sorted(found):
+        end = found[start].end_byte
+        if not outermost or end > outermost[-1][1]:
+            outermost.append((start, end))
     return tuple(call for start, end in outermost for call in _calls(tree, start, end))
 
 
@@ -153,7 +159,7 @@ def _each_loop(tree: SourceTree, node: Node) -> Node | None:
     """The innermost loop that `node` runs in again and again; in one iteration, or in a few, is not."""
     child, current, seldom = node, node.parent, False
     while current is not None and current.type != "function_definition":
-        if current.type in _LOOPS:
+        if current.type in LOOPS:
             if not seldom and not _is_selected(tree, node, current):
                 return current
             seldom = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading C++ declarators: parameters and arrays."""
+"""Reading C++ declarations: what stands before their names, parameters and arrays."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.syntax.tree import SourceTree
 
 _RESTRICT = re.compile(r"\b(?:__restrict__|__restrict|restrict)\b")
+_WORD = re.compile(r"\w+")
 _CONST = re.compile(r"\bconst\b")
 _QUALIFIER = re.compile(
     r"\b(?:const|volatile|__restrict__|__restrict|restrict|__grid_constant__|struct|typename|register)\b"
+)
+_SPECIFIER = re.compile(
+    r"\b(?:__device__|__constant__|__managed__|__shared__|__align__|alignas|extern|static|inline|register"
+    r"|const|constexpr|volatile|typename|struct)\b"
 )
 
 
@@ -48,6 +53,17 @@ def read_declarator(node: Node | None) -> Declarator:
         below = node.child_by_field_name("declarator")
         node = below or next((c for c in node.named_children if _is_declarator(c)), None)
     return Declarator(node, pointers, reference, function, tuple(reversed(extents)), inner_pointer)
+
+
+def read_specifiers(tree: SourceTree, declaration: Node) -> tuple[frozenset[str], str]:
+    """The words before a declaration's first name, of macros too, and the type among them without its specifiers; none
+    of one without a name."""
+    first = declaration.child_by_field_name("declarator")
+    if first is None:
+        return frozenset(), ""
+    start, end = declaration.start_byte, first.start_byte
+    words = frozenset(_WORD.findall(tree.words(_start_with_uses(tree, start), end)))
+    return words, " ".join(_SPECIFIER.sub(" ", tree.code_of(declaration)[: end - start]).split())
 
 
 def _is_declarator(node: Node) -> bool:
@@ -86,7 +102,7 @@ def _parameter(tree: SourceTree, node: Node) -> Parameter:
 
 
 def _start_with_uses(tree: SourceTree, start: int) -> int:
-    """`start`, or further left where only taken-out macros stand in front of the parameter."""
+    """`start`, or further left where only taken-out macros stand in front."""
     code = tree.masked.code
     low = start
     while low > 0 and chr(code[low - 1]).isspace():

@@ -89,7 +89,8 @@ class _Reader:
         self.dead = self.unsure = 0
         self.macros: list[Macro] = []
         self.includes: list[IncludeLine] = []
-        self.undefined: set[str] = set()
+        #: Names that are undefined again, with where.
+        self.undefined: dict[str, int] = {}
         self.blanked: list[tuple[int, int]] = []
         self.conditional: list[tuple[int, int]] = []
         self.pragmas: list[tuple[int, str]] = []
@@ -128,7 +129,7 @@ class _Reader:
         if word == "define":
             self.define(found)
         elif word == "undef":
-            self.undefined.update(_NAME.findall(rest)[:1])
+            self.undefined.update((name, found.end()) for name in _NAME.findall(rest)[:1])
             self.known.pop((_NAME.findall(rest) or [""])[0], None)
         elif word == "include" and (target := _INCLUDE.match(rest)):
             quoted = target[1] is not None
@@ -211,6 +212,13 @@ class _Reader:
         return 0 if body is None else evaluate(body, lambda _: None)
 
 
+def _is_used(reader: _Reader, name: str, at: int) -> bool:
+    """Whether a macro that was undefined could be meant behind that: a call, if it takes arguments."""
+    called = [m.parameters is not None for m in reader.macros if m.name == name]
+    call = r"\s*\(" if called and all(called) else ""
+    return re.search(rf"\b{name}\b{call}", reader.code[at:]) is not None
+
+
 def read_directives(code: str, defines: Mapping[str, str]) -> Directives:
     """The directives of `code`, whose comments and string contents are blanked.
 
@@ -225,7 +233,7 @@ def read_directives(code: str, defines: Mapping[str, str]) -> Directives:
     return Directives(
         tuple(reader.macros),
         tuple(reader.includes),
-        frozenset(reader.undefined),
+        frozenset(n for n, at in reader.undefined.items() if _is_used(reader, n, at)),
         tuple(reader.blanked),
         tuple(reader.conditional),
         tuple(reader.pragmas),

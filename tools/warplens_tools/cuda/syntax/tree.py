@@ -27,6 +27,9 @@ from warplens_tools.lazily import cached_property
 from warplens_tools.process.cancel import checkpoint
 from warplens_tools.text import SourceText, Span
 
+#: Every statement that may run another one more than once.
+LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+
 
 @functools.cache
 def query(pattern: str) -> Query:
@@ -282,6 +285,11 @@ def walk(node: Node) -> Iterator[Node]:
         current = stack.pop()
         yield current
         stack.extend(reversed(current.children))
+
+
+def holds(outer: Node, node: Node) -> bool:
+    """Whether `node` is `outer` or stands inside it."""
+    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
 
 
 _COMMON = """

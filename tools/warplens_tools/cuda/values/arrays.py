@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import ArrayDeclaration
-from warplens_tools.cuda.syntax.declarators import read_declarator
+from warplens_tools.cuda.syntax.declarators import read_declarator, read_specifiers
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.constants import Constants
 
@@ -28,52 +27,30 @@ def read_arrays(tree: SourceTree, constants: Constants, body: Node) -> tuple[Arr
 
 
 def _declared_arrays(tree: SourceTree, constants: Constants, node: Node) -> list[ArrayDeclaration]:
-    code = tree.code_of(node)
-    if "[" not in code:
+    if "[" not in tree.code_of(node):
         return []
-    declarators = node.children_by_field_name("declarator")
-    first = declarators[0].start_byte
-    words = set(re.findall(r"\w+", tree.words(_with_uses(tree, node.start_byte), first)))
+    words, base = read_specifiers(tree, node)
     if words & {"static", "__constant__", "__device__"} and "__shared__" not in words:
         return []
-    base = " ".join(_SPECIFIER.sub(" ", code[: first - node.start_byte]).split())
     space: Literal["shared", "local"] = "shared" if "__shared__" in words else "local"
     dynamic = space == "shared" and "extern" in words
     arrays = []
-    for declarator in declarators:
+    for declarator in node.children_by_field_name("declarator"):
         array = _array(tree, constants, node, declarator, base, space, dynamic)
         if array is not None:
             arrays.append(array)
     return arrays
 
 
-_SPECIFIER = re.compile(
-    r"\b(?:__shared__|__constant__|__device__|extern|static|const|constexpr|volatile|alignas|__align__|register|typename|struct)\b"
-)
-
-
-def _with_uses(tree: SourceTree, start: int) -> int:
-    """`start`, or further left over white space: a taken-out macro may stand there."""
-    code = tree.masked.code
-    while start > 0 and code[start - 1] in b" \t\n":
-        start -= 1
-    return start
-
-
 def file_array(
     tree: SourceTree, constants: Constants, declaration: Node, name: str
 ) -> ArrayDeclaration | None:
     """The `__constant__` or `__device__` array that a declaration at file scope gives `name`."""
-    declarators = declaration.children_by_field_name("declarator")
-    if not declarators:
-        return None
-    first = declarators[0].start_byte
-    words = set(re.findall(r"\w+", tree.words(_with_uses(tree, declaration.start_byte), first)))
+    words, base = read_specifiers(tree, declaration)
     if not words & {"__constant__", "__device__"}:
         return None
-    code = tree.code_of(declaration)[: first - declaration.start_byte]
-    base = " ".join(_SPECIFIER.sub(" ", code).split())
     space: _ArraySpace = "constant" if "__constant__" in words else "global"
+    declarators = declaration.children_by_field_name("declarator")
     found = (_array(tree, constants, declaration, d, base, space, False) for d in declarators)
     return next((a for a in found if a is not None and a.name == name), None)
 

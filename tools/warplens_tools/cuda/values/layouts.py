@@ -113,16 +113,14 @@ class Layouts:
 
     def _read(self, name: str, node: Node, depth: int) -> Record | None:
         body = node.child_by_field_name("body")
-        if (
-            body is None
-            or depth > _MAX_DEPTH
-            or "virtual" in self.tree.code_of(body).split()
-            or any(c.type == "base_class_clause" for c in node.children)
-        ):
+        if body is None or depth > _MAX_DEPTH or "virtual" in self.tree.code_of(body).split():
+            return None
+        base = self._base(node, depth)
+        if base is None:
             return None
         asked = _ALIGNED.search(self.tree.words(node.start_byte, body.start_byte))
-        offset, alignment = 0, int(asked[1]) if asked else 1
-        members: list[Member] = []
+        offset, alignment = base.size, max(base.alignment, int(asked[1]) if asked else 1)
+        members = list(base.members)
         for field in body.named_children:
             for member, aligned in self._fields(field, depth):
                 if member.size == 0:
@@ -133,6 +131,18 @@ class Layouts:
                 alignment = max(alignment, aligned)
         size = -(-offset // alignment) * alignment
         return Record(name, size, alignment, tuple(members)) if members else None
+
+    def _base(self, node: Node, depth: int) -> Record | None:
+        """What a struct begins with: its one plain base without padding at its end, where another member may lie;
+        nothing where it has none. None where it is not known."""
+        clause = next((c for c in node.children if c.type == "base_class_clause"), None)
+        if clause is None:
+            return Record("", 0, 1, ())
+        words = self.tree.code_of(clause).replace(":", " ").split()
+        names = [word for word in words if word not in ("public", "private", "protected")]
+        found = self._record(names[0], depth + 1) if len(names) == 1 else None
+        last = found.members[-1] if found is not None else None
+        return found if found is not None and last and last.offset + last.size == found.size else None
 
     def _fields(self, node: Node, depth: int) -> list[tuple[Member, int]]:
         """The members that one line declares, with their alignment; a size of 0 is unknown."""

@@ -52,6 +52,8 @@ class PointerReader:
         self.tree = reader.tree
         self.parameters = {p.name: p for p in kernel.parameters if p.pointer}
         self.objects = {p.name: p for p in kernel.parameters if not p.pointer}
+        #: Parameters of more dimensions, `float a[N][M]` and `float (*a)[M]`, with what follows the first.
+        self.planes = {p.name: found for p in kernel.parameters if (found := _PLANE.fullmatch(p.type))}
         self.arrays = {a.name: a for a in kernel.arrays}
         self.ambiguous = {a.name for a in kernel.arrays if sum(b.name == a.name for b in kernel.arrays) > 1}
         self._known: dict[tuple[int, str], Pointer | None] = {}
@@ -86,11 +88,22 @@ class PointerReader:
             parameter = self.parameters[name]
             offset = forms.ZERO if self.reader.set_once(binding) else None
             return Pointer(name, "global", self._plain(parameter.element_type), offset, (), parameter)
+        if name in self.planes and self._is_parameter(binding):
+            return self._plane(self.planes[name], binding)
         if binding.kind == "array" and not self._is_parameter(binding):
             return None
         if binding.kind == "array":
             return self._of_file(binding)
         return self._local(binding)
+
+    def _plane(self, written: re.Match[str], binding: Binding) -> Pointer:
+        """A parameter that points to rows."""
+        extents = _EXTENT.findall(written["inner"])
+        sizes = [self.reader.kernel.constants.value(e, binding.start) for e in extents]
+        inner = tuple(forms.number(size) if size is not None else None for size in sizes)
+        element = " ".join(w for w in written["element"].split() if w not in _QUALIFIERS)
+        offset = forms.ZERO if self.reader.set_once(binding) else None
+        return Pointer(binding.name, "global", self._plain(element), offset, inner)
 
     def _of_file(self, binding: Binding) -> Pointer | None:
         """A `__constant__` or `__device__` array at file scope."""
@@ -269,6 +282,10 @@ def _operator(node: Node) -> str:
 
 
 _QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "restrict"})
+_PLANE = re.compile(
+    r"(?P<element>[\w:<>\s]+?)\s*(?:\[[^\]]*\]|\(\s*\*[\s\w]*\))\s*(?P<inner>(?:\[[^\]]+\]\s*)+)"
+)
+_EXTENT = re.compile(r"\[([^\]]+)\]")
 
 
 def _set_anew(name: str, code: str) -> bool:

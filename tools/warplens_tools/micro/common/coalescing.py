@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.finding import Finding, Gain, RelatedSpan
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.judges import judge_by_sectors
-from warplens_tools.micro.common.scattered import repaired_too, scattered, scattered_gain
+from warplens_tools.micro.common.scattered import Scattered, repaired_too, scattered, scattered_gain
 from warplens_tools.micro.common.sectors import NEAR, SCATTERED, Cause, SectorTool, cause_of
 from warplens_tools.sass.listing import TRIPS_PER_LEVEL
 from warplens_tools.sass.pipes import is_load
@@ -31,6 +32,15 @@ class CoalescingTool(SectorTool):
     guidance_hidden: ClassVar[str]
     guidance_counted: ClassVar[str]
     index_query: ClassVar[str] = ""
+
+    @cached_property
+    def _hidden(self) -> list[Scattered]:
+        return scattered(self.view)
+
+    @property
+    def worst_hidden(self) -> Scattered | None:
+        """The most wasteful line of this cause that only SASS shows."""
+        return next((s for s in self._hidden if s.cause == self.cause), None)
 
     def words(self, worst: WarpAccess) -> tuple[str, str]:
         """Message and guidance for an access of the source."""
@@ -91,11 +101,10 @@ class CoalescingTool(SectorTool):
 
     def check_hidden(self) -> Iterator[Finding]:
         """What only SASS shows, on the worst line; none where its removal would not show."""
-        every = scattered(self.view)
-        worst = next((s for s in every if s.cause == self.cause), None)
+        worst = self.worst_hidden
         if worst is None:
             return
-        gain, near = scattered_gain(self.view, repaired_too(self.cause, every))
+        gain, near = scattered_gain(self.view, repaired_too(self.cause, self._hidden))
         if gain.estimate < self.worth and (not near or worst.overfetch < SCATTERED):
             return
         loads = [is_load(self.sass.instructions[i]) for i in worst.indices]

@@ -18,7 +18,7 @@ from warplens_tools.kernel import KernelView
 from warplens_tools.machine.footprint import footprint
 from warplens_tools.machine.gain import bound_ratio
 from warplens_tools.micro.common.sectors import NEAR, OVERFETCHED, RECORD_BYTES, Cause
-from warplens_tools.sass.addresses import CONSTANT, AddressPattern, without_constant
+from warplens_tools.sass.addresses import AddressPattern, constant_of, without_constant
 from warplens_tools.sass.banks import wavefronts
 from warplens_tools.sass.lanes import FEW_QUOTIENTS
 from warplens_tools.sass.listing import Sass
@@ -136,7 +136,7 @@ class _Records:
         self._places: dict[tuple[bool, str], set[int]] = {}
         for p in sass.patterns:
             if p.space == "global" and p.form:
-                at = sum(map(int, CONSTANT.findall(p.form)))
+                at = constant_of(p.form)
                 self._places.setdefault(self._key(p), set()).add(at)
                 if p.stride:
                     self._taken.setdefault(self._key(p), set()).add((at % abs(p.stride), p.width))

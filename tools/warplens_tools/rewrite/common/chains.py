@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from warplens_tools.cuda.model import Kernel, SourceModel
@@ -11,6 +12,11 @@ from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, RewriteResult, Targ
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
 
+#: A constant alone on its line, with the empty line behind it.
+_CONSTANT = re.compile(
+    r"^[ \t]*(?:constexpr int (\w+) = [^;\n]*;|#define (\w+) [^\n]*?)[ \t]*(?://[^\n]*)?\r?\n(?:[ \t]*\r?\n)?",
+    re.MULTILINE,
+)
 #: A chain that brings no constants of its own.
 _NONE: Mapping[str, Sequence[int]] = {}
 
@@ -76,13 +82,24 @@ class Chain:
             found = (_applied(one, after, now, kernel) for one in alternatives if one is not None)
             result = next((one for one in found if one is not None), None)
             if result is not None:
-                after, followed = after.apply(list(result.edits)), followed + (step is not self.last)
-                now = parse(after, model.path)
+                after = after.apply(list(result.edits))
                 caveats.append(result.caveat)
+                if step is not self.last:
+                    now, followed = parse(after, model.path), followed + 1
         if not followed and not self.alone:
             return RewriteResult(refused=f"nothing follows {self.first.slug} here")
         caveat = "; ".join(dict.fromkeys(c for c in caveats if c))
-        return RewriteResult(between(text, after), title=title, caveat=caveat)
+        return RewriteResult(between(text, _used(text, after)), title=title, caveat=caveat)
+
+
+def _used(before: SourceText, after: SourceText) -> SourceText:
+    """The text without constants that one step brought and a later one left without a use."""
+    text = after.text
+    for found in reversed(list(_CONSTANT.finditer(text))):
+        name = found[1] or found[2]
+        if len(re.findall(rf"\b{name}\b", text)) == 1 and not re.search(rf"\b{name}\b", before.text):
+            text = text[: found.start()] + text[found.end() :]
+    return SourceText(text)
 
 
 def _applied(one: Rewrite, text: SourceText, model: SourceModel, kernel: Kernel) -> RewriteResult | None:

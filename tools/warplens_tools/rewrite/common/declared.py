@@ -61,3 +61,9 @@ def plainly_declared_in(view: View, statement: Node) -> list[Declared]:
         return declared_in(view, statement) if statement.type == "declaration" else []
     except Refused:
         return []
+
+
+def unqualified(written: str) -> str:
+    """A type without what only its own declaration needs; `int` for `auto`."""
+    plain = " ".join(w for w in written.split() if w not in ("const", "constexpr", "register", "static"))
+    return plain if plain not in ("", "auto") else "int"

@@ -52,7 +52,7 @@ class Digits:
         self.name, self.index = index.name, self.evaluator.index()
         self.evaluator.give(index.name, self.index)
         self.parts: list[Part] = []
-        #: Variables of their own declaration, set once, with their values.
+        #: Variables that are set once, with their values.
         self.named: list[tuple[Declared, Values]] = []
         for node in code:
             self._read(node)
@@ -77,7 +77,7 @@ class Digits:
             self._parts_of(one.value)
             values = self.evaluator.of(one.value) if one.is_index else None
             self.evaluator.give(one.name, values)
-            if values is not None and len(every) == 1:
+            if values is not None:
                 self.named.append((one, values))
 
     def _assigned(self, node: Node) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.rewrite.common.counting import LOOPS
-from warplens_tools.rewrite.common.iterations import KernelReader, Work
+from warplens_tools.rewrite.common.iterations import Work
+from warplens_tools.rewrite.common.kernel_reader import KernelReader
 from warplens_tools.text import Span
 
 _PLACES = frozenset({"subscript_expression", "pointer_expression", "field_expression"})
@@ -77,8 +78,8 @@ class Hazards:
             place = starts.get(access.span)
             if place is None or access.space in ("local", "constant") or access.atomic:
                 continue
-            work = next((w for w in self._works if _holds(w.loop.node, place)), None)
-            run = next((r for r in self._guarded if any(_holds(s, place) for s in r)), None)
+            work = next((w for w in self._works if holds(w.loop.node, place)), None)
+            run = next((r for r in self._guarded if any(holds(s, place) for s in r)), None)
             unit = work.loop.node if work is not None else run[-1] if run is not None else None
             text = "".join(self.reader.tree.code_of(place).split())
             yield _Touch(access.name, place.start_byte, text, access.writes, unit, work)
@@ -128,7 +129,3 @@ class Hazards:
     def _head(self, unit: Node) -> Node:
         run = next((r for r in self._guarded if r[-1].id == unit.id), None)
         return run[0] if run is not None else unit
-
-
-def _holds(outer: Node, node: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte

@@ -3,41 +3,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.facts.accesses import ArrayAccess, accesses
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.cuda.values.bindings import Binding, changes
-from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.bindings import changes
 from warplens_tools.cuda.values.kernel_tree import KernelTree
-from warplens_tools.cuda.values.pointers import Pointer, PointerReader
-from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.common.counting import LOOPS, Counting
-from warplens_tools.rewrite.common.reductions import Fold, folds, name_in, place_of
+from warplens_tools.rewrite.common.kernel_reader import KernelReader, Store
+from warplens_tools.rewrite.common.reductions import Fold, folds, name_in
 
-ATOMIC = re.compile(r"(?:::)?atomic[A-Z]\w*(?:_block|_system)?")
-#: What other threads must not do in this one's stead, or what joins threads already.
-JOINED = re.compile(
-    r"\b(?:__sync\w+|__shfl\w*|__ballot\w*|__any\w*|__all\w*|__activemask|__match\w*|__reduce_\w+|cooperative_groups"
-    r"|this_thread_block|thread_rank|__shared__|asm|goto|clock64?|__nanosleep|curand\w*|va_arg)\b"
-)
 _LEAVES = frozenset({"return_statement", "goto_statement", "co_return_statement", "lambda_expression"})
-
-
-class Store(msgspec.Struct, frozen=True):
-    """One write to memory."""
-
-    target: Node
-    #: The array or parameter it goes to, and in which memory.
-    array: str
-    space: str
-    #: The place is also read: `a[i] += x`.
-    updates: bool
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -48,115 +25,13 @@ class Work(msgspec.Struct, frozen=True):
     why_not: str = ""
 
 
-class KernelReader:
-    """One kernel's statements, with what they write."""
+class LoopReader(KernelReader):
+    """One kernel's statements, with what its loops carry from one iteration to the next."""
 
     def __init__(self, expanded: KernelTree, file: SourceTree, kernel: Kernel) -> None:
-        self.expanded, self.tree, self.kernel = expanded, expanded.tree, kernel
-        self.body = expanded.function.body
-        self.forms = FormReader(expanded)
-        self.pointers = PointerReader(kernel, self.forms)
-        self._file = file
-        self._spaces = {a.name: a.space for a in kernel.arrays}
+        super().__init__(expanded, file, kernel)
         #: Arrays of the thread's own of which a loop may not write elements: others need them.
         self.whole: set[str] = set()
-
-    @cached_property
-    def accesses(self) -> tuple[ArrayAccess, ...]:
-        """Every array access of the kernel."""
-        return accesses(self._file, self.kernel)
-
-    @cached_property
-    def names(self) -> dict[str, list[Node]]:
-        """Every identifier of the body, by name, in text order."""
-        found: dict[str, list[Node]] = {}
-        for node in walk(self.body):
-            if node.type == "identifier":
-                found.setdefault(self.tree.code_of(node), []).append(node)
-        return found
-
-    @cached_property
-    def shared_scalars(self) -> frozenset[str]:
-        """Variables of the whole block: `__shared__ float scale;`."""
-        found = set[str]()
-        for listed in re.findall(r"__shared__([^;]*);", self.tree.code_of(self.body)):
-            found |= set(re.findall(r"(\w+)\s*(?:,|$)", listed))
-        return frozenset(found)
-
-    def binding(self, node: Node) -> Binding | None:
-        """What an identifier is bound to."""
-        return self.expanded.constants.binding(self.tree.code_of(node), node.start_byte)
-
-    def occurrences(self, node: Node) -> list[Node]:
-        """Every occurrence of the variable that `node` names, its declaration included."""
-        mine = self.binding(node)
-        return [
-            n
-            for n in self.names.get(self.tree.code_of(node), ())
-            if mine is not None
-            and (
-                ((found := self.binding(n)) is not None and found.declaration == mine.declaration)
-                or mine.declaration[0] <= n.start_byte < mine.declaration[1]
-            )
-        ]
-
-    def is_inside(self, binding: Binding | None, node: Node) -> bool:
-        """Whether a variable is declared inside `node`."""
-        return binding is not None and node.start_byte <= binding.declaration[0] < node.end_byte
-
-    def stores(self, node: Node) -> Iterator[Store]:
-        """Writes to memory below `node`, and to arrays of the thread's own."""
-        for child in walk(node):
-            if child.type == "assignment_expression":
-                target = child.child_by_field_name("left")
-                operator = child.child_by_field_name("operator")
-                updates = operator is not None and operator.type != "="
-            elif child.type == "update_expression":
-                target, updates = child.child_by_field_name("argument"), True
-            else:
-                continue
-            if target is None:
-                continue
-            if place_of(self.tree, target).split(".")[0] in self.shared_scalars:
-                yield Store(target, self.tree.code_of(target), "shared", updates)
-            elif not place_of(self.tree, target):
-                array, space = self.array_of(target)
-                yield Store(target, array, space, updates)
-
-    def array_of(self, target: Node) -> tuple[str, str]:
-        """The array that an element belongs to, and its memory: "global" where the text does not tell."""
-        found = self._pointer(target)
-        if found is not None:
-            return found.name, "global" if found.space == "unknown" else found.space
-        base = next((n for n in walk(target) if n.type == "identifier"), target)
-        name = self.tree.code_of(base)
-        return name, self._spaces.get(name, "global")
-
-    def _pointer(self, target: Node) -> Pointer | None:
-        while target.type in ("field_expression", "parenthesized_expression"):
-            inner = target.child_by_field_name("argument") or target.named_children[0]
-            operator = target.child_by_field_name("operator")
-            target = inner
-            if operator is not None and operator.type == "->":
-                return self.pointers.pointer(inner)
-        if target.type == "subscript_expression":
-            return self.pointers.element(target)
-        if target.type == "pointer_expression":
-            return self.pointers.pointer(target.child_by_field_name("argument"))
-        return None
-
-    def calls(self, node: Node) -> Iterator[tuple[Node, str]]:
-        """Calls below `node` with the name that is called."""
-        for child in walk(node):
-            function = child.child_by_field_name("function") if child.type == "call_expression" else None
-            if function is not None:
-                yield child, self.tree.code_of(function)
-
-    def has_atomic(self, node: Node) -> bool:
-        """Whether an atomic is executed below `node`."""
-        return any(ATOMIC.fullmatch(name.split("<")[0]) for _, name in self.calls(node))
-
-    # loops
 
     def work(self, loop: Counting) -> Work:
         """Whether the iterations of a loop may be taken by others, and what they fold into."""
@@ -239,18 +114,6 @@ class KernelReader:
         )
         return top and (not behind or self.is_set(behind[0]))
 
-    def is_set(self, node: Node) -> bool:
-        """Whether an occurrence is the left side of `v = e`, in which v is not."""
-        parent = node.parent
-        left = parent.child_by_field_name("left") if parent is not None else None
-        operator = parent.child_by_field_name("operator") if parent is not None else None
-        right = parent.child_by_field_name("right") if parent is not None else None
-        if parent is None or parent.type != "assignment_expression" or left is None or right is None:
-            return False
-        name = self.tree.code_of(node)
-        again = any(n.type == "identifier" and self.tree.code_of(n) == name for n in walk(right))
-        return left.id == node.id and operator is not None and operator.type == "=" and not again
-
     def _memory(self, loop: Counting) -> str:
         """Why what the loop writes to memory does not allow it."""
         moving = self.moving(loop)
@@ -266,7 +129,7 @@ class KernelReader:
                 continue
             if not words & moving:
                 return f"every iteration writes the same element of {name}"
-            if store.updates and self._may_meet(store.target):
+            if store.updates and self._may_meet(loop, store.target):
                 return f"two iterations may update the same element of {name}"
             if self._reads_elsewhere(loop, store):
                 return f"an iteration reads elements of {name} that another writes"
@@ -278,17 +141,6 @@ class KernelReader:
             n for n in self.names.get(array, ()) if loop.node.start_byte <= n.start_byte < loop.node.end_byte
         ]
         return array not in self.whole and all(self.index_of(n) == loop.variable for n in uses)
-
-    def index_of(self, name: Node) -> str:
-        """What an occurrence of an array is indexed with; "" for another use."""
-        parent = name.parent
-        if parent is None or parent.type != "subscript_expression" or parent.children[0].id != name.id:
-            return ""
-        above = parent.parent
-        if above is not None and above.type == "subscript_expression" and above.children[0].id == parent.id:
-            return ""
-        listed = parent.child_by_field_name("indices")
-        return "".join(self.tree.code_of(listed).split())[1:-1] if listed is not None else ""
 
     def _is_same(self, store: Store, moving: set[str]) -> bool:
         """Whether every iteration writes the same value: a flag."""
@@ -314,11 +166,15 @@ class KernelReader:
                     grown = True
         return found
 
-    def _may_meet(self, target: Node) -> bool:
-        """Whether data choose the element, or a division or a remainder does."""
-        pointer = self._pointer(target)
+    def _may_meet(self, loop: Counting, target: Node) -> bool:
+        """Whether data choose the element, or a division or a remainder that changes with the loop does."""
+        pointer = self.place(target)
         form = pointer.traced if pointer is not None else None
-        return form is None or any(s.kind == "derived" for s in form.symbols)
+        counter = self.forms.loop(loop.node).counter
+        if form is None or not counter:
+            return True
+        derived = [s for s in form.symbols if s.kind == "derived"]
+        return any(s.opaque or s.operation not in ("/", "%") or s.mentions(counter) for s in derived)
 
     def _reads_elsewhere(self, loop: Counting, store: Store) -> bool:
         written = self._element(store.target)
@@ -346,7 +202,7 @@ class KernelReader:
             if inner is None:
                 break
             node = inner
-        pointer = self._pointer(node)
+        pointer = self.place(node)
         if pointer is not None and pointer.offset is not None:
             return f"{pointer.name} {pointer.offset}"
         return "".join(self.tree.code_of(node).split())

@@ -16,7 +16,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
-from warplens_tools.cuda.values.bindings import Binding, is_set_once, value_node
+from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once, value_node
 from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import SourceText, Span, TextEdit
@@ -79,6 +79,22 @@ class Launches:
         index = next((i for i, p in enumerate(self.kernel.parameters) if p.name == name), -1)
         given = launch.site.arguments
         return given[index] if 0 <= index < len(given) == len(self.kernel.parameters) else ""
+
+    def meaning(self, extent: str, launch: Launch) -> str:
+        """What a variable of the host's, set once, was declared as: `n / 16` of `blocks`; else the text as it is."""
+        at = launch.site.span
+        node = self.tree.root.descendant_for_byte_range(*(self.text.offset(at.line, at.column),) * 2)
+        binding = (
+            self.constants.binding(extent, node.start_byte)
+            if node is not None and extent.isidentifier()
+            else None
+        )
+        value = value_node(self.tree, binding) if binding is not None and binding.value is not None else None
+        if value is None or binding is None:
+            return extent
+        # the second of two variables that one `dim3` declares looks like a call that might change what it is given
+        behind = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
+        return extent if changes(self.tree, behind, extent, by_call=False) else self.tree.text_of(value)
 
     def set(self, extents: Extents, values: dict[int, str]) -> None:
         """Give axes of a grid or a block other expressions."""
@@ -210,8 +226,8 @@ def _outside_brackets(extent: str) -> str:
 
 
 def _listed(tree: SourceTree, node: Node) -> Node | None:
-    """The list of `dim3(…)`, `dim3{…}`, `{…}` or of a declaration's `(…)`."""
-    if node.type in ("argument_list", "initializer_list"):
+    """The list of `dim3(…)`, `dim3{…}`, `{…}` or of a declaration's `(…)`, which of names alone is a parameter list."""
+    if node.type in ("argument_list", "initializer_list", "parameter_list"):
         return node
     if node.type == "compound_literal_expression":
         return node.child_by_field_name("value")

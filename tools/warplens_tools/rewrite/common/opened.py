@@ -12,8 +12,9 @@ from warplens_tools.cuda.syntax.tree import parse_tree, walk
 from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.rewrite.common.counting import LOOPS
 from warplens_tools.rewrite.common.groups import Style, style_of
-from warplens_tools.rewrite.common.iterations import KernelReader
+from warplens_tools.rewrite.common.iterations import LoopReader
 from warplens_tools.rewrite.common.launches import Launch, Launches
+from warplens_tools.rewrite.common.normal_calls import written_out
 from warplens_tools.rewrite.common.refusal import Refused, expanded_kernel
 from warplens_tools.rewrite.common.statements import KernelEdits
 from warplens_tools.text import SourceText
@@ -23,13 +24,19 @@ _SIMPLE = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
 class Opened:
-    """One kernel with all that a rewrite of its threads reads and changes."""
+    """One kernel with all that a rewrite of its threads reads and changes.
+
+    Raises:
+        Refused: a function walks memory for its threads, and its loop could stand in the kernel.
+    """
 
     def __init__(self, text: SourceText, model: SourceModel, kernel: Kernel) -> None:
         file = parse_tree(text)
         expanded = expanded_kernel(file, kernel)
+        if written_out(text, file, kernel, loops=True):
+            raise Refused("a function that the kernel calls walks memory by itself")
         self.text, self.model, self.kernel = text, model, kernel
-        self.reader = KernelReader(expanded, file, kernel)
+        self.reader = LoopReader(expanded, file, kernel)
         self.launches = Launches(text, model, kernel)
         self.edits = KernelEdits(text, expanded)
 

@@ -12,9 +12,10 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.common.declared import Declared, declared_in
-from warplens_tools.rewrite.common.outputs import THREAD, Outputs, stores
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
+from warplens_tools.rewrite.common.fills import Fill
+from warplens_tools.rewrite.common.outputs import THREAD, Outputs
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,
@@ -24,12 +25,12 @@ from warplens_tools.rewrite.common.reading import (
     operator_of,
     squeezed,
     statements,
+    stores,
     unwrapped,
 )
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.zeros import zero_is_neutral
 
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 #: Comparisons that may keep an index in its range; `i != j` does not.
 _COMPARED = frozenset({"<", "<=", ">", ">="})
 #: Calls that may stand in the loop: arithmetic that touches no memory.
@@ -79,6 +80,8 @@ class Product(msgspec.Struct, frozen=True):
     tail: tuple[Node, ...]
     #: An iteration in which every operand is zero changes nothing.
     zero_is_neutral: bool
+    #: Where a zero would change something: what every operand may be without changing anything; None for nothing.
+    fill: Node | None = None
 
 
 def read_product(view: View, outputs: Outputs) -> Product:
@@ -89,17 +92,21 @@ def read_product(view: View, outputs: Outputs) -> Product:
     """
     if not 1 <= len(outputs.axes) <= 2:
         raise Refused("no output of its own is computed by each thread")
+    if len(outputs.axes) == 1 and _is_divided(view, outputs):
+        raise Refused("outputs that lie in a plane are numbered by one axis")
     loop, tail = outputs.work[0], outputs.work[1:]
     if loop.type != "for_statement":
         raise Refused("the work does not begin with a loop")
     _check_plain(view, outputs, [loop, *tail])
-    variable, written, first = _header(view, outputs, loop)
+    variable, written, first = header_of(view, outputs, loop)
     body = statements(field(loop, "body"))
     rests, found = _locals(view, outputs, body, variable)
     states = _states(view, outputs, loop, variable)
-    if len(outputs.axes) == 1 and any(n.type in _LOOPS for w in tail for n in walk(w)):
+    if len(outputs.axes) == 1 and any(n.type in LOOPS for w in tail for n in walk(w)):
         raise Refused("the work goes on with other loops")
     operands, kept = _operands(view, outputs, loop, body, rests, {s.declared.name for s in states})
+    places = {p.id for o in operands for p in o.places}
+    is_neutral = zero_is_neutral(view, body, places)
     return Product(
         outputs=outputs,
         loop=loop,
@@ -113,7 +120,29 @@ def read_product(view: View, outputs: Outputs) -> Product:
         kept=kept,
         states=states,
         tail=tuple(tail),
-        zero_is_neutral=zero_is_neutral(view, body, {p.id for o in operands for p in o.places}),
+        zero_is_neutral=is_neutral,
+        fill=None if is_neutral else _fill(view, loop, operands, states),
+    )
+
+
+def _fill(view: View, loop: Node, operands: tuple[Operand, ...], states: tuple[State, ...]) -> Node | None:
+    """What a minimum or a maximum begins at, where it stays that if every operand is it."""
+    changed = {name for name, _ in assigned(field(loop, "body"), view)}
+    begun = [s.declared for s in states if s.declared.name in changed]
+    value = begun[0].value if len(begun) == 1 else None
+    if value is None or any(o.element_type != unqualified(begun[0].type) for o in operands):
+        return None
+    fill = Fill(view, {p.id: value for o in operands for p in o.places}, begun)
+    return value if fill.changes_nothing(field(loop, "body")) else None
+
+
+def _is_divided(view: View, outputs: Outputs) -> bool:
+    """Whether the thread's number is divided into indices: threads then share operands that no tile knows of."""
+    name = outputs.axes[0].name
+    return any(
+        re.search(rf"\b{name}\b[\s)]*[/%]", view.code(d.value))
+        for d in outputs.declared
+        if d.value is not None
     )
 
 
@@ -134,12 +163,12 @@ def _check_plain(view: View, outputs: Outputs, nodes: list[Node]) -> None:
 def _skips(node: Node, loop: Node) -> bool:
     """Whether a jump goes on with the loop's next step for this output: the loop over its outputs is written inside."""
     at = node.parent
-    while at is not None and at.type not in _LOOPS:
+    while at is not None and at.type not in LOOPS:
         at = at.parent
     return node.type == "continue_statement" and at is not None and at.id == loop.id
 
 
-def _header(view: View, outputs: Outputs, loop: Node) -> tuple[str, str, str]:
+def header_of(view: View, outputs: Outputs, loop: Node) -> tuple[str, str, str]:
     """The loop's variable, its type and its first value; the loop counts up by one to the same end for all."""
     initial, update = field(loop, "initializer"), view.code(field(loop, "update"))
     if initial.type == "declaration":
@@ -251,7 +280,7 @@ def _operands(
             key = squeezed(view.code(node))
             known = found.get(key) or kept.get(key)
             places = (*known.places, place) if known is not None else (place,)
-            (found if variable in on else kept)[key] = _operand(view, node, places, on & axes)
+            (found if variable in on else kept)[key] = _operand(view, node, places, on & axes, variable)
     if stores(view, loop):
         raise Refused("the loop stores to memory")
     if not any(o.axis is None or len(axes) > 1 or o.along_loop for o in found.values()):
@@ -291,7 +320,7 @@ def _variable_of(view: View, loop: Node) -> list[str]:
     return [view.code(unwrapped(field(condition, "left")))]
 
 
-def _operand(view: View, node: Node, places: tuple[Node, ...], on: frozenset[str]) -> Operand:
+def _operand(view: View, node: Node, places: tuple[Node, ...], on: frozenset[str], variable: str) -> Operand:
     element = view.element(node)
     if not element:
         raise Refused("the type of an operand is not known")
@@ -301,18 +330,33 @@ def _operand(view: View, node: Node, places: tuple[Node, ...], on: frozenset[str
         element_type=element,
         array=view.array(node),
         axis=next(iter(on), None),
-        along_loop=_is_along(view, node),
+        along_loop=_is_along(view, node, variable),
         names=view.names(node),
     )
 
 
-def _is_along(view: View, node: Node) -> bool:
-    """Whether the next iteration reads the next element; so where nothing is known of the index."""
+def _is_along(view: View, node: Node, variable: str) -> bool:
+    """Whether the next iteration reads the next element."""
     pointer = view.place(node)
     offset = pointer.traced if pointer is not None else None
     if offset is None:
-        return True
-    return any(s.kind == "loop" and offset.coefficient(s.name) == 1 for s in offset.symbols)
+        added = _added(view, node)
+        return variable in added or not added
+    own = [s.name for s in offset.symbols if s.kind == "loop" and s.name.partition("@")[0] == variable]
+    return any(offset.coefficient(name) == 1 for name in own)
+
+
+def _added(view: View, node: Node) -> set[str]:
+    """The names that an index is the sum of, among other terms: `j` of `k * NJ + j`, where a header defines NJ."""
+    listed = node.child_by_field_name("indices")
+    stack, found = list(listed.named_children if listed is not None else [node]), set[str]()
+    while stack:
+        term = unwrapped(stack.pop())
+        if term.type == "binary_expression" and operator_of(term) == "+":
+            stack += [field(term, "left"), field(term, "right")]
+        elif term.type == "identifier":
+            found.add(view.code(term))
+    return found
 
 
 def _loaded(view: View, node: Node) -> Node:

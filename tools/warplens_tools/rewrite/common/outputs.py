@@ -16,20 +16,19 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.cuda.values.forms import Form
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
     field,
-    is_base,
     operator_of,
     squeezed,
     statements,
     unwrapped,
 )
 from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.thread_forms import axis_letter, is_grids, places_thread
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
@@ -86,23 +85,25 @@ class _Head(msgspec.Struct):
     early: list[Node]
 
 
-def launched_outputs(view: View) -> tuple[Launches, Outputs]:
+def launched_outputs(view: View, *, strided: bool = False) -> tuple[Launches, Outputs]:
     """The kernel's launches, and its outputs as the first of them numbers them.
+
+    `strided`: also those of threads that stride over them by the grid, for who makes a grid by their limits.
 
     Raises:
         Refused: as `Launches.read` and `read_outputs`.
     """
     launches = Launches(view.text, view.model, view.kernel)
-    return launches, read_outputs(view, launches.read()[0].site)
+    return launches, read_outputs(view, launches.read()[0].site, strided=strided)
 
 
-def read_outputs(view: View, site: LaunchSite | None) -> Outputs:
-    """The kernel's outputs.
+def read_outputs(view: View, site: LaunchSite | None, *, strided: bool = False) -> Outputs:
+    """The kernel's outputs. `strided`: loops over them by the grid are read as if they ended after one.
 
     Raises:
         Refused: the text before the work is none of declarations and limits.
     """
-    head = _head(view)
+    head = _head(view, site if strided else None)
     axes, rests = _axes(view, head, site)
     rows = _rows(view, head, axes)
     limits, uniform, others = _conditions(view, head, rows | {a.name for a in axes}, rests)
@@ -125,7 +126,8 @@ def read_outputs(view: View, site: LaunchSite | None) -> Outputs:
     )
 
 
-def _head(view: View) -> _Head:
+def _head(view: View, site: LaunchSite | None) -> _Head:
+    """`site`: a launch, where loops over outputs by the grid are opened."""
     head = _Head([], [], [], [])
     rest = statements(view.body)
     while rest:
@@ -138,6 +140,12 @@ def _head(view: View) -> _Head:
             head.early.append(first)
             rest = rest[1:]
             continue
+        opened = _strided(view, first, site) if site is not None and len(rest) == 1 else None
+        if opened is not None:
+            head.declared += opened
+            head.conditions.append(unwrapped(field(first, "condition")))
+            rest = statements(field(first, "body"))
+            continue
         guard = _guard(first, last=len(rest) == 1)
         if guard is None:
             break
@@ -147,6 +155,27 @@ def _head(view: View) -> _Head:
     if not rest:
         raise Refused("the kernel does no work that is understood")
     return head
+
+
+def _strided(view: View, loop: Node, site: LaunchSite) -> list[Declared] | None:
+    """What a loop over outputs by the grid begins with; None for any other statement."""
+    initial = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None
+    if initial is None or initial.type != "declaration":
+        return None
+    found, step = declared_in(view, initial), view.forms.loop(loop).step
+    form = view.forms.form(found[0].value) if len(found) == 1 and found[0].value is not None else None
+    letter = axis_letter(form, site)
+    if not letter or step is None or not is_grids(step, letter, site.block_value["xyz".index(letter)]):
+        return None
+    return found if not any(_leaves(n, loop) for n in walk(loop)) else None
+
+
+def _leaves(node: Node, loop: Node) -> bool:
+    """Whether a jump ends this loop or its iteration."""
+    at = node.parent
+    while at is not None and at.type not in ("for_statement", "while_statement", "do_statement"):
+        at = at.parent
+    return node.type in ("continue_statement", "break_statement") and at is not None and at.id == loop.id
 
 
 def _is_early(node: Node) -> bool:
@@ -186,25 +215,6 @@ def _returns(node: Node) -> bool:
     return len(inside) == 1 and inside[0].type == "return_statement"
 
 
-def axis_letter(form: Form | None, site: LaunchSite | None) -> str:
-    """ "x" of `blockIdx.x * blockDim.x + threadIdx.x`, or with the block's size for `blockDim.x`; "" of all else.
-
-    A constant may be added.
-    """
-    terms = {symbols: factor for symbols, factor in form.terms if symbols} if form is not None else {}
-    if len(terms) != 2:
-        return ""
-    for number, letter in enumerate("xyz"):
-        names = {tuple(s.name for s in symbols): factor for symbols, factor in terms.items()}
-        if names.get((f"threadIdx.{letter}",)) != 1:
-            continue
-        if names.get((f"blockDim.{letter}", f"blockIdx.{letter}")) == 1:
-            return letter
-        extent = site.block_value[number] if site is not None else None
-        return letter if extent is not None and names.get((f"blockIdx.{letter}",)) == extent else ""
-    return ""
-
-
 def _axes(view: View, head: _Head, site: LaunchSite | None) -> tuple[list[Axis], dict[str, frozenset[str]]]:
     axes: list[Axis] = []
     rests: dict[str, frozenset[str]] = {}
@@ -233,14 +243,6 @@ def _spread(view: View, head: _Head, rests: dict[str, frozenset[str]], axes: lis
         rests[one.name] = found | (frozenset({THREAD}) if places_thread(code, letters) else frozenset())
 
 
-def places_thread(code: str, letters: str) -> bool:
-    """Whether code says which thread or block runs it, on these axes of the launch."""
-    return (
-        re.search(rf"\b(?:threadIdx|blockDim|gridDim|laneid)\b|\bblockIdx\s*\.\s*[{letters}]", code)
-        is not None
-    )
-
-
 def _conditions(
     view: View, head: _Head, names: set[str], rests: dict[str, frozenset[str]]
 ) -> tuple[dict[str, str], list[str], list[str]]:
@@ -248,9 +250,12 @@ def _conditions(
     limits: dict[str, str] = {}
     uniform: list[str] = []
     others: list[str] = []
+    ordered: list[tuple[str, str]] = []
     for node in head.conditions:
+        ordered += _order(view, node, names)
         found = _limit(view, node, names)
-        if found is not None and found[0] not in limits:
+        moves = found is not None and any(rests.get(w) for w in WORD.findall(found[1]))
+        if found is not None and found[0] not in limits and not moves:
             limits[found[0]] = found[1]
             continue
         negated = _returns(node)
@@ -259,7 +264,22 @@ def _conditions(
         if THREAD in on or "threadIdx" in written:
             raise Refused("a condition chooses threads by their place in the block")
         (others if on else uniform).append(written)
+    for less, more in ordered:
+        if more in limits:
+            limits.setdefault(less, limits[more])
     return limits, uniform, others
+
+
+def _order(view: View, node: Node, axes: set[str]) -> list[tuple[str, str]]:
+    """("col", "row") of `col <= row`, a triangle: what limits the row limits the column."""
+    if node.type != "binary_expression":
+        return []
+    kind = operator_of(node)
+    kind = _NEGATED.get(kind, "") if _returns(node) else kind
+    sides = [view.code(unwrapped(field(node, name))) for name in ("left", "right")]
+    if kind not in _FLIPPED or not set(sides) <= axes:
+        return []
+    return [(sides[0], sides[1]) if kind in ("<", "<=") else (sides[1], sides[0])]
 
 
 def _negation(view: View, node: Node) -> str:
@@ -282,7 +302,8 @@ def _limit(view: View, node: Node, axes: set[str]) -> tuple[str, str] | None:
     if name not in axes or kind not in ("<", "<=") or view.names(right) & axes:
         return None
     written = view.written(right)
-    return name, written if kind == "<" else f"{written} + 1"
+    less = re.fullmatch(r"([\w.\s*+-]+?)\s*-\s*1", written)
+    return name, written if kind == "<" else less[1] if less is not None else f"{written} + 1"
 
 
 def _divided(view: View, head: _Head, axes: list[Axis], limits: dict[str, str]) -> list[Axis]:
@@ -346,26 +367,16 @@ def _quotient(view: View, head: _Head, total: str, by: str) -> str:
 
 
 def head_of(view: View, axes: Sequence[Axis], declared: Sequence[Declared]) -> list[str]:
-    """The declarations of some axes and variables, as they stood."""
+    """The declarations of some axes and variables, as they stood.
+
+    Raises:
+        Refused: an axis is divided out of the thread's number.
+    """
+    if any(not a.value for a in axes):
+        raise Refused("its threads' number is divided into indices")
     lines = [(a.at, f"{a.type} {a.name} = {a.value};") for a in axes]
     for one in declared:
         value = f" = {view.written(one.value)}" if one.value is not None else ""
         at = one.value.start_byte if one.value is not None else one.statement.start_byte
         lines.append((at, f"{one.type} {one.stars}{one.name}{value};"))
     return [line for _, line in sorted(lines)]
-
-
-def stores(view: View, node: Node) -> list[Node]:
-    """The array elements that a node assigns."""
-    found = []
-    for element in view.elements(node):
-        inner: Node = element
-        outer = element.parent
-        while outer is not None and outer.type in ("parenthesized_expression", "field_expression"):
-            inner, outer = outer, outer.parent
-        is_left = outer is not None and outer.type == "assignment_expression"
-        left = outer.child_by_field_name("left") if is_left and outer is not None else None
-        stepped = outer is not None and outer.type == "update_expression"
-        if (left is not None and left.id == inner.id) or stepped:
-            found.append(element)
-    return [n for n in found if not is_base(n)]

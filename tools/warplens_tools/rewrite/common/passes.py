@@ -16,7 +16,6 @@ from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form, Monomial
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
-from warplens_tools.rewrite.common.outputs import stores
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,
@@ -26,6 +25,7 @@ from warplens_tools.rewrite.common.reading import (
     operator_of,
     squeezed,
     statements,
+    stores,
     unwrapped,
     without_comments,
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
+from warplens_tools.cuda.syntax.lexical import matching
 from warplens_tools.cuda.syntax.tree import parse_tree, walk
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader
@@ -98,7 +99,17 @@ class View:
     def is_plain_enough(self, node: Node) -> bool:
         """Whether the node begins and ends outside of macros, so that its text can be moved or replaced."""
         code, written = self.code(node), self.written(node)
-        return bool(written) and code[:1] == written[:1] and code[-1:] == written[-1:]
+        both = bool(written) and code[:1] == written[:1] and code[-1:] == written[-1:]
+        return both or self._is_macro(node, written)
+
+    def _is_macro(self, node: Node, written: str) -> bool:
+        """Whether the node is all that one use of a macro stands for: `A(i, k)` of `a[(i) + (k) * lda]`."""
+        span, outer = self.span(node), node.parent
+        while outer is not None and self.span(outer) == span and outer.type == "parenthesized_expression":
+            outer = outer.parent
+        used = re.match(r"\w+\s*\(", written)
+        alone = used is not None and matching(written, used.end() - 1) == len(written)
+        return alone and outer is not None and self.span(outer) != span
 
     def names(self, node: Node) -> frozenset[str]:
         """The variables that an expression or statement mentions."""
@@ -155,6 +166,22 @@ def is_base(node: Node) -> bool:
         return False
     base = outer.child_by_field_name("argument")
     return base is not None and base.id == node.id
+
+
+def stores(view: View, node: Node) -> list[Node]:
+    """The array elements that a node assigns."""
+    found = []
+    for element in view.elements(node):
+        inner: Node = element
+        outer = element.parent
+        while outer is not None and outer.type in ("parenthesized_expression", "field_expression"):
+            inner, outer = outer, outer.parent
+        is_left = outer is not None and outer.type == "assignment_expression"
+        left = outer.child_by_field_name("left") if is_left and outer is not None else None
+        stepped = outer is not None and outer.type == "update_expression"
+        if (left is not None and left.id == inner.id) or stepped:
+            found.append(element)
+    return [n for n in found if not is_base(n)]
 
 
 def statements(node: Node) -> list[Node]:

@@ -10,10 +10,10 @@ import msgspec
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
-from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
 from warplens_tools.rewrite.base import Apply, RewriteResult, Target
-from warplens_tools.rewrite.common.normal_loops import normalised
+from warplens_tools.rewrite.common.normal_forms import plainly
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
 
@@ -25,7 +25,7 @@ class Refused(Exception):  # noqa: N818 - control flow inside the rewrites, not 
 def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]) -> Apply:
     """`edit` with what it raises as `Refused` given back as a refusal.
 
-    A kernel that it refuses as it stands is tried once more with its loops in their normal form.
+    A kernel that it refuses as it stands is tried once more with its loops and pointers in their normal form.
     """
 
     @functools.wraps(edit)
@@ -34,7 +34,7 @@ def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteRe
             return edit(text, model, kernel, target)
         except Refused as why:
             refused = RewriteResult(refused=str(why))
-        plain = normalised(text, parse_tree(text), kernel) if not target.lines else None
+        plain = plainly(text, model.path, kernel) if not target.lines else None
         if plain is None:
             return refused
         again = parse(plain, model.path)

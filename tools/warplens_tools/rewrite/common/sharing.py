@@ -17,8 +17,10 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
+from warplens_tools.rewrite.common.fold_values import check_integer_folds
 from warplens_tools.rewrite.common.hazards import Barriers, Hazards
-from warplens_tools.rewrite.common.iterations import ATOMIC, JOINED, KernelReader, Work
+from warplens_tools.rewrite.common.iterations import LoopReader, Work
+from warplens_tools.rewrite.common.kernel_reader import ATOMIC, JOINED
 from warplens_tools.rewrite.common.reductions import IDEMPOTENT, Fold
 from warplens_tools.rewrite.common.refusal import Refused
 
@@ -66,9 +68,7 @@ class Sharer:
     `outermost`: of nested loops the outer one is dealt out, else the one along which accesses are neighbours.
     """
 
-    def __init__(
-        self, reader: KernelReader, row_loops: Iterable[int] = (), *, outermost: bool = False
-    ) -> None:
+    def __init__(self, reader: LoopReader, row_loops: Iterable[int] = (), *, outermost: bool = False) -> None:
         self.reader, self.tree = reader, reader.tree
         self._rows = frozenset(row_loops)
         self._outermost = outermost
@@ -310,6 +310,7 @@ class Sharer:
         kind = self._type(name)
         companion = self._type(self._occurrence(fold, fold.companion)) if fold.companion else ""
         resets = fold.operation not in IDEMPOTENT and not self._begins_neutral(fold, name, behind)
+        check_integer_folds(self.reader.kernel, self.reader.tree, self.reader.body, fold, kind)
         return Join(fold, behind, resets, kind, companion)
 
     def _type(self, name: Node) -> str:

@@ -58,7 +58,10 @@ def _worked_out(view: View, name: str) -> str | None:
 def _is_constant(view: View, name: str) -> bool:
     if name in ("int", "unsigned", "size_t", "long", "min", "max"):
         return True
-    return any(c.name == name for c in view.model.constants) or view.file.macros.get(name) is not None
+    if any(c.name == name for c in view.model.constants) or view.file.macros.get(name) is not None:
+        return True
+    # what no text of the file declares and is written like a macro, a header's, stands for the host too
+    return name.isupper() and view.expanded.constants.binding(name, view.body.end_byte - 1) is None
 
 
 def limit_of(view: View, launches: Launches, letter: str) -> str:
@@ -70,7 +73,7 @@ def limit_of(view: View, launches: Launches, letter: str) -> str:
     found: set[str] = set()
     for launch in launches.read():
         extent = launch.grid.axis("xyz".index(letter)) if letter else ""
-        rounded = _ROUNDED.fullmatch(extent.strip())
+        rounded = _ROUNDED.fullmatch(launches.meaning(extent, launch).strip())
         given = launch.site.arguments
         names = [
             p.name for p, a in zip(view.kernel.parameters, given, strict=False) if rounded and a == rounded[1]

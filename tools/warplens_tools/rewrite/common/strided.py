@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from warplens_tools.rewrite.base import RewriteResult
-from warplens_tools.rewrite.common.declared import Declared
+from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import THREAD, Axis, head_of, read_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, substituted
@@ -33,7 +33,7 @@ class Strided:
         limited = [a for a in self.outputs.axes if a.limit and a.letter]
         if self.outputs.early:
             raise Refused("some items are done early")
-        if any(not a.letter for a in self.outputs.axes):
+        if any(not a.value for a in self.outputs.axes):
             raise Refused("its threads' number is divided into two")
         #: The axis along which a thread takes several items; None where nothing limits its number.
         self.axis: Axis | None = limited[-1] if limited else None
@@ -100,7 +100,7 @@ class Strided:
         if tests:
             inner = f"if ({' && '.join(tests)}) {{\n{indented(inner)}\n}}"
         below = [self._declaration(d) for d in self.outputs.declared if not self._is_top(d)]
-        written = re.sub(r"\b(?:const|auto)\b", "", axis.type).strip() or "int"
+        written = unqualified(axis.type)
         step = f"blockDim.{axis.letter} * gridDim.{axis.letter}"
         first = f"{written} {axis.name} = {axis.value}"
         head = f"for ({first}; {axis.name} < {axis.limit}; {axis.name} += {step}) {{"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from warplens_tools.rewrite.common.reading import WORD, View
 from warplens_tools.rewrite.common.refusal import Refused
@@ -69,14 +70,19 @@ class Style:
         """The edit that defines the constants, above the kernel and the comment that belongs to it."""
         if not self._constants:
             raise Refused("nothing is named")
+        newline = self.view.text.newline
+        lines = [self.margin * (not self.defines) + self._defined(*c) + newline for c in self._constants]
+        return self.above("".join(lines))
+
+    def above(self, code: str) -> TextEdit:
+        """The edit that puts whole lines above the kernel and the its comment, with an empty one behind."""
         line = self.view.kernel.span.line
         while line > 1 and re.match(r"[ \t]*(?://|/?\*)", self.view.text.line_text(line - 1)):
             line -= 1
         at = self.view.text.offset(line, 1)
         newline = self.view.text.newline
-        lines = [self.margin * (not self.defines) + self._defined(*c) + newline for c in self._constants]
         above = newline if line > 1 and self.view.text.line_text(line - 1).strip() else ""
-        return TextEdit(self.view.text.span(at, at), "".join([above, *lines, newline]))
+        return TextEdit(self.view.text.span(at, at), f"{above}{code}{newline}")
 
     def _defined(self, name: str, value: str, comment: str) -> str:
         said = f"  // {comment}" if comment else ""
@@ -117,6 +123,13 @@ def _leading(line: str) -> str:
 def indented(code: str, levels: int = 1) -> str:
     """Code for `Style.lines`, some levels deeper."""
     return "\n".join(f"{'  ' * levels}{line}" if line else "" for line in code.split("\n"))
+
+
+def guarded(condition: str, statements: Sequence[str]) -> str:
+    """Statements under a condition, in braces unless they are one line."""
+    inner = "\n".join(statements)
+    is_one = len(statements) == 1 and "\n" not in inner
+    return f"if ({condition}) {inner}" if is_one else f"if ({condition}) {{\n{indented(inner)}\n}}"
 
 
 def zero(element_type: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two texts, and the edits between them."""
+"""Edits of a text: what makes another of it, and what takes a stretch out with its line."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ def between(before: SourceText, after: SourceText) -> tuple[TextEdit, ...]:
         for kind, a, b, c, d in matcher.get_opcodes()
         if kind != "equal"
     )
+
+
+def cut(text: SourceText, start: int, end: int) -> TextEdit:
+    """What stands between two offsets taken out, with its line where it stands there alone."""
+    whole = text.text
+    low, high = whole.rfind("\n", 0, start) + 1, whole.find("\n", end)
+    alone = not whole[low:start].strip() and high >= 0 and not whole[end:high].strip()
+    return TextEdit(text.span(low, high + 1) if alone else text.span(start, end), "")

@@ -7,9 +7,10 @@ import re
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.tree import holds
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.rewrite.base import RewriteResult
-from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product, State
 from warplens_tools.rewrite.common.reading import (
@@ -23,7 +24,7 @@ from warplens_tools.rewrite.common.reading import (
     substituted,
 )
 from warplens_tools.rewrite.common.sizes import host_text
-from warplens_tools.rewrite.common.style import Style, indented, zero
+from warplens_tools.rewrite.common.style import Style, guarded, indented, zero
 from warplens_tools.rewrite.common.tile_sides import Shape, Side, fitting, sides_of
 from warplens_tools.text import TextEdit
 
@@ -45,7 +46,7 @@ class TileWriter:
         self.depth = self.style.constant(
             f"k{shape.name or 'Tile'}Depth", str(shape.depth), f"steps of {product.variable} held at a time"
         )
-        self.sides = sides_of(view, product, launches, self.style, shape)
+        self.sides = self._sides()
         self.thread = self.style.local("thread") if len(self.sides) > 1 else "threadIdx.x"
         self.threads = " * ".join(s.threads for s in self.sides)
         variable = product.variable
@@ -54,6 +55,9 @@ class TileWriter:
         self.counter = self.style.local("t")
         self.own = {id(o): self.style.local(f"own{o.array[:1].upper()}{o.array[1:]}") for o in product.kept}
         self.tiles = {id(o): self.style.local(_tile_name(o.array)) for o in product.operands}
+
+    def _sides(self) -> list[Side]:
+        return sides_of(self.view, self.product, self.launches, self.style, self.shape)
 
     def result(self, title: str, caveat: str) -> RewriteResult:
         """All edits."""
@@ -110,11 +114,12 @@ class TileWriter:
         if len(self.sides) > 1:
             x = self.sides[0]
             lines.append(f"const int {self.thread} = threadIdx.y * {x.threads} + threadIdx.x;")
-        for side in reversed(self.sides):
-            written = _unqualified(side.axis.type)
-            offset = f" + {side.axis.offset}" if side.axis.offset else ""
-            lines.append(f"const {written} {side.first} = blockIdx.{side.letter} * {side.tile}{offset};")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(self._origin(side) for side in reversed(self.sides))])
+
+    def _origin(self, side: Side) -> str:
+        """The first of the block's outputs along an axis of the launch."""
+        offset = f" + {side.axis.offset}" if side.axis.offset else ""
+        return f"const {unqualified(side.axis.type)} {side.first} = blockIdx.{side.letter} * {side.tile}{offset};"
 
     def _is_uniform(self, one: Declared) -> bool:
         states = {s.declared.name for s in self.product.states}
@@ -151,7 +156,7 @@ class TileWriter:
         sides = [s for s in reversed(self.sides) if s.axis.name in state.axes]
         extents = "".join(f"[{s.outputs}]" for s in sides if s.outputs)
         value = self.view.written(one.value) if one.value is not None else ""
-        written = _unqualified(one.type) if extents else one.type
+        written = unqualified(one.type) if extents else one.type
         needs = self.view.names(one.value) if one.value is not None else frozenset()
         if not self.outputs.resting(needs):
             if not extents:
@@ -159,12 +164,23 @@ class TileWriter:
             if not value or re.fullmatch(r"0*\.?0*[fFuUlL]?", value):
                 return [f"{written} {one.stars}{one.name}{extents}{' = {}' if value else ''};"]
         place = "".join(f"[{s.counter}]" for s in sides if s.outputs)
+        if self._is_constant(one):
+            return [
+                f"{written} {one.stars}{one.name}{extents};",
+                self._each(f"{one.name}{place} = {value};", sides),
+            ]
         inner = [*self._declarations(needs, {s.axis.name for s in sides})]
         inner.append(f"{self._inside(sides)}{one.name}{place} = {value};" if value else "")
         start = f"{written} {one.stars}{one.name}{extents}{' = {}' if self.outputs.resting(needs) else ''};"
         if not extents:
-            start = f"{_unqualified(one.type)} {one.stars}{one.name}{{}};"
+            start = f"{unqualified(one.type)} {one.stars}{one.name}{{}};"
         return [start, self._each("\n".join(i for i in inner if i), sides)]
+
+    def _is_constant(self, one: Declared) -> bool:
+        """Whether a variable begins at what is the same for every output."""
+        value = one.value
+        uniform = value is not None and not self.outputs.resting(self.view.names(value))
+        return value is not None and uniform and not any(self.view.elements(value))
 
     def _inside(self, sides: list[Side]) -> str:
         tests = " && ".join(f"{s.axis.name} < {s.limit}" for s in sides)
@@ -202,7 +218,7 @@ class TileWriter:
     def _loop(self) -> str:
         product = self.product
         condition = renamed(self.view.written(product.condition), {product.variable: self.outer})
-        written = _unqualified(product.type)
+        written = unqualified(product.type)
         lines = [
             f"for ({written} {self.outer} = {product.first}; {condition}; {self.outer} += {self.depth}) {{"
         ]
@@ -215,7 +231,7 @@ class TileWriter:
     def _load(self, operand: Operand) -> str:
         product, t = self.product, self.counter
         tile, variable = self.tiles[id(operand)], product.variable
-        written = _unqualified(product.type)
+        written = unqualified(product.type)
         condition = self.view.written(product.condition)
         depth, lines, place = self.depth, [], f"[{t}]"
         if operand.axis is None:
@@ -233,7 +249,8 @@ class TileWriter:
             place = f"[{k}][{r}]"
         lines.append(f"{written} {variable} = {self.outer} + {k};")
         lines += [d for d in self._declarations(operand.names) if not self._is_axis(d)]
-        empty = zero(operand.element_type)
+        fill = product.fill
+        empty = zero(operand.element_type) if fill is None else self.view.written(fill)
         lines.append(f"{tile}{place} = {condition} ? {operand.written} : {empty};")
         head = f"for (int {t} = {self.thread}; {t} < {count}; {t} += {self.threads}) {{"
         return "\n".join([head, indented("\n".join(lines)), "}"])
@@ -253,14 +270,14 @@ class TileWriter:
         condition = f"{self.inner} < {count}"
         unroll = "#pragma unroll" if self.shape.depth <= _MOST_UNROLLED else f"#pragma unroll {_UNROLLED}"
         start = f"{steps}{unroll}\nfor (int {self.inner} = 0; {condition}; ++{self.inner}) {{"
-        known = f"{_unqualified(product.type)} {product.variable} = {self.outer} + {self.inner};"
+        known = f"{unqualified(product.type)} {product.variable} = {self.outer} + {self.inner};"
         uses = product.variable in names or any(product.variable in h for h in head)
         return "\n".join([start, *([indented(known)] if uses else []), indented(inner), "}"])
 
     def _steps(self) -> tuple[str, str]:
-        """How many steps of a tile are done: what declares it, and its name; all of them where zeros change nothing."""
+        """How many steps of a tile are done: what declares it, and its name; all where the fill changes nothing."""
         product, depth = self.product, self.depth
-        if product.zero_is_neutral:
+        if product.zero_is_neutral or product.fill is not None:
             return "", depth
         bound = self.view.written(field(product.condition, "right"))
         is_plain = re.fullmatch(r"[\w.]+", bound)
@@ -322,11 +339,9 @@ class TileWriter:
             place = f"[{self.inner}]"
             if operand.axis is not None:
                 place += f"[{self._side_of(operand).place()}]"
-            found += [
-                (p, f"{self.tiles[id(operand)]}{place}") for p in operand.places if _is_in(p, statement)
-            ]
+            found += [(p, f"{self.tiles[id(operand)]}{place}") for p in operand.places if holds(statement, p)]
         for operand in self.product.kept:
-            found += [(p, self._own_place(operand)) for p in operand.places if _is_in(p, statement)]
+            found += [(p, self._own_place(operand)) for p in operand.places if holds(statement, p)]
         return self.style.code(renamed(substituted(self.view, statement, found), self._instances()))
 
     def _instances(self) -> dict[str, str]:
@@ -358,25 +373,12 @@ class TileWriter:
         used = frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(tests)))
         head = self._declarations((names | used) - own, {s.axis.name for s in self.sides})
         lines = self._after_early(lines)
-        inner = "\n".join(lines)
-        guarded = f"if ({' && '.join(tests)}) {{\n{indented(inner)}\n}}"
-        if len(lines) == 1 and "\n" not in inner:
-            guarded = f"if ({' && '.join(tests)}) {inner}"
-        body = "\n".join([*head, guarded])
+        body = "\n".join([*head, guarded(" && ".join(tests), lines)])
         if not any(s.outputs for s in self.sides):
             return body
         return self._each(body, list(reversed(self.sides)))
 
 
-def _is_in(inner: Node, outer: Node) -> bool:
-    return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
-
-
 def _tile_name(array: str) -> str:
     plain = squeezed(array).replace(".", "_")
     return f"tile_{plain}" if "_" in plain else f"tile{plain[:1].upper()}{plain[1:]}"
-
-
-def _unqualified(written: str) -> str:
-    plain = " ".join(w for w in written.split() if w not in ("const", "constexpr", "register", "static"))
-    return "int" if plain == "auto" else plain

@@ -16,6 +16,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.fills import Fill
 from warplens_tools.rewrite.common.joined_loops import JoinedLoops
 from warplens_tools.rewrite.common.reading import (
     WORD,
@@ -34,6 +35,7 @@ from warplens_tools.rewrite.common.refusal import Refused
 
 _THREAD = re.compile(r"threadIdx\s*\.\s*([xyz])")
 _ZERO = re.compile(r"(?:\(\w+\))?0*\.?0*[fFuUlL]*")
+_OUTSIDE = "what lies outside of the tiles is not zero, nor known to change nothing"
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -43,8 +45,10 @@ class _Stored(msgspec.Struct, frozen=True):
     axes: tuple[str, ...]
     #: The element of global memory, with the loop's own variables written out.
     value: str
-    #: Comparisons under which it is that and not zero.
+    #: Comparisons under which it is that and not the fill.
     guards: tuple[str, ...]
+    #: What it is elsewhere; None for zero.
+    fill: Node | None = None
 
 
 class Untiled(msgspec.Struct, frozen=True):
@@ -125,12 +129,28 @@ class TileReader:
         ends = {squeezed(g): g for g in guards if whole in WORD.findall(g)}
         if len(ends) > 1:
             raise Refused("the tiles do not end at one element")
+        self._check_fills(stored, inner, whole, joined)
         bound = next(iter(ends.values()), "") or self._bound(variable, step, depth, whole)
         code = substituted(self.view, field(inner, "body"), found)
         code = code if code.startswith("{") else f"{{ {code} }}"
         lines = [self.view.written(n) for n in self.before if not self._is_shared(n)]
         lines += self._guarded(rows, f"for (int {whole} = 0; {bound}; ++{whole}) {code}")
         return Untiled("{\n" + "\n".join(lines) + "\n}", depth)
+
+    def _check_fills(self, stored: dict[str, _Stored], inner: Node, whole: str, joined: JoinedLoops) -> None:
+        """That what stands in the tiles beyond the last element changes nothing."""
+        fills = {name: s.fill for name, s in stored.items() if s.fill is not None}
+        if not fills:
+            return
+        places = {e.id: fills[n] for e in self._elements(inner) if (n := self._place(e)[0]) in fills}
+        for node in self._elements(inner):
+            guards: list[str] = []
+            self._element(node, stored, joined, guards)
+            if node.id not in places or not any(whole in WORD.findall(g) for g in guards):
+                raise Refused(_OUTSIDE)
+        before = [d for n in self.before for d in self._declared(n)]
+        if not Fill(self.view, places, before).changes_nothing(field(inner, "body")):
+            raise Refused(_OUTSIDE)
 
     def _known(self) -> dict[str, int]:
         """The file's constants and the block's extents, by how `_value` spells them."""
@@ -183,28 +203,26 @@ class TileReader:
     def _stored(self) -> dict[str, _Stored]:
         found: dict[str, _Stored] = {}
         for node in self.body:
-            for place, value, guards in self._stores(node):
+            for place, value, guards, fill in self._stores(node):
                 name, axes = self._place(place)
                 if name in found or sorted(axes) != ["x", "y"]:
                     raise Refused("a tile is not filled by one element a thread")
-                found[name] = _Stored(tuple(axes), value, tuple(guards))
+                found[name] = _Stored(tuple(axes), value, tuple(guards), fill)
         if set(found) != set(self.shared):
             raise Refused("a tile is not filled by one element a thread")
         return found
 
-    def _stores(self, node: Node) -> list[tuple[Node, str, list[str]]]:
-        """Each element of a tile that a statement fills: the place, the value, its guards."""
+    def _stores(self, node: Node) -> list[tuple[Node, str, list[str], Node | None]]:
+        """Each element of a tile that a statement fills: the place, the value, its guards, and what it else is."""
         if node.type == "if_statement":
             guards = [self._inlined(p) for p in _conjuncts(unwrapped(field(node, "condition")))]
             other = node.child_by_field_name("alternative")
-            zeros = [s for n in (other.named_children if other is not None else []) for s in statements(n)]
-            inside = statements(field(node, "consequence"))
-            for zero in zeros:
-                if zero.type != "expression_statement" or not self._is_zero_store(zero):
-                    raise Refused("what lies outside of the tiles is not zero")
-            if len(zeros) != len(inside):
-                raise Refused("what lies outside of the tiles is not zero")
-            return [(p, v, [*guards, *g]) for n in inside for p, v, g in self._stores(n)]
+            others = [s for n in (other.named_children if other is not None else []) for s in statements(n)]
+            inside = [s for n in statements(field(node, "consequence")) for s in self._stores(n)]
+            fills = self._fills(others)
+            if set(fills) != {squeezed(self.view.code(s[0])) for s in inside} or any(s[3] for s in inside):
+                raise Refused(_OUTSIDE)
+            return [(p, v, [*guards, *g], fills[squeezed(self.view.code(p))]) for p, v, g, _ in inside]
         if node.type != "expression_statement" or not any(self._is_tile(e) for e in self.view.elements(node)):
             return []
         inner = node.named_children[0]
@@ -212,18 +230,25 @@ class TileReader:
             return []
         right = unwrapped(field(inner, "right"))
         if right.type != "conditional_expression":
-            return [(field(inner, "left"), self._inlined(right), [])]
-        if not self._is_zero(field(right, "alternative")):
-            raise Refused("what lies outside of the tiles is not zero")
+            return [(field(inner, "left"), self._inlined(right), [], None)]
         guards = [self._inlined(p) for p in _conjuncts(unwrapped(field(right, "condition")))]
-        return [(field(inner, "left"), self._inlined(unwrapped(field(right, "consequence"))), guards)]
+        value = self._inlined(unwrapped(field(right, "consequence")))
+        return [(field(inner, "left"), value, guards, self._fill(field(right, "alternative")))]
 
-    def _is_zero_store(self, node: Node) -> bool:
-        inner = node.named_children[0]
-        return inner.type == "assignment_expression" and self._is_zero(field(inner, "right"))
+    def _fills(self, others: list[Node]) -> dict[str, Node | None]:
+        """What places of tiles are filled with that no element belongs to, by the place's text."""
+        found: dict[str, Node | None] = {}
+        for other in others:
+            inner = other.named_children[0] if other.type == "expression_statement" else other
+            if inner.type != "assignment_expression" or operator_of(inner) != "=":
+                raise Refused(_OUTSIDE)
+            found[squeezed(self.view.code(field(inner, "left")))] = self._fill(field(inner, "right"))
+        return found
 
-    def _is_zero(self, node: Node) -> bool:
-        return _ZERO.fullmatch(squeezed(self.view.code(unwrapped(node)))) is not None
+    def _fill(self, node: Node) -> Node | None:
+        """A constant that stands outside of a tile; None for zero."""
+        node = unwrapped(node)
+        return None if _ZERO.fullmatch(squeezed(self.view.code(node))) else node
 
     def _is_tile(self, node: Node) -> bool:
         return self._place(node)[0] in self.shared

@@ -9,34 +9,32 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.rewrite.common.declared import Declared
-from warplens_tools.rewrite.common.outputs import stores
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
     View,
     assigned,
     calls,
     field,
-    renamed,
-    substituted,
+    stores,
 )
 from warplens_tools.rewrite.common.refusal import Refused
-from warplens_tools.rewrite.common.style import Style, indented
 
 #: The widest load and store, in bytes.
 WIDEST = 16
 CAVEAT = "results change if one of the buffers overlaps another at an offset"
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
-_BRANCHES = _LOOPS | {"if_statement", "conditional_expression", "switch_statement"}
+_BRANCHES = LOOPS | {"if_statement", "conditional_expression", "switch_statement"}
 _NAMED = {"float": "float", "double": "double", "int": "int", "unsigned int": "uint", "unsigned": "uint",
           "unsigned char": "uchar", "char": "char", "uint8_t": "uchar", "short": "short"}  # fmt: skip
 _BY_BYTES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 #: Elements of one index that are still loaded together: red, green and blue.
 _MOST_FIELDS = 4
+#: Places of one array that a thread has a vector at: the halves of a row, and one of each of two neighbours.
+_MOST_PLACES = 4
 
 
 class Array(msgspec.Struct, frozen=True):
@@ -56,6 +54,8 @@ class Array(msgspec.Struct, frozen=True):
     base: Form | None
     read: bool
     stored: bool
+    #: Tells it from vectors of the same array at other places: 0 for the first.
+    number: int = 0
 
     def width(self, count: int) -> int:
         """Bytes of the elements of `count` indices."""
@@ -84,7 +84,8 @@ class Work(msgspec.Struct, frozen=True):
     declared: tuple[Declared, ...] = ()
     #: Further conditions for the work, as written.
     others: tuple[str, ...] = ()
-    #: In a loop: what all threads begin at, the thread's place from there, and its step, as written.
+    #: In a loop: what all threads begin at, the thread's place from there, and its step, as written; the place is ""
+    #: where a thread goes from element to element.
     base: str = ""
     first: str = ""
     step: str = ""
@@ -115,13 +116,13 @@ def read_arrays(view: View, work: Work, names: tuple[str, ...] = ()) -> tuple[Ar
     inside = [*work.statements, *(d.value for d in work.declared if d.value is not None)]
     written_to = {e.id for n in work.statements for e in stores(view, n)}
     updated = {root for n in work.statements for root in _updated(view, n)}
-    found: dict[str, Array] = {}
+    found: dict[tuple[str, int], Array] = {}
     for node in (e for n in inside for e in view.elements(n)):
         is_address = node.parent is not None and node.parent.type == "pointer_expression"
         one = None if is_address else _array(view, work, node, node.id in written_to)
         if one is None or one.name in updated or (names and one.name not in names):
             continue
-        found[one.name] = _joined(found[one.name], one) if one.name in found else one
+        _put(found, one)
     arrays = tuple(_first_stored(view, work, a) for a in found.values() if _is_whole(a))
     _check_arrays(view, work, arrays)
     return arrays
@@ -197,9 +198,22 @@ def _of(view: View, node: Node, statement: Node) -> list[_Named]:
     return [_Named(view.code(node))] if is_declared else []
 
 
+def _put(found: dict[tuple[str, int], Array], one: Array) -> None:
+    """Add an access to the vector that it is of, or as one of another place of its array."""
+    mine = [a for a in found.values() if a.name == one.name]
+    if any((a.fields, a.type) != (one.fields, one.type) for a in mine):
+        raise Refused(f"{one.name} is accessed at several indices of the thread's own")
+    same = next((a for a in mine if a.base == one.base), None)
+    if same is not None:
+        found[one.name, same.number] = _joined(same, one)
+        return
+    if len(mine) == _MOST_PLACES or (mine and one.fields > 1):
+        raise Refused(f"{one.name} is accessed at several indices of the thread's own")
+    found[one.name, len(mine)] = msgspec.structs.replace(one, number=len(mine))
+
+
 def _joined(a: Array, b: Array) -> Array:
-    if (a.fields, a.type, a.base) != (b.fields, b.type, b.base):
-        raise Refused(f"{a.name} is accessed at several indices of the thread's own")
+    """Two accesses of one vector as one."""
     first = a if a.least <= b.least else b
     return msgspec.structs.replace(
         first, places=(*a.places, *b.places), read=a.read or b.read, stored=a.stored or b.stored
@@ -236,7 +250,7 @@ def _also_reads(node: Node) -> bool:
 def _check_arrays(view: View, work: Work, arrays: tuple[Array, ...]) -> None:
     """That vectors are most of the traffic, and that what is stored is stored for every element."""
     own = {p.id for a in arrays for p, _ in a.places}
-    for loop in (n for s in work.statements for n in walk(s) if n.type in _LOOPS):
+    for loop in (n for s in work.statements for n in walk(s) if n.type in LOOPS):
         if any(e.id not in own and view.space(e) == "global" for e in view.elements(loop)):
             raise Refused("most of what it reads is not its own element")
     for array in arrays:
@@ -262,117 +276,3 @@ def elements_of_vector(view: View, arrays: tuple[Array, ...]) -> int:
     sizes = [(type_bytes(view.concrete(a.type)) or 4) for a in arrays]
     single = [s // 3 if s % 3 == 0 else s for s in sizes]
     return max(WIDEST // max(single), 2)
-
-
-class VectorWriter:
-    """The code for `kVector` indices at a time."""
-
-    def __init__(
-        self,
-        view: View,
-        style: Style,
-        work: Work,
-        arrays: tuple[Array, ...],
-        vector: str,
-        count: int,
-        names: dict[str, str] | None = None,
-    ) -> None:
-        """`names` are locals that other writers of the kernel took, in scopes of their own; new ones join them."""
-        self.view, self.style, self.work, self.arrays = view, style, work, arrays
-        self.vector, self.count = vector, count
-        known = names if names is not None else {}
-        self.first, self.counter, self.chunk = (_local(style, known, n) for n in ("first", "v", "q"))
-        self.parts = {a.name: _local(style, known, _part(a.name)) for a in arrays}
-        self.type = re.sub(r"\b(?:const|auto)\b", "", work.type).strip() or "int"
-
-    def loop(self) -> str:
-        """The loop over the work's indices."""
-        work = self.work
-        first = work.first if re.fullmatch(r"[\w.]+", work.first) else f"({work.first})"
-        step = work.step if re.fullmatch(r"[\w.]+", work.step) else f"({work.step})"
-        base = f"{work.base} + " if work.base else ""
-        head = f"for ({self.type} {self.first} = {base}{self.vector} * {first}; {self.first} < {work.limit}; "
-        return f"{head}{self.first} += {self.vector} * {step}) {{\n{indented(self.vectors())}\n}}"
-
-    def vectors(self) -> str:
-        """The vectors where they fit, else element after element."""
-        work = self.work
-        whole = [f"{self.first} + {self.vector} <= {work.limit}"]
-        whole += [
-            f"reinterpret_cast<size_t>({self._address(a)}) % {a.chunk(self.count)} == 0" for a in self.arrays
-        ]
-        tests = " &&\n    ".join(whole)
-        lines = [f"if ({tests}) {{", indented(self._fast()), "} else {"]
-        head = f"for ({self.type} {work.name} = {self.first}; "
-        head += f"{work.name} < {work.limit} && {work.name} < {self.first} + {self.vector}; ++{work.name}) {{"
-        lines.append(indented("\n".join([head, indented(self._element(())), "}"])))
-        return "\n".join([*lines, "}"])
-
-    def _address(self, array: Array) -> str:
-        text = array.written
-        for one in reversed(self.work.declared):
-            if one.value is not None and one.is_index:
-                text = renamed(text, {one.name: f"({self.view.written(one.value)})"})
-        text = re.sub(r"\[\(([^()]*)\)\]", r"[\1]", text)
-        address = f"&{renamed(text, {self.work.name: self.first})}"
-        return f"{address} - {array.least}" if array.least else address
-
-    def _fast(self) -> str:
-        lines: list[str] = []
-        pairs: list[tuple[Node, str]] = []
-        for array in self.arrays:
-            part = self.parts[array.name]
-            extent = f"{array.fields} * {self.vector}" if array.fields > 1 else self.vector
-            lines.append(f"alignas({array.chunk(self.count)}) {array.type} {part}[{extent}];")
-            if array.read:
-                lines.append(self._moved(array, part, self._address(array), "const "))
-            pairs += [(p, f"{part}[{self._place(array, offset)}]") for p, offset in array.places]
-        head = f"#pragma unroll\nfor (int {self.counter} = 0; {self.counter} < {self.vector}; ++{self.counter}) {{"
-        inner = self._element(tuple(pairs))
-        if re.search(rf"\b{re.escape(self.work.name)}\b", inner):
-            inner = f"{self.type} {self.work.name} = {self.first} + {self.counter};\n{inner}"
-        lines += [head, indented(inner), "}"]
-        lines += [self._moved(a, self._address(a), self.parts[a.name], "") for a in self.arrays if a.stored]
-        return "\n".join(lines)
-
-    def _place(self, array: Array, offset: int) -> str:
-        start = f"{array.fields} * {self.counter}" if array.fields > 1 else self.counter
-        return f"{start} + {offset}" if offset else start
-
-    def _moved(self, array: Array, target: str, source: str, const: str) -> str:
-        """The elements of one array, loaded into or stored from its part."""
-        vector, chunks = array.vector(self.count), array.width(self.count) // array.chunk(self.count)
-        to, of = f"reinterpret_cast<{vector}*>({target})", f"reinterpret_cast<{const}{vector}*>({source})"
-        if chunks == 1:
-            return f"*{to} = *{of};"
-        head = f"#pragma unroll\nfor (int {self.chunk} = 0; {self.chunk} < {chunks}; ++{self.chunk}) {{"
-        return f"{head}\n  {to}[{self.chunk}] = {of}[{self.chunk}];\n}}"
-
-    def _element(self, pairs: tuple[tuple[Node, str], ...]) -> str:
-        work = self.work
-        below = [self._declared(d, pairs) for d in work.declared]
-        inner = [self.style.code(substituted(self.view, s, _inside(s, pairs))) for s in work.statements]
-        if work.others:
-            inner = [f"if ({' && '.join(work.others)}) {{", *map(indented, inner), "}"]
-        return "\n".join([*below, *inner])
-
-    def _declared(self, one: Declared, pairs: tuple[tuple[Node, str], ...]) -> str:
-        value = ""
-        if one.value is not None:
-            value = f" = {substituted(self.view, one.value, _inside(one.value, pairs))}"
-        return f"{one.type} {one.stars}{one.name}{value};"
-
-
-def _local(style: Style, known: dict[str, str], wanted: str) -> str:
-    if wanted not in known:
-        known[wanted] = style.local(wanted)
-    return known[wanted]
-
-
-def _part(name: str) -> str:
-    plain = re.sub(r"\W", "_", name)
-    return f"{plain}_part" if "_" in plain else f"{plain}Part"
-
-
-def _inside(node: Node, pairs: tuple[tuple[Node, str], ...]) -> list[tuple[Node, str]]:
-    return [(n, t) for n, t in pairs if node.start_byte <= n.start_byte and n.end_byte <= node.end_byte]

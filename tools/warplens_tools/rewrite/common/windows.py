@@ -13,6 +13,7 @@ import random
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.tree import LOOPS
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.loop_headers import Loop
 from warplens_tools.rewrite.common.reading import View
@@ -20,7 +21,6 @@ from warplens_tools.rewrite.common.refusal import Refused
 
 #: How far constant shifts are looked for, and on how many draws of numbers two forms must agree.
 _FURTHEST, _DRAWS = 8, 24
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 
 Shift = tuple[int, int]
 
@@ -142,7 +142,7 @@ def _at_zero(form: Form, counters: set[str]) -> Form:
 def _loops(view: View, node: Node) -> list[Node]:
     found, outer = [], node.parent
     while outer is not None and outer.start_byte >= view.body.start_byte:
-        if outer.type in _LOOPS:
+        if outer.type in LOOPS:
             found.append(outer)
         outer = outer.parent
     return found[::-1]

@@ -61,8 +61,11 @@ struct Expected {
     std::vector<float> common;         // C, by index modulo its length; empty until `settle`
     bool repeats = true;               // the baseline's repeats agree, floats within rounding
     bool precise = true;               // how coarsely all is rounded is judged, beside each result
+    bool widened = false;              // doubles that come of computed floats: the unit roundoff is theirs
     bool alike = false;                // terms are, so that roundings may all go one way
+    bool filtered = false;             // of those, where nothing is NaN or infinite: so it has to stay
     bool odd = false;                  // only where it is NaN or infinite says something: so it has to be
+    bool told = false;                 // of those, where it is finite so much says more: the kernel asks what is NaN
     bool partial = false;              // results that overflow, or nearly, say nothing; all others do
     // What the results come to where they are added up in parts, per element; empty where that says nothing. Who is
     // about as near to it as the baseline is right.
@@ -110,6 +113,14 @@ struct Column {
 };
 // Whether two tables hold the same rows, in whatever order: as many as the shortest column has.
 bool same_rows(const std::vector<Column>& a, const std::vector<Column>& b);
+// An array of 32-bit places, and one that they lead into.
+struct Link {
+    Column places, rows;
+};
+// Whether the places of two such lead to the same, each in its turn; not where some lead nowhere.
+bool same_ends(const Link& a, const Link& b);
+// Whether they lead to more than one thing: flags that all lead to equal rows are no places.
+bool ends_differ(const Link& link);
 
 // Counts one more order of the baseline's, and finds the bounds once there are enough.
 void add_order(Expected& expected, const std::uint8_t* run);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,6 +43,7 @@ struct Probe {
     std::unique_ptr<Accompaniment> accompaniment;  // from the first launch of one of its kernels on
     bool held = false;                       // all of the driver's calls are followed for now
     bool elsewhere = false;                  // another process of the program is accompanied
+    bool gated = false;                      // the card may not be used yet
 };
 
 Probe* probe = nullptr;
@@ -195,6 +197,23 @@ void on_graph_launch(CUpti_CallbackId id, const CUpti_CallbackData* call) {
     }
 }
 
+// Whether a call leaves the card as it is for whoever measures there now: it asks, or makes a context.
+bool leaves_card_alone(const char* name) {
+    for (const char* beginning : {"cuInit", "cuDriverGet", "cuDevice", "cuCtx", "cuGet"})
+        if (!std::strncmp(name, beginning, std::strlen(beginning))) return true;
+    return false;
+}
+
+// Waits until the card is this program's: what it does before, starting, reading files, making its context, is done
+// while another has the card. Whoever was asked ends this process if it ends itself.
+void wait_at_gate() {
+    probe->results.write(Record("arrived"));
+    while (access(probe->job.gate.c_str(), F_OK)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    probe->gated = false;
+    cuptiEnableDomain(0, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+    enable_calls();
+}
+
 void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void* data) {
     if (rehearsed) {
         const auto* call = static_cast<const CUpti_CallbackData*>(data);
@@ -207,6 +226,7 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const vo
         std::lock_guard<std::recursive_mutex> lock(probe->mutex);
         const auto* call = static_cast<const CUpti_CallbackData*>(data);
         const bool enter = call->callbackSite == CUPTI_API_ENTER;
+        if (probe->gated && !leaves_card_alone(call->functionName)) wait_at_gate();
         if (is_launch(id)) {
             if (enter) on_launch(id, call);
             else after_accompanied(id, call);
@@ -272,6 +292,8 @@ void subscribe() {
     must(cuptiSubscribe(&probe->subscriber, on_call, nullptr), "CUPTI takes no subscriber");
     enable_calls();
     if (probe->job.mode == "survey") return probe->survey.start();
+    probe->gated = !probe->job.gate.empty();
+    if (probe->gated) must(cuptiEnableDomain(1, probe->subscriber, CUPTI_CB_DOMAIN_DRIVER_API), "CUPTI gives no callbacks");
 }
 
 }  // namespace

@@ -33,6 +33,10 @@ struct Area {
     bool variable;                 // few numbers in one, as a parameter has them
 };
 
+inline bool integral(Element element) { return element == Element::integer; }
+// Of so many bytes, with its sign.
+std::int64_t integer_at(const std::uint8_t* at, unsigned width);
+
 // The launch's parameters with other values.
 struct Given {
     std::vector<std::vector<std::uint8_t>> values;  // of those that are passed by value
@@ -43,7 +47,12 @@ struct Given {
 class Inputs {
    public:
     Inputs(const Job& job, const Launch& baseline, Memory& memory);
+    ~Inputs();
+    Inputs(const Inputs&) = delete;
+    Inputs& operator=(const Inputs&) = delete;
 
+    // What integers are passed with those arguments, for a grid's rule.
+    GridRule::Values passed(const Given& given) const;
     const std::vector<Typed>& typed() const { return typed_; }
     const std::vector<Area>& floats() const { return floats_; }
     const std::vector<Area>& integers() const { return integers_; }
@@ -74,9 +83,12 @@ class Inputs {
     static constexpr std::size_t all_areas = SIZE_MAX;
     // Areas of floats that are only read, side by side, the largest first.
     std::vector<std::size_t> largest_read() const;
+    // Whether there is anything that such inputs could change.
+    bool varies(const Variant& variant) const;
     Given arguments(const Variant& variant, std::uint64_t seed) const;
 
    private:
+    static constexpr std::size_t kSeen = 4u << 20;  // of memory of unknown type so much is looked at
     struct Word {
         std::size_t parameter;
         Field field;
@@ -98,8 +110,34 @@ class Inputs {
     std::uint64_t fewest() const;
     void vary(const Area& area, const Variant& variant, std::uint64_t seed);
     CUdeviceptr given();
-    void ask(std::uint8_t* at, unsigned width, std::mt19937_64& random) const;
+    void put_met(const Variant& variant, std::uint64_t seed);
+    void mingle(const Area& area, std::uint64_t seed);
+    // How far the integers by value have been drawn for one variant.
+    struct Drawing {
+        const Variant& variant;
+        std::mt19937_64& random;
+        int numbers;                  // how many there are
+        int chosen;                   // that one alone is taken below zero
+        int number = 0;               // the next one
+        double grown = 1;
+        bool below = false;           // one is below zero
+    };
+    void ask(std::uint8_t* at, unsigned width, Drawing& drawing) const;
+    void meet(std::uint8_t* at, unsigned width, int own, const Drawing& drawing) const;
+    void change_number(std::uint8_t* at, unsigned width, Drawing& drawing) const;
+    void raise(std::uint8_t* at, unsigned width, std::mt19937_64& random) const;
     void reshape(Given& made, int target, std::mt19937_64& random) const;
+    void toggle(Given& made, int target) const;
+    void alias(Given& made, int target) const;
+    // An input and a result of one kind and as long, side by side in their allocations.
+    struct Pair {
+        std::size_t in, out;  // among the leads
+        Stretch from, to;
+    };
+    void find_pairs();
+    void change_words(Given& made, const Variant& variant, std::mt19937_64& random) const;
+    int number_count() const;  // of integers by value
+    void put_one(const Variant& variant, std::uint64_t seed);
 
     const Job& job_;
     const Launch& baseline_;
@@ -109,7 +147,9 @@ class Inputs {
     std::vector<Area> floats_, integers_;
     std::vector<Word> words_;
     std::vector<Lead> leads_;
+    std::vector<Pair> pairs_;
     std::vector<const Parameter*> optional_;
+    std::vector<Word> nulls_;  // null pointers within structures by value
     std::vector<std::int64_t> asked_;  // integers that the kernel compares with
     CUdeviceptr given_ = 0;            // the same on the card
     CUdeviceptr spare_ = 0;        // what a null pointer leads to where it shall not be null

@@ -65,7 +65,10 @@ Variant read_variant(std::istringstream& line) {
         {"naught", Variant::naught}, {"vacant", Variant::vacant}, {"repeated", Variant::repeated}, {"nulls", Variant::nulls},
         {"raised", Variant::raised}, {"shifted", Variant::shifted}, {"more", Variant::more}, {"wide", Variant::wide},
         {"toggled", Variant::toggled}, {"asked", Variant::asked}, {"below", Variant::below}, {"infinities", Variant::infinities},
-        {"ties", Variant::ties}, {"many", Variant::many}, {"reshaped", Variant::reshaped}};
+        {"ties", Variant::ties}, {"many", Variant::many}, {"reshaped", Variant::reshaped},
+        {"numbers", Variant::numbers}, {"fewer", Variant::fewer},
+        {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks},
+        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}};
     Variant v;
     std::string kind;
     line >> kind >> v.scale >> v.noise >> v.target;
@@ -82,6 +85,13 @@ Shape read_shape(std::istringstream& line) {
     return shape;
 }
 
+// One axis of a rule: "0 p2 255 + 256 /".
+void read_rule(std::istringstream& line, GridRule& rule) {
+    unsigned axis = 3;
+    if (!(line >> axis) || axis > 2) throw std::runtime_error("an axis from 0 to 2 expected");
+    rule.along(axis, rest_of(line));
+}
+
 Candidate& last(Job& job) { return job.candidates.at(job.candidates.size() - 1); }
 
 using Reader = std::function<void(Job&, std::istringstream&)>;
@@ -95,20 +105,30 @@ const std::map<std::string, Reader>& readers() {
         {"instead", [](Job& j, auto& s) { s >> j.instead; j.instead_cubin = rest_of(s); }},
         {"shape", [](Job& j, auto& s) { read_extent(s, j.grid); read_extent(s, j.block); s >> j.shared; }},
         {"launch", [](Job& j, auto& s) { s >> j.launch; }},
+        {"sentinel", [](Job& j, auto& s) { j.sentinels.emplace_back(); s >> j.sentinels.back(); }},
         {"constant", [](Job& j, auto& s) { j.constants.emplace_back(); s >> j.constants.back(); }},
         {"seed", [](Job& j, auto& s) { s >> j.seed; }},
         {"parent", [](Job& j, auto& s) { s >> j.parent; }},
+        {"gate", [](Job& j, auto& s) { j.gate = rest_of(s); }},
         {"parameter", [](Job& j, auto& s) { j.parameters.push_back(read_parameter(s)); }},
+        {"rule", [](Job& j, auto& s) { read_rule(s, j.rule); }},
+        {"unread", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.unread.insert(index); }},
+        {"tells_nan", [](Job& j, auto&) { j.tells_nan = true; }},
+        {"widened", [](Job& j, auto&) { j.widened = true; }},
         {"global", [](Job& j, auto& s) { j.globals.push_back(rest_of(s)); }},
         {"holds", [](Job& j, auto& s) { std::string name; s >> name; j.held[name] = read_parameter(s); }},
         {"option", [](Job& j, auto& s) { std::string name; s >> name; s >> j.options[name]; }},
         {"variant", [](Job& j, auto& s) { j.variants.push_back(read_variant(s)); }},
+        {"room", [](Job& j, auto& s) { j.rooms.push_back(read_variant(s)); }},
+        // with the variant, or the room, before it
+        {"beside", [](Job& j, auto& s) { (j.rooms.empty() ? j.variants : j.rooms).at((j.rooms.empty() ? j.variants : j.rooms).size() - 1).beside.push_back(read_variant(s)); }},
         {"candidate", [](Job& j, auto& s) { j.candidates.emplace_back(); j.candidates.back().id = rest_of(s); }},
         {"cubin", [](Job& j, auto& s) { last(j).cubin = rest_of(s); }},
         {"entry", [](Job& j, auto& s) { last(j).entry = rest_of(s); }},
         {"grid", [](Job& j, auto& s) { read_extent(s, last(j).grid); }},
         {"block", [](Job& j, auto& s) { read_extent(s, last(j).block); }},
         {"shared", [](Job& j, auto& s) { s >> last(j).shared; }},
+        {"blocks", [](Job& j, auto& s) { read_rule(s, last(j).rule); }},
         {"stands", [](Job& j, auto& s) { s >> last(j).launches; last(j).kernel = rest_of(s); }},
         {"pointer", [](Job& j, auto& s) { last(j).parameters.push_back(read_parameter(s)); }},
         {"geometry",

@@ -2,12 +2,16 @@
 // What one run of the probe shall do. Written by Python (run/probe/job.py), one "key value" per line.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "rule.h"
 
 namespace warplens {
 
@@ -43,32 +47,60 @@ struct Parameter {
 // signs, far from zero, with their zeros filled, with runs of zeros, half or all of them zeros, with a few spikes, NaN or
 // infinities, or four values alone. Integers that the kernel compares with, or -1, among them and by value. Or what is passed by value: floats moved, zero, or far from what they were; integers one less or halved, those that are 0 one, small ones up to four
 // times as large, or a hundred; one length twice or four times as large and another one less by as much; pointers that the source asks for whether they are null: null where they are not, and else not.
+// `met` are buffers some of whose elements are what is passed by value, or a float that the kernel compares with; `ranks`
+// have it in runs. `standing` has half of the results there already.
+// `aliased` is an input that lies where a result goes to.
+// `high` are 64-bit integers by value that are too large for any length, larger by multiples of 2^32.
+// `voids` are runs of NaN, which leave whole rows without a number; `mingled` gives each buffer of floats other signs and
+// sizes than the next. `numbers` are integers by value that are redrawn, larger ones among them; `fewer` is a smaller grid, `plus` small
+// integers one larger.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, scalars, nulls, wide, toggled, many, reshaped, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, scalars, nulls, wide, toggled, many, reshaped, numbers, fewer, mingled, standing, high, aliased, moved };
+
+    static constexpr double kVanishing = 0.005;
 
     std::string name;
     double scale = 1, noise = 0;
     Kind kind = moved;
+    // `numbers`: which one by value, and, so many times, in which of four ways.
+    static constexpr int ways_of = 16;
+    // And from here on, what the kernel asks for: each for each.
+    static constexpr int asks_from = 64;
+    // `met`: from here on, a float that the kernel compares with.
+    static constexpr std::size_t sentinels_from = 16;
     int target = -1;  // which buffer of integers, or which integer passed by value; -1: all
+    // What is changed with it: of buffers, or what is passed by value but for integers. Conditions that only go together
+    // are met so.
+    std::vector<Variant> beside = {};
 
+    template <class Holds>
+    bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
-    bool own() const { return kind == moved && scale == 1 && noise == 0; }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == toggled || kind == many || kind == reshaped; }
+    bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == toggled || kind == many || kind == reshaped || kind == numbers || kind == high || kind == aliased; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below; }
     // Of what is passed by value, floats or pointers.
-    bool of_other_values() const { return kind == scalars || kind == nulls || kind == wide || kind == toggled; }
+    bool of_other_values() const { return kind == scalars || kind == nulls || kind == wide || kind == toggled || kind == aliased; }
     // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
     // most is nothing, contention and sparseness are others.
-    bool ordinary() const { return kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros; }
+    bool ordinary() const { return beside.empty() && (kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros); }
+    // So small that what is taken of them to a power, or added to something, is nearly the same everywhere.
+    bool vanishing() const { return kind == moved && scale != 0 && scale > -kVanishing && scale < kVanishing; }
     // Many terms of a sum may be equal: a sum in one order then errs the same way each time.
-    bool alike() const { return empties() || kind == flags || kind == skewed || kind == repeated || kind == shifted || kind == ties; }
+    bool alike() const {
+        return any([](const Variant& v) { return v.empties() || v.vanishing() || v.kind == flags || v.kind == skewed || v.kind == repeated || v.kind == shifted || v.kind == ties; });
+    }
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
-    bool odd() const { return kind == specials || kind == infinities; }
+    bool odd() const { return any([](const Variant& v) { return v.kind == specials || v.kind == infinities || v.kind == voids; }); }
+    // Few values are far larger than all others.
+    bool spiky() const { return any([](const Variant& v) { return v.kind == spikes; }); }
+    // Numbers that may lead elsewhere.
+    bool leads() const { return any([](const Variant& v) { return v.of_integers() || (v.of_numbers() && !v.of_other_values()); }); }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
-    bool empties() const { return kind == blanks || kind == halves || kind == naught || kind == vacant; }
+    bool empties() const { return any([](const Variant& v) { return v.kind == blanks || v.kind == halves || v.kind == naught || v.kind == vacant; }); }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.
@@ -91,6 +123,7 @@ struct Candidate {
     std::uint64_t launches = 0;
     std::vector<Parameter> parameters;
     std::vector<std::pair<Shape, Shape>> shapes;
+    GridRule rule;  // by which its host code launches it; empty where that is not known
 };
 
 struct Job {
@@ -101,11 +134,19 @@ struct Job {
     std::uint64_t launch = 0;  // which launch of this shape, from 0
     std::uint64_t seed = 1;
     long parent = 0;
+    std::string gate;                        // file that is waited for before the card is used; "" for none
     std::vector<Parameter> parameters;
+    GridRule rule;                     // as a candidate's
+    bool tells_nan = false;            // the kernel asks what is NaN: what it makes of it is meant
+    bool widened = false;              // doubles come of floats that the kernel has computed
+    std::set<std::size_t> unread;      // parameters that the kernel never reads
     std::vector<std::string> globals;  // of the running program's module
     std::map<std::string, Parameter> held;  // what those hold whose types are known
     std::vector<Variant> variants;
+    std::vector<Variant> rooms;  // of the launch on larger copies of its memory; none: there are no such
+    double roomy = 0;            // this is that launch, with so many times as much behind its buffers: lengths may grow
     std::vector<Candidate> candidates;
+    std::vector<double> sentinels;        // floats that the kernel compares with
     std::vector<std::int64_t> constants;  // what the kernel compares integers with
     std::map<std::string, double> options;
 

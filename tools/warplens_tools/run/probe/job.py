@@ -13,6 +13,15 @@ Element = Literal["other", "f64", "f32", "f16", "bf16", "integer"]
 Extent = tuple[int, int, int]
 
 
+#: Of so many integers by value one is drawn anew (`numbers`), in one of four ways by how often its target holds
+#: that many.
+WAYS_OF = 16
+#: From this target on they are, one after the other, each that the kernel asks for.
+ASKS_FROM = 64
+#: And from this one on floats are (`met`, `ranks`).
+SENTINELS_FROM = 16
+
+
 class Shape(msgspec.Struct, frozen=True):
     """A launch's geometry. `shared` is the dynamic shared memory in bytes."""
 
@@ -61,6 +70,11 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: (`more`), or a hundred times as large (`many`); one length a multiple, another one a part of what it was
 #: (`reshaped`); optional pointers null where they are not, and else not (`toggled`). `moved` is what `scale` and
 #: `noise` say.
+#: Integers by value drawn anew, larger ones among them (`numbers`); a smaller grid (`fewer`). Floats: runs of NaN
+#: (`voids`), other signs and sizes in each buffer (`mingled`). What is passed by value among the buffers' own (`met`,
+#: in runs: `ranks`), or, from target 16 on, floats that the kernel compares with; small integers one
+#: larger (`plus`); half of the results there already (`standing`). 64-bit integers by value that are too large for any
+#: length, larger by multiples of 2^32 (`high`). An input that lies where a result goes to (`aliased`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -93,6 +107,16 @@ VariantKind = Literal[
     "ties",
     "many",
     "reshaped",
+    "numbers",
+    "fewer",
+    "voids",
+    "mingled",
+    "plus",
+    "met",
+    "ranks",
+    "standing",
+    "high",
+    "aliased",
 ]
 
 
@@ -109,6 +133,8 @@ class Variant(msgspec.Struct, frozen=True):
     kind: VariantKind = "moved"
     #: Which buffer of integers, or which integer passed by value; -1 for all.
     target: int = -1
+    #: What is changed with it: of buffers, floats by value or pointers, not integers by value.
+    beside: tuple[Variant, ...] = ()
 
 
 class JobVariable(msgspec.Struct, frozen=True):
@@ -135,6 +161,8 @@ class JobCandidate(msgspec.Struct, frozen=True):
     parameters: tuple[JobParameter, ...] = ()
     #: Its geometry by the baseline's; () for the same rule at every shape.
     geometries: tuple[tuple[Shape, Shape], ...] = ()
+    #: Its grid by the integers that its host code passes, see `grid_rule`; () where that is not known.
+    rule: tuple[str, ...] = ()
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -146,6 +174,8 @@ class Job(msgspec.Struct, frozen=True):
     result: str
     #: Process whose end ends the program; 0 for none.
     parent: int = 0
+    #: A file that the program waits for before it gives the card work or takes its memory; "" if it may at once.
+    gate: str = ""
     #: Cubin of the probe's own kernels.
     helpers: str = ""
     #: Mangled name as the running program knows it.
@@ -157,13 +187,25 @@ class Job(msgspec.Struct, frozen=True):
     launch: int = 0
     seed: int = 1
     parameters: tuple[JobParameter, ...] = ()
+    #: Its grid by the integers that host code passes, see `grid_rule`; () where that is not known.
+    rule: tuple[str, ...] = ()
+    #: Parameters that the kernel's code never reads, by index.
+    unread: tuple[int, ...] = ()
+    #: Whether its code asks what is NaN: what it makes of that is meant.
+    tells_nan: bool = False
+    #: Whether doubles come of floats that it has computed, and have no more than their precision.
+    widened: bool = False
     #: Variables of the running program's module.
     variables: tuple[str, ...] = ()
     #: What they hold, of those where that is known.
     held: dict[str, JobParameter] = {}
     variants: tuple[Variant, ...] = ()
+    #: The same of the launch on copies of its memory that have room for more; () for no such copies.
+    rooms: tuple[Variant, ...] = ()
     #: Integers that the kernel compares with.
     constants: tuple[int, ...] = ()
+    #: And floats.
+    sentinels: tuple[float, ...] = ()
     candidates: tuple[JobCandidate, ...] = ()
     options: dict[str, float] = {}
 
@@ -175,6 +217,8 @@ def encode_job(job: Job) -> str:
         InputError: a name or path holds a line break.
     """
     lines = [f"mode {job.mode}", f"result {job.result}", f"parent {job.parent}", f"seed {job.seed}"]
+    if job.gate:
+        lines.append(f"gate {job.gate}")
     if job.helpers:
         lines.append(f"helpers {job.helpers}")
     if job.kernel:
@@ -185,10 +229,17 @@ def encode_job(job: Job) -> str:
         lines.append(f"shape {_shape(job.shape)}")
     lines.append(f"launch {job.launch}")
     lines += [f"parameter {_parameter(p)}" for p in job.parameters]
+    lines += [f"rule {axis} {words}" for axis, words in enumerate(job.rule)]
+    lines += [f"unread {index}" for index in job.unread]
+    lines += ["widened"] if job.widened else []
+    lines += ["tells_nan"] if job.tells_nan else []
     lines += [f"global {name}" for name in job.variables]
     lines += [f"holds {name} {_parameter(p)}" for name, p in job.held.items()]
-    lines += [f"variant {v.kind} {v.scale!r} {v.noise!r} {v.target} {v.name}" for v in job.variants]
+    for word, variants in (("variant", job.variants), ("room", job.rooms)):
+        for variant in variants:
+            lines += [f"{word} {_variant(variant)}", *(f"beside {_variant(v)}" for v in variant.beside)]
     lines += [f"constant {value}" for value in job.constants]
+    lines += [f"sentinel {value!r}" for value in job.sentinels]
     lines += [f"option {name} {float(value)!r}" for name, value in job.options.items()]
     for candidate in job.candidates:
         lines += _candidate(candidate)
@@ -208,8 +259,13 @@ def _candidate(candidate: JobCandidate) -> list[str]:
     if candidate.kernel:
         lines.append(f"stands {candidate.launches} {candidate.kernel}")
     lines += [f"pointer {_parameter(p)}" for p in candidate.parameters]
+    lines += [f"blocks {axis} {words}" for axis, words in enumerate(candidate.rule)]
     lines += [f"geometry {_shape(old)} {_shape(new)}" for old, new in candidate.geometries]
     return lines + [f"variable {v.name} {v.live or '-'}" for v in candidate.variables]
+
+
+def _variant(v: Variant) -> str:
+    return f"{v.kind} {v.scale!r} {v.noise!r} {v.target} {v.name}"
 
 
 def _parameter(p: JobParameter) -> str:

@@ -146,7 +146,7 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
 // 4 spikes, 5 runs of zeros, 6 NaN, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
-// 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values. Redrawn and permuted values are the buffer's own: an index stays in its
+// 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
 
@@ -185,6 +185,15 @@ __device__ T blanked(const Source<T>& source, u64 i, u64 seed) {
     return mix(seed + i / run) >> 63 ? static_cast<T>(0.0) : source[i];
 }
 
+// One run in four, and one at least, each long enough for whole rows where there is room for many.
+template <class T>
+__device__ T voided(const Source<T>& source, u64 i, u64 seed) {
+    u64 run = 256u << 2 * (seed % 4);
+    while (run > 1 && run * 8 > source.count) run /= 2;
+    const double infinity = __longlong_as_double(0x7ff0000000000000ll);
+    return mix(seed + i / run) % 4 && i / run != 1 ? source[i] : static_cast<T>(infinity - infinity);
+}
+
 // One in 8192, and one at least.
 template <class T>
 __device__ T special(const Source<T>& source, u64 i, u64 seed, bool infinite) {
@@ -210,6 +219,9 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
     if (kind == 3) return filled_zero(source, i, seed);
     if (kind == 5) return blanked(source, i, seed);
+    if (kind == 27) return voided(source, i, seed) == source[i] ? source[i] : static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit)));
+    if (kind == 26) return bits % 16 ? source[i] : static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit)));
+    if (kind == 25) return voided(source, i, seed);
     if (kind == 6 || kind == 22) return special(source, i, seed, kind == 22);
     if (kind == 23) return source[mix(seed + bits % 4) % source.count];
     if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
@@ -250,6 +262,8 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             const u64 turned = symbol % 2 ? 1ull << (pair >> 60) % 8 : 0;
             return static_cast<T>(static_cast<u64>(given[1 + pair % given[0]]) ^ turned);
         }
+        case 26: return bits % 16 ? source[i] : static_cast<T>(source.limit);
+        case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];
         case 21: return bits >> 62 ? source[i] : static_cast<T>(-1);
         default: return lessened(source[i], kind == 12);
     }

@@ -166,25 +166,24 @@ bool covers(const Launch& launch, unsigned axis, std::int64_t length) {
     return grid > 1 && length > 1 && (grid == length || (length + block - 1) / block == grid);
 }
 
-bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers) {
+bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers, bool grows) {
     auto pieces = [](std::int64_t length, std::int64_t each) { return (length + each - 1) / each; };
-    bool changed = false;
+    bool follows = false;
     for (const auto& [was, is] : numbers)
         for (unsigned axis = 0; axis < 3; ++axis) {
             // more blocks than the program has memory for say nothing
-            if (is > was || !covers(baseline, axis, was)) continue;
+            if ((is > was && !grows) || !covers(baseline, axis, was)) continue;
             // the same axis, else another: threads may run along the other one now
             for (unsigned turn = 0; turn < 3; ++turn) {
                 unsigned& own = launch.grid[(axis + turn) % 3];
                 const std::int64_t each = own > 1 ? pieces(was, own) : 0;
                 if (!each || pieces(was, each) != own) continue;
-                const auto now = static_cast<unsigned>(std::max<std::int64_t>(1, pieces(is, each)));
-                changed = changed || now != own;
-                own = now;
+                own = static_cast<unsigned>(std::max<std::int64_t>(1, pieces(is, each)));
+                follows = true;
                 break;
             }
         }
-    return changed;
+    return follows;
 }
 
 bool has_shape(const Launch& launch, const Shape& shape) {
@@ -243,6 +242,7 @@ Loaded::Loaded(const Candidate& candidate, const Launch& baseline, Memory& memor
 void Loaded::adapt(const Launch& baseline) {
     launch_ = baseline;
     launch_.function = function_;
+    launch_.rule = candidate_.rule.empty() ? nullptr : &candidate_.rule;
     set_geometry(baseline);
     set_attributes(baseline);
     find_variables();

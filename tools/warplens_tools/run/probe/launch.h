@@ -23,6 +23,7 @@ struct Launch {
     void** extra = nullptr;
     CUstream stream = nullptr;                  // the program's
     bool cooperative = false;
+    const GridRule* rule = nullptr;             // by which its host code sets the grid; null where that is not known
 
     void go(CUstream on) const;                 // throws DriverError
 };
@@ -51,7 +52,8 @@ bool has_shape(const Launch& launch, const Shape& shape);
 bool covers(const Launch& launch, unsigned axis, std::int64_t length);
 // Whether a grid of its own follows from numbers that the launch is given, as the original's does: a length that the
 // original's grid covers in blocks. Then it is what the program would make of the `second` of each.
-bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers);
+// With `grows` also of larger ones, which take memory that the program has not.
+bool follow(Launch& launch, const Launch& baseline, const std::vector<std::pair<std::int64_t, std::int64_t>>& numbers, bool grows = false);
 
 // Mangled; "" where the driver cannot tell.
 std::string name_of(CUfunction function);

@@ -20,7 +20,8 @@ from warplens_tools.process.task import UNATTENDED, Task
 from warplens_tools.toolchain.locate import Toolchain, tool_environment, tool_version
 
 SOURCES = Path(__file__).parent
-_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
+#: What products are added to is not left to the compiler: the judge's arithmetic is the same on every machine.
+FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-pthread")
 #: The C++ library inside is the probe's own and stays its own: in a program without one, as Python's, the symbols
 #: it exported would be mixed with those that the driver and CUPTI bring along.
 _EXPORTS = "{ global: InitializeInjection; local: *; };\n"
@@ -52,13 +53,14 @@ def probe_library(toolchain: Toolchain, *, task: Task = UNATTENDED) -> Path:
         compiler,
         str(cupti),
         *includes,
+        *FLAGS,
         *_LINK,
         _EXPORTS,
         tool_version(toolchain.require("cupti_headers")),
     )
 
     def build(folder: Path) -> None:
-        options = [*_FLAGS, *(f"-I{path}" for path in includes)]
+        options = [*FLAGS, *(f"-I{path}" for path in includes)]
         objects = _compile_all(compiler, options, sources, folder, task)
         # libcuda comes with the driver and need not be here; an empty one of its name records the need
         _compile(

@@ -228,6 +228,10 @@ void Memory::write_saved(const Stretch& s, const std::uint8_t* from) {
     else std::memcpy(host_copy_.data() + at, from, s.bytes);
 }
 
+void Memory::write(const Stretch& s, const std::uint8_t* from) {
+    check(cuMemcpyHtoDAsync(blocks[s.block].at + s.offset, from, s.bytes, stream_), "writing memory");
+}
+
 void Memory::change(const Stretch& s, const std::function<void(CUdeviceptr)>& by) {
     const Block& block = blocks[s.block];
     if (block.variable.empty()) return by(block.at + s.offset);
@@ -267,6 +271,13 @@ void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t
         void* arguments[] = {&base, &count, &source, &kind, &seed, &stride, &limit};
         launch_over(count, function, stream_, arguments);
     });
+}
+
+void Memory::copy_saved(const Stretch& from, const Stretch& to) {
+    const std::size_t at = blocks[from.block].saved + from.offset;
+    const CUdeviceptr there = blocks[to.block].at + to.offset;
+    if (copy_) check(cuMemcpyDtoDAsync(there, copy_ + at, from.bytes, stream_), "copying what was saved");
+    else check(cuMemcpyHtoDAsync(there, host_copy_.data() + at, from.bytes, stream_), "copying what was saved");
 }
 
 void Memory::keep_part(const Stretch& s, std::uint64_t part, std::uint64_t parts) {

@@ -86,11 +86,15 @@ class Memory {
     void read_at(CUdeviceptr block, const Stretch& stretch, std::uint8_t* to);
     void read_saved(const Stretch& stretch, std::uint8_t* to);
     void write_saved(const Stretch& stretch, const std::uint8_t* from);
+    // Of elements side by side, as they are now; asynchronous: `from` outlives it.
+    void write(const Stretch& stretch, const std::uint8_t* from);
     // Moves the floats of a stretch in place.
     void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed);
     // Gives a stretch values of its saved contents' making; elements are integers of `width` bytes where that is
     // not 0, those of kind `ranged` below `limit`. Changes nothing where the copy is not on the card.
     void vary(const Stretch& stretch, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit);
+    // Puts what a stretch held at first where another one lies; asynchronous.
+    void copy_saved(const Stretch& from, const Stretch& to);
     // Zeros all of a stretch but one of so many parts.
     void keep_part(const Stretch& stretch, std::uint64_t part, std::uint64_t parts);
     // Fills what belongs to nobody behind the blocks' ends.

@@ -30,6 +30,11 @@ struct Case {
     Sums after;
     bool idle = false;               // it changes no input: the program has none of its kind
     Given arguments;             // of the launch
+    unsigned grid[3] = {0, 0, 0};    // 0: as the program's
+    bool slow = false;               // launches take far longer on it
+    bool launched = true;            // whether the program could launch it with those arguments
+    bool ruled = false;              // whether its grid is what the program would launch
+    std::vector<std::vector<std::uint8_t>> standing;  // what lies where its results go; empty: nothing of its own
     bool referenced = false;         // what its sums come to in parts was asked
 };
 
@@ -44,14 +49,21 @@ struct Outcome {
 
 class Oracle {
    public:
-    // Runs the baseline as often as it takes. Throws Hung, DriverError, std::runtime_error.
-    Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream stream, Results& results);
+    // Runs the baseline as often as it takes. `forget` overwrites what launches leave on the card: inputs on which the
+    // baseline then gives other results say nothing. Throws Hung, DriverError, std::runtime_error.
+    Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream stream, Results& results, std::function<void()> forget = {});
 
     const std::vector<Case>& cases() const { return cases_; }
     // Puts memory into the state a case starts from; asynchronous.
     void prepare(const Case& c);
-    // The launch with the arguments of the case that was prepared last.
+    // The launch with the arguments of the case that was prepared last, and the grid that the program would give it for
+    // them: one of its own follows from lengths as the baseline's does.
     Launch given(Launch launch) const;
+    // Whether the case says something of a launch: a smaller grid says nothing of one that has a grid of its own, and other
+    // numbers nothing where the baseline's grid rests on them and the launch's own is not known.
+    bool means(const Case& c, const Launch& launch) const;
+    // The outcome of a launch on the case, once it is known what comes of other grids that its host code might give it.
+    Outcome by_another_grid(const Case& c, const Launch& launch, const Outcome& first, const std::function<Outcome(const Launch&)>& again);
     // Compares memory, as a run on that case left it. `known` are checksums that were found right before: a
     // launch that leaves the same is right again. Filled in where the outcome is right.
     Outcome verify(const Case& c, Sums* known = nullptr);
@@ -63,15 +75,18 @@ class Oracle {
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
     const Chunks& timed() const { return timed_; }
     double limit() const { return limit_; }  // seconds one launch may take
-    Record summary() const;
+    // With the cases of `further`, where the launch is looked at in more than one place.
+    Record summary(const Oracle* further = nullptr) const;
 
    private:
+    static constexpr unsigned char kTail = 0x5a;  // what lies behind allocations' ends
+    static constexpr unsigned kFewer = 61;        // a smaller grid is about such a part of it
     // Whether less than that share of the time for learning is spent.
     bool affords(double share) const { return now() - started_ < share * budget_; }
     void stage(const std::string& name) { results_.write(Record("stage").add("name", name).add("seconds", now() - started_)); }
     bool owns(const Chunks& chunks, const Chunks& own) const;
-    Chunks filled_by_baseline();
-    void mark_filled();
+    Chunks filled_by_baseline(const Case& c);
+    void mark_filled(const Case& c);
     double run_once();                          // seconds
     int repeats_of(const Case& own, int done) const;
     int moved_pairs(bool own) const;
@@ -79,8 +94,9 @@ class Oracle {
     Column column(std::size_t stretch, const std::uint8_t* bytes) const;
     Chunks written_by(Case& c);
     void find_written();
+    Chunks looked_at(const Chunks& chunks);
     void add_stretches(const Chunks& chunks);
-    std::size_t add_stretch(std::size_t block, std::size_t at, std::size_t stop);
+    std::size_t add_stretch(std::size_t block, std::size_t at, std::size_t stop, const Typed* said);
     std::size_t add_members(const Typed& said, std::size_t at, std::size_t stop);
     void add(const Stretch& stretch);
     void capture(Case& c);
@@ -90,18 +106,43 @@ class Oracle {
     void learn_reference(Case& c);
     std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts, std::size_t area);
     void refer(Case& c, std::uint64_t parts, std::size_t area);
+    Chunks differing_from(const Case& c, const Sums& now) const;
     using Reader = std::function<const std::uint8_t*(std::size_t stretch)>;
     Outcome weigh(const Case& c, const Chunks& differing, const Reader& got);
+    void find_links(const Case& own);
+    bool keeps_links(const Case& c, const Reader& reader);
     bool keeps_records(const Case& c, const std::vector<std::size_t>& record, const Reader& reader);
     bool stays_inside(const Case& c);
-    CUdeviceptr copied_elsewhere(const Block& block);
+    void set_grid(Case& c) const;
+    void set_grid_by_rule(Case& c, Launch& launch) const;
+    bool set_own_grid(const Case& c, Launch& launch) const;
+    bool has_own_rule(const Launch& launch) const;
+    bool is_untold(const Case& c, const Launch& launch) const;
+    std::vector<Launch> guessed(const Case& c, const Launch& launch) const;
+    bool is_baselines(const Launch& launch) const;
+    bool any_grid() const;
+    unsigned blocks(const Case& c, unsigned axis) const;
+    void set_blocks(unsigned axis, unsigned blocks);
+    void find_guarded();
+    bool is_covered(const Case& c);
+    bool with_grid(const Case& c, unsigned axis, unsigned blocks);
+    bool parts_stand(const Case& c, unsigned axis);
+    bool is_apart(const Case& c);
+    CUdeviceptr copied_elsewhere(const Block& block, CUdeviceptr lead);
+    CUdeviceptr copy_of(const Stretch& s, const std::map<CUdeviceptr, CUdeviceptr>& copies) const;
     void run_moved(const Case& c, double move, std::uint64_t seed);
     Sight sight(const Case& c) const;
     void find_pure();
+    void add_standing();
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);
     void learn_variants();
+    void drop(std::size_t index);              // a case that says nothing
+    bool changes_nothing(const Case& c) const;
+    void cut(std::size_t from);                // all cases from there on: there is no time for them
+    bool as_own(const Case& c) const;
     bool mostly_clean(const Case& c) const;
     void set_length(double seconds);
+    std::size_t floats() const;                // among the results
     std::string place(std::size_t block, std::size_t offset) const;
     Outcome judge(const Difference& d, const Expected& e, const Stretch& s, bool lowered) const;
 
@@ -110,29 +151,43 @@ class Oracle {
     Memory& memory_;
     CUstream stream_;
     Results& results_;
+    std::function<void()> forget_;
     Inputs inputs_;
     std::vector<Stretch> outputs_;  // what the source does not declare constant
     std::vector<Stretch> stretches_;
     std::size_t looked_at_ = 0;     // up to there in the last one's block
     std::vector<std::shared_ptr<std::vector<std::uint8_t>>> written_;  // per stretch, of floats
     std::vector<Case> cases_;
-    Chunks dirty_, timed_, writable_;
+    Chunks dirty_, timed_, writable_, unread_;
     Sums initial_;
     Tolerance tolerance_;
     double limit_ = 0;
     double started_ = now(), budget_ = 0;  // seconds
+    double off_ = 0;                // of the kernel's own results, by what its sums come to in parts, relative
     double referring_ = 0;          // seconds that asking what sums come to in parts has taken
     double takes_ = 0;              // seconds of one launch
     bool lowers_ = false;           // a lower precision is allowed, and there are inputs that it must not change
     bool blind_ = false;            // on every set of inputs rounding alone may change the results wholly
+    std::vector<bool> pure_;        // stretches that are only written
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     void** arguments_ = nullptr;    // of the case that was prepared last
+    unsigned grid_[3] = {0, 0, 0};  // and its grid
+    const Case* prepared_ = nullptr;
+    GridRule rule_;                 // of the baseline's grid; empty where there is none
+    bool guarded_[3] = {false, false, false};  // along these axes more blocks change nothing
+    bool apart_[3] = {false, false, false};  // and no block changes another's results
     Bytes scratch_;
-    std::map<std::size_t, CUdeviceptr> elsewhere_;  // by block: a copy that lies elsewhere, with room around it
+    // By what leads there: a copy of its block that lies elsewhere, with room around it.
+    struct Elsewhere {
+        std::map<CUdeviceptr, CUdeviceptr> at;
+        ~Elsewhere() { clear(); }
+        void clear();
+    } elsewhere_;
     std::vector<Bytes> before_, up_;
     std::vector<Bytes> shuffled_;   // one repeat's, of the stretches that it held in another order
     std::vector<std::vector<std::size_t>> records_;  // stretches whose elements change places together
-    std::vector<std::string> dropped_;
+    std::vector<std::pair<std::size_t, std::size_t>> links_;  // stretches of which the first's elements are places in the second
+    std::vector<std::string> dropped_, skipped_;  // by name: what says nothing, and what there was no time for
 };
 
 }  // namespace warplens

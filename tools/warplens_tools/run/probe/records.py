@@ -93,6 +93,10 @@ class TraceEnd(_Record, frozen=True, tag="traced"):
     dropped: int
 
 
+class Arrived(_Record, frozen=True, tag="arrived"):
+    """The program has a context and waits at the job's gate, before it uses the card."""
+
+
 class Opened(_Record, frozen=True, tag="opened"):
     """The launch was reached and memory saved."""
 
@@ -139,6 +143,10 @@ class BaselineRecord(_Record, frozen=True, tag="baseline"):
     origin: str
     learn_seconds: float
     warm_up_seconds: float
+    #: Input sets that there was no time or no memory for.
+    skipped: tuple[str, ...] = ()
+    #: Of `learn_seconds`, on larger copies of its memory.
+    room_seconds: float = 0.0
     #: On every set of inputs rounding alone may change the results by their own size.
     blind: bool = False
 
@@ -257,6 +265,7 @@ Record = (
     | TracedActivity
     | TracedCall
     | TraceEnd
+    | Arrived
     | Opened
     | Stage
     | BaselineRecord

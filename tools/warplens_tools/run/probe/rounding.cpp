@@ -72,10 +72,12 @@ Scale scale_of(const Expected& e, std::size_t i, double value) {
     return {s.magnitude, std::max(beyond(e.bend.empty() ? 0 : e.bend[i]), beyond(pool.bend))};
 }
 
+double roundoff_of(const Expected& e) { return unit_roundoff(e.widened ? Element::f32 : e.element); }
+
 double walk(const Expected& e, const Tolerance& t) {
     const double length = e.spread.empty() ? t.length : std::min(t.length, kLongest);
     const double walked = t.factor * std::sqrt(std::max(length, kShortest));
-    return unit_roundoff(e.element) * (e.alike ? std::max(walked, std::min(length, kLongest)) : walked);
+    return roundoff_of(e) * (e.alike ? std::max(walked, std::min(length, kLongest)) : walked);
 }
 
 // Every so many elements are looked at for what is common to many; shares no factor with a structure's fields.
@@ -163,12 +165,12 @@ std::size_t pool_of(double value) {
 double least_bound(const Expected& e, const Tolerance& t) { return walk(e, t); }
 
 double surely_within(const Expected& e, const Tolerance& t) {
-    return std::min(walk(e, t), kCoarse * unit_roundoff(e.element));
+    return std::min(walk(e, t), kCoarse * roundoff_of(e));
 }
 
 Bound bound_of(const Expected& e, std::size_t i, double value, const Tolerance& t) {
     const Scale s = scale_of(e, i, value);
-    const double result = rounding_of_result(e.element, value), unit = unit_roundoff(e.element);
+    const double result = rounding_of_result(e.element, value), unit = roundoff_of(e);
     const double least = tiniest(e.element) + (e.common.empty() ? 0 : kCommon * unit * e.common[i % kFields]);
     Bound bound;
     bound.within = walk(e, t) * s.magnitude + kSpread * (s.noise + result) + least;

@@ -5,9 +5,9 @@
 //
 //   F u sqrt(L) max(|R|, A) + 4 max(B, spread) + 8 u C
 //
-// u is the unit roundoff of the arithmetic (2^-24 for float and for 16-bit results, 2^-53 for double) and L the
-// longest reduction that the launch's time allows per result, so that u sqrt(L) is the drift of a random walk of
-// roundings (Higham, Accuracy and Stability of Numerical Algorithms, section 2.8). What R was summed from, and what
+// u is the unit roundoff of the arithmetic (2^-24 for float, for 16-bit results, and for doubles that come of floats that
+// the kernel has computed; 2^-53 for other doubles) and L the longest reduction that the launch's time allows per
+// result, so that u sqrt(L) is the drift of a random walk of roundings (Higham, Accuracy and Stability of Numerical Algorithms, section 2.8). What R was summed from, and what
 // its intermediate terms lose, is asked of the baseline: every input is moved by a relative d r, r uniform in
 // [-1, 1], once up and once down, which gives R+ and R-.
 //

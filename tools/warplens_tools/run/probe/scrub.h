@@ -10,6 +10,7 @@ namespace warplens {
 
 class Scrub {
    public:
+    static constexpr int most_local = 4096;
     Scrub(const Helpers& helpers, CUstream stream);
     ~Scrub();
     Scrub(const Scrub&) = delete;

@@ -78,7 +78,8 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
         if (now_running) now_running->bind();
         else memory_.unbind();
         put_back(now_running, flushed, now_running && examine);
-        timer_.time([&] { oracle_.given(now_running ? now_running->launch() : baseline_).go(stream_); });
+        const Launch launch = oracle_.given(now_running ? now_running->launch() : baseline_);
+        timer_.time([&] { launch.go(stream_); });
         if (now_running && examine) check_timed(loaded, samples);
     }
     memory_.unbind();
@@ -103,6 +104,7 @@ Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied) {
     const double last = started + share * job_.option("timing_seconds_most");
     const auto least = static_cast<std::size_t>((varied ? 0.5 : 1) * job_.option("rounds_min"));
     const auto most = std::max(least, static_cast<std::size_t>(share * job_.option("rounds_max")));
+    const double clear = job_.option("clear");
     Samples unused;
     round(loaded, flushed, unused);  // brings code and translations in
     samples.outcome = unused.outcome;
@@ -113,12 +115,16 @@ Samples Trial::run(Loaded* loaded, bool flushed, const Case* varied) {
         if (!samples.outcome.reason.empty()) break;
         if (n >= least && now() > until) break;
         if (n >= kFewest && now() > last) break;
-        if (n < least || n % 5) continue;
+        if (n % 5) continue;
         const auto& other = loaded ? samples.candidate : samples.again;
         const double error = ratio_error(samples.baseline, other);
+        const double slower = std::log(median(other) / median(samples.baseline));
+        // before a winner is confirmed, that of much faster and slower ones need not be known finely
+        if (clear > 0 && n >= kFewest && std::fabs(slower) > clear + 8 * error) break;
+        if (n < least) continue;
         if (error < job_.option("precision")) break;
-        // what is clearly slower need not be known to the tenth of a percent
-        if (std::log(median(other) / median(samples.baseline)) > 0.05 + 8 * error) break;
+        // nor that of what is clearly slower
+        if (slower > 0.05 + 8 * error) break;
     }
     varied_ = nullptr;
     return samples;

@@ -2,6 +2,7 @@
 // The oracle's other half: how one run compares with what is right.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "oracle.h"
 
@@ -65,6 +66,17 @@ bool Oracle::keeps_records(const Case& c, const std::vector<std::size_t>& record
     return same_rows(right, got);
 }
 
+bool Oracle::keeps_links(const Case& c, const Reader& reader) {
+    for (const auto& [p, q] : links_) {
+        const std::uint8_t* places = reader(p);
+        const Bytes kept(places, places + stretches_[p].held());
+        const Link right{column(p, c.expected[p].bytes.data()), column(q, c.expected[q].bytes.data())};
+        // inputs on which the kernel's own lead nowhere say nothing
+        if (same_ends(right, right) && !same_ends(right, {column(p, kept.data()), column(q, reader(q))})) return false;
+    }
+    return true;
+}
+
 // Results that are not bitwise equal; `got` gives a stretch's contents, until it is asked for another's.
 Outcome Oracle::weigh(const Case& c, const Chunks& differing, const Reader& got) {
     Outcome worst;
@@ -95,6 +107,11 @@ Outcome Oracle::weigh(const Case& c, const Chunks& differing, const Reader& got)
         worst.reason = "results that belong together are apart, in " + place(s.block, s.offset);
         worst.difference.wrong = 1;
     }
+    if (worst.reason.empty() && !keeps_links(c, got)) {
+        worst.state = "wrong";
+        worst.reason = "places lead to other results than the kernel's, in " + place(stretches_[links_[0].first].block, stretches_[links_[0].first].offset);
+        worst.difference.wrong = 1;
+    }
     if (worst.reason.empty() && !worst.difference.ratio && differs_only_outside) {
         worst.state = "wrong";
         worst.reason = "writes beyond the end of an allocation";
@@ -103,9 +120,17 @@ Outcome Oracle::weigh(const Case& c, const Chunks& differing, const Reader& got)
     return worst;
 }
 
+// Of the chunks that are looked at and those that nothing may write, the ones that a run has left otherwise.
+Chunks Oracle::differing_from(const Case& c, const Sums& now) const {
+    const Chunks all = changed(c.after, now);
+    Chunks seen;
+    std::set_difference(all.begin(), all.end(), unread_.begin(), unread_.end(), std::back_inserter(seen));
+    return seen;
+}
+
 Outcome Oracle::verify(const Case& c, Sums* known) {
     const Sums sums = memory_.checksums();
-    const Chunks differing = changed(c.after, sums);
+    const Chunks differing = differing_from(c, sums);
     Outcome worst;
     worst.bitwise = differing.empty();
     if (worst.bitwise || (known && *known == sums)) return worst;
@@ -123,10 +148,17 @@ Outcome Oracle::verify(const Case& c, Sums* known) {
     return worst;
 }
 
-Record Oracle::summary() const {
-    std::string names, dropped;
-    for (const Case& c : cases_) names += (names.empty() ? "" : ",") + quoted(c.variant.name);
-    for (const std::string& name : dropped_) dropped += (dropped.empty() ? "" : ",") + quoted(name);
+Record Oracle::summary(const Oracle* further) const {
+    std::string names, dropped, skipped;
+    auto add = [](std::string& to, const std::string& name) { to += (to.empty() ? "" : ",") + quoted(name); };
+    for (const Case& c : cases_) add(names, c.variant.name);
+    for (const std::string& name : dropped_) add(dropped, name);
+    // the first of the others is the program's own once more
+    for (std::size_t i = 1; further && i < further->cases_.size(); ++i) add(names, further->cases_[i].variant.name);
+    for (std::size_t i = 0; further && i < further->dropped_.size(); ++i) add(dropped, further->dropped_[i]);
+    for (const Oracle* each : {this, further})
+        for (std::size_t i = 0; each && i < each->skipped_.size(); ++i) add(skipped, each->skipped_[i]);
+    if (!further && !job_.rooms.empty()) add(skipped, "on larger copies of its memory");
     bool repeats = true, spread = false;
     std::size_t untyped = 0;
     for (std::size_t i = 0; i < stretches_.size(); ++i) {
@@ -136,6 +168,7 @@ Record Oracle::summary() const {
     }
     Record record("baseline");
     record.raw("cases", "[" + names + "]").raw("dropped", "[" + dropped + "]");
+    record.raw("skipped", "[" + skipped + "]");
     record.add("changed_bytes", std::uint64_t{changed_bytes_}).add("pure_bytes", std::uint64_t{pure_bytes_});
     record.add("untyped_bytes", std::uint64_t{untyped}).add("length", tolerance_.length);
     record.add("repeats", repeats).add("bitwise", repeats && !spread);

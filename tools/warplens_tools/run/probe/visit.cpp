@@ -11,6 +11,7 @@
 #include "blocks.h"
 #include "driver.h"
 #include "oracle.h"
+#include "rooms.h"
 #include "scrub.h"
 #include "stats.h"
 #include "trial.h"
@@ -28,6 +29,9 @@ struct State {
 };
 constexpr State kStates[] = {
     {"program", false, false}, {"flushed", true, false}, {"varied", false, true}, {"varied flushed", true, true}};
+
+// Of the time for learning, for what the launch makes of larger memory.
+constexpr double kRoomShare = 1;
 
 enum Exit { done = 0, unusable = 3, stopped = 4 };
 
@@ -69,21 +73,54 @@ class Visit {
         blocks.insert(blocks.end(), gaps.begin(), gaps.end());
         check(cuCtxSynchronize(), "filling gaps");
         memory_ = std::make_unique<Memory>(std::move(blocks), helpers_, stream_, job.seed * 2 + 1);
+        if (!job.rooms.empty()) rooms_ = Rooms::around(job, baseline, *memory_);
         results_.write(opening(baseline, *memory_, allocations, nodes).add("seconds", now() - started));
     }
 
     void learn() {
         const double started = now();
-        oracle_ = std::make_unique<Oracle>(job_, baseline_, *memory_, stream_, results_);
+        forget_ = [this] { scrub_.run(baseline_.function, baseline_.function); };
+        oracle_ = std::make_unique<Oracle>(job_, baseline_, *memory_, stream_, results_, forget_);
         trial_ = std::make_unique<Trial>(job_, baseline_, *memory_, *oracle_, scrub_, stream_, results_);
+        const double own = now();
+        learn_rooms();
         const double learned = now();
         const auto samples = job_.option("time") ? trial_->warm_up() : std::vector<double>{};
         slow_ = !samples.empty() && median(samples) > kSlow;
-        results_.write(oracle_->summary()
+        results_.write(oracle_->summary(roomy_.get())
                            .add("samples", samples)
                            .add("origin", trial_->origin())
                            .add("learn_seconds", learned - started)
+                           .add("room_seconds", learned - own)
                            .add("warm_up_seconds", now() - learned));
+    }
+
+    // The launch on larger copies of its memory, if there are any: the program's state is put back for it and after it.
+    void learn_rooms() {
+        if (!rooms_) return;
+        put_back();
+        results_.write(Record("stage").add("name", "rooms").add("seconds", 0.0));
+        room_job_ = job_;
+        room_job_.roomy = rooms_->times();
+        room_job_.variants = job_.rooms;
+        room_job_.launch = 0;
+        room_job_.options["poison"] = 0;
+        room_job_.options["learn_seconds"] *= kRoomShare;
+        try {
+            room_memory_ = std::make_unique<Memory>(rooms_->blocks(), helpers_, stream_, job_.seed * 2 + 3);
+            rooms_->renew(room_job_, *room_memory_);
+            roomy_ = std::make_unique<Oracle>(room_job_, rooms_->launch(), *room_memory_, stream_, results_, forget_);
+        } catch (const DriverError& error) {
+            if (is_sticky(error.status)) throw;
+        } catch (const Hung&) {
+            throw;
+        } catch (const std::runtime_error&) {
+            // a launch that cannot be repeated there
+        }
+        if (roomy_ && (roomy_->cases().size() < 2 || !roomy_->recover())) roomy_.reset();
+        // nothing is judged there: the card's memory is the program's and the candidates'
+        if (!roomy_) room_memory_.reset(), rooms_.reset();
+        put_back();
     }
 
     void judge(const Candidate& candidate) {
@@ -113,38 +150,55 @@ class Visit {
     }
 
    private:
+    // One launch, the memory that it works on, and what is right there.
+    struct World {
+        const Launch& baseline;
+        Memory& memory;
+        Oracle& oracle;
+    };
+    World own() { return {baseline_, *memory_, *oracle_}; }
+
+    // The program's memory, whatever a run has done to it.
+    void put_back() {
+        if (!oracle_->recover()) throw std::runtime_error("the snapshot was damaged");
+    }
+
     // A module loaded afresh has no memory of what was asked of it; its twins get the program's contents.
-    std::unique_ptr<Loaded> load(const Candidate& candidate) {
-        auto loaded = std::make_unique<Loaded>(candidate, baseline_, *memory_);
+    std::unique_ptr<Loaded> load(const Candidate& candidate, World in) {
+        auto loaded = std::make_unique<Loaded>(candidate, in.baseline, in.memory);
         loaded->bind();
-        memory_->restore(memory_->variables());
-        memory_->unbind();
-        scrub_.run(loaded->launch().function, baseline_.function);
+        in.memory.restore(in.memory.variables());
+        in.memory.unbind();
+        scrub_.run(loaded->launch().function, in.baseline.function);
         return loaded;
     }
 
-    Outcome once(Loaded& loaded, const Launch& launch, const Case& c) {
-        memory_->unbind();
+    // `as`: in another grid than the one that is its own there.
+    Outcome once(World in, Loaded& loaded, const Case& c, const Launch* as = nullptr) {
+        in.memory.unbind();
         loaded.bind();
-        oracle_->prepare(c);
+        in.oracle.prepare(c);
         loaded.reset(stream_);
-        oracle_->given(launch).go(stream_);
-        wait(stream_, oracle_->limit());
-        return oracle_->verify(c);
+        Launch launch = in.oracle.given(loaded.launch());
+        if (as) std::copy(as->grid, as->grid + 3, launch.grid);
+        launch.go(stream_);
+        wait(stream_, in.oracle.limit());
+        return in.oracle.verify(c);
     }
 
     // One run for each of those sets of inputs; stops at the first that is not right.
-    Outcome right(Loaded& loaded, const std::function<bool(const Case&)>& meant) {
+    Outcome right(World in, Loaded& loaded, const std::function<bool(const Case&)>& meant) {
         Outcome worst;
         worst.bitwise = true;
-        for (const Case& c : oracle_->cases()) {
-            if (!meant(c)) continue;
+        for (const Case& c : in.oracle.cases()) {
+            if (!meant(c) || !in.oracle.means(c, loaded.launch())) continue;
             results_.pulse();
-            Launch launch = loaded.launch();
-            // as the program would launch it: without the blocks for rows that are no longer there
-            if (!std::equal(launch.grid, launch.grid + 3, baseline_.grid)) follow(launch, baseline_, c.arguments.numbers);
-            Outcome outcome = once(loaded, launch, c);
-            if (!outcome.reason.empty()) outcome = oracle_->reconsider(c, outcome);
+            Outcome outcome = once(in, loaded, c);
+            if (!outcome.reason.empty()) outcome = in.oracle.reconsider(c, outcome);
+            if (!outcome.reason.empty())
+                outcome = in.oracle.by_another_grid(c, loaded.launch(), outcome, [&](const Launch& other) { return once(in, loaded, c, &other); });
+            // no launch of the program's has it so, and nothing forbids one
+            if (c.variant.kind == Variant::aliased && outcome.state == std::string("wrong")) outcome.state = "unproven";
             outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
             outcome.difference.relative = std::max(outcome.difference.relative, worst.difference.relative);
             outcome.bitwise = outcome.bitwise && worst.bitwise;
@@ -153,15 +207,48 @@ class Visit {
             worst = outcome;
             if (!outcome.reason.empty()) break;
         }
-        memory_->unbind();
+        in.memory.unbind();
         return worst;
+    }
+
+    // The same on larger copies of the memory, by a module that is loaded for them.
+    Outcome right_in_rooms(const Candidate& candidate) {
+        const World in{rooms_->launch(), *room_memory_, *roomy_};
+        Candidate grown = candidate;
+        std::unique_ptr<Loaded> loaded;
+        try {
+            loaded = load(grown, in);
+        } catch (const Refused&) {
+            return {};  // shared memory as large as the kernel's there leaves none for its own
+        }
+        const Launch& launch = loaded->launch();
+        // shared memory of its own grows as the kernel's
+        if (launch.shared && launch.shared != in.baseline.shared) {
+            grown.shared = Rooms::shared_for(launch.function, launch.shared);
+            grown.shapes.clear();
+            std::copy(launch.grid, launch.grid + 3, grown.grid);
+            std::copy(launch.block, launch.block + 3, grown.block);
+            loaded.reset();
+            loaded = load(grown, in);
+        }
+        Outcome outcome;
+        try {
+            outcome = right(in, *loaded, [](const Case&) { return true; });
+        } catch (const DriverError& error) {
+            // a grid that the card does not launch says nothing
+            if (is_sticky(error.status)) throw;
+        }
+        if (!outcome.reason.empty()) outcome.reason += ", with more memory than the program has";
+        loaded.reset();
+        if (!roomy_->recover()) throw std::runtime_error("larger copies of the program's memory were damaged");
+        return outcome;
     }
 
     // A set of inputs to time on beside the program's own, another one for each candidate; nullptr if there is none.
     const Case* other_inputs() {
         std::vector<const Case*> like, all;
         for (const Case& c : oracle_->cases()) {
-            if (&c == &oracle_->cases()[0]) continue;
+            if (&c == &oracle_->cases()[0] || !c.standing.empty() || c.variant.kind == Variant::fewer) continue;
             all.push_back(&c);
             if (c.variant.ordinary()) like.push_back(&c);
         }
@@ -177,13 +264,32 @@ class Visit {
         return sift <= 0 || !(median(both) <= (1 + sift) * median(samples.candidate));
     }
 
+    // What lies so deep in local memory nothing overwrites between launches.
+    void refuse_local(CUfunction function) const {
+        int bytes = 0, own = 0;
+        check(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function), "cuFuncGetAttribute");
+        check(cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, baseline_.function), "cuFuncGetAttribute");
+        if (bytes > Scrub::most_local && bytes > own)
+            throw Refused("unproven", "it has " + std::to_string(bytes) + " bytes of local memory a thread, and what a launch leaves in more than " +
+                                          std::to_string(Scrub::most_local) + " is there for the next one");
+    }
+
     void measure(const Candidate& candidate, Record& record) {
         const double started = now();
-        auto loaded = load(candidate);
+        auto loaded = load(candidate, own());
+        refuse_local(loaded->launch().function);
         const double ready = now();
         // what it is timed on beside the program's own inputs it has not seen before
         const Case* unseen = job_.option("time") ? other_inputs() : nullptr;
-        Outcome outcome = right(*loaded, [&](const Case& c) { return &c != unseen; });
+        Outcome outcome = right(own(), *loaded, [&](const Case& c) { return &c != unseen; });
+        if (roomy_ && outcome.reason.empty()) {
+            loaded.reset();
+            put_back();
+            const Outcome there = right_in_rooms(candidate);
+            if (!there.reason.empty()) outcome = there;
+            put_back();
+            loaded = load(candidate, own());
+        }
         const double compared = now();
         record.add("load_seconds", ready - started).add("right_seconds", compared - ready);
         std::string timings;
@@ -196,8 +302,8 @@ class Visit {
             // what gains nothing on the program's own inputs has nothing to show on others
             if (varied && !gains[flushed]) continue;
             loaded.reset();
-            loaded = load(candidate);
-            if (!oracle_->recover()) throw std::runtime_error("the snapshot was damaged");
+            loaded = load(candidate, own());
+            put_back();
             const Samples samples = trial_->run(loaded.get(), flushed, varied);
             if (!samples.outcome.reason.empty()) outcome = samples.outcome;
             if (!varied) gains[flushed] = may_gain(samples);
@@ -213,7 +319,7 @@ class Visit {
         if (outcome.reason.empty() && job_.option("time")) {
             // nobody is called faster whose results were not all compared again; for others the new ones have to do
             const bool all = gains[false] || gains[true];
-            const Outcome after = right(*loaded, [&](const Case& c) { return all || &c == unseen || &c == &oracle_->cases()[0]; });
+            const Outcome after = right(own(), *loaded, [&](const Case& c) { return all || &c == unseen || &c == &oracle_->cases()[0]; });
             if (!after.reason.empty()) (outcome = after).reason += ", after timing";
         }
         add_difference(record, outcome, true);
@@ -228,8 +334,11 @@ class Visit {
     std::mt19937_64 random_{job_.seed};
     bool slow_ = false;
     Scrub scrub_;
-    std::unique_ptr<Memory> memory_;
-    std::unique_ptr<Oracle> oracle_;
+    std::function<void()> forget_;
+    std::unique_ptr<Memory> memory_, room_memory_;
+    std::unique_ptr<Rooms> rooms_;
+    Job room_job_;
+    std::unique_ptr<Oracle> oracle_, roomy_;
     std::unique_ptr<Trial> trial_;
 };
 

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that stay with their thread are loaded in vectors: the same bits, at lengths that no vector divides."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tools.rewrite.on_host import holds, program, rewritten
+
+CRC = """
+__global__ void crc32(const unsigned char* data, unsigned int* crcs, int count, int size) {
+  int b = blockIdx.x * blockDim.x + threadIdx.x;
+  if (b >= count) return;
+  unsigned int crc = 0xFFFFFFFF;
+  for (int i = 0; i < size; i++) {
+    crc ^= data[b * size + i];
+    for (int k = 0; k < 8; k++) crc = (crc >> 1) ^ (0xEDB88320 & (-(crc & 1)));
+  }
+  crcs[b] = ~crc;
+}
+"""
+MAIN = """
+  int n = atoi(argv[1]), len = atoi(argv[2]);
+  Device<unsigned char> d(n * len); Device<unsigned int> c(n, 2);
+  crc32<<<(n + 63) / 64, 64>>>(d, c, n, len); c.show();
+"""
+PROGRAMS = {
+    "a checksum": (CRC, MAIN),
+    "a filter that remembers, by pointers": (
+        """
+__global__ void smooth(const float* x, const float* w, float* y, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r < rows) {
+    const float* in = x + (size_t)r * cols;
+    float* out = y + (size_t)r * cols;
+    float last = 0.0f;
+    for (int c = 0; c < cols; ++c) {
+      last = 0.5f * last + in[c] * w[c];
+      out[c] = last;
+    }
+  }
+}
+""",
+        """
+  int n = atoi(argv[1]), len = atoi(argv[2]);
+  Device<float> x(n * len), w(len, 2), y(n * len, 3);
+  smooth<<<(n + 31) / 32, 32>>>(x, w, y, n, len); y.show();
+""",
+    ),
+    "a count that waits for its start": (
+        """
+__global__ void runs(const char* text, int* out, int rows, int width) {
+  const int r = threadIdx.x + blockIdx.x * blockDim.x;
+  if (r >= rows) return;
+  int longest = 0, run = 0;
+  char before = 0;
+  for (int i = 0; i < width; i++) {
+    char c = text[r * width + i];
+    if (c == before) run++; else run = 1;
+    if (run > longest) longest = run;
+    before = c;
+  }
+  out[r] = longest;
+}
+""",
+        """
+  int n = atoi(argv[1]), len = atoi(argv[2]);
+  Device<char> x(n * len); Device<int> y(n, 3);
+  runs<<<(n + 31) / 32, 32>>>(x, y, n, len); y.show();
+""",
+    ),
+}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_row_is_loaded_in_vectors(name: str) -> None:
+    after = holds("row-in-vectors", program(*PROGRAMS[name]), (37, 64), (20, 71), (3, 5))
+    assert "reinterpret_cast" in after and rewritten("row-in-vectors", after)[0].refused
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("crc ^= data", "if (crc == 7) break; crc ^= data"),
+        ("i++", "i += 2"),
+        ("data[b * size + i]", "data[i * count + b]"),
+        ("data[b * size + i]", "data[i]"),
+        ("i < size", "i < 8"),
+    ],
+)
+def test_other_walks_stay(change: tuple[str, str]) -> None:
+    assert change[0] in CRC
+    assert rewritten("row-in-vectors", program(CRC.replace(*change), MAIN))[0].refused
+
+
+def test_a_row_that_rests_on_what_it_wrote_stays() -> None:
+    code, main = PROGRAMS["a filter that remembers, by pointers"]
+    assert not rewritten("row-in-vectors", program(code, main))[0].refused
+    code = code.replace("0.5f * last", "0.5f * (c > 0 ? out[c - 1] : last)")
+    found = rewritten("row-in-vectors", program(code, main))[0]
+    assert "other elements of the row that it writes" in found.refused

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An instantiation that the program does not launch is not rounded more than it was, by what nvcc makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warplens_tools.process.run import run
+from warplens_tools.toolchain.locate import resolve_toolchain
+from warplens_tools.toolchain.ptx_rounds import rounds_in, rounds_unseen
+
+pytestmark = pytest.mark.compiler
+
+KERNEL = """
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+__device__ float wide(float x) { return x; }
+__device__ float wide(__half x) { return __half2float(x); }
+template <class T> __global__ void scale(const T* in, float* out, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = HELD(wide(in[i])) * wide(in[n - i - 1]);
+}
+template __global__ void scale<float>(const float*, float*, int);
+template __global__ void scale<__half>(const __half*, float*, int);
+template <class T> __global__ void other(const T* in, float* out) { out[threadIdx.x] = ALSO(wide(in[threadIdx.x])); }
+template __global__ void other<float>(const float*, float*);
+"""
+HALF = "__half2float(__float2half(x))"
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    nvcc = resolve_toolchain().find("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    folder: Path = tmp_path_factory.mktemp("rounds")
+    found = {}
+    for name, held, also in (("as it is", "x", "x"), ("halves", HALF, "x"), ("elsewhere", "x", HALF)):
+        source, made = folder / "k.cu", folder / "k.ptx"
+        macros = (
+            f"#define {what}(y) [](float x) {{ return {of}; }}(y)\n"
+            for what, of in (("HELD", held), ("ALSO", also))
+        )
+        source.write_text("".join(macros) + KERNEL)
+        run([str(nvcc.path), "-arch=sm_90", "-std=c++17", "-ptx", str(source), "-o", str(made)], timeout=120)
+        found[name] = made.read_text()
+    return found
+
+
+def test_another_instantiation_is_not_rounded_to_halves(compiled: dict[str, str]) -> None:
+    was, now = rounds_in(compiled["as it is"]), rounds_in(compiled["halves"])
+    halves, floats = (next(name for name in was if f"scale<{of}>" in name) for of in ("__half", "float"))
+    assert "rounds to half in" in rounds_unseen(was, now, halves) and "float" in rounds_unseen(
+        was, now, halves
+    )
+    # where the instantiation that is compared is rounded too, its results tell
+    assert rounds_unseen(was, now, floats) == ""
+    assert rounds_unseen(was, was, halves) == "" == rounds_unseen(now, was, halves)
+
+
+def test_other_kernels_are_judged_by_themselves(compiled: dict[str, str]) -> None:
+    was, now = rounds_in(compiled["as it is"]), rounds_in(compiled["elsewhere"])
+    assert all(rounds_unseen(was, now, name) == "" for name in was)

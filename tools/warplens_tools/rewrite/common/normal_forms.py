@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel's calls, loops and pointers in the forms that rewrites read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.parse import parse
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree
+from warplens_tools.rewrite.common.normal_calls import written_out
+from warplens_tools.rewrite.common.normal_counters import declared_by_loops
+from warplens_tools.rewrite.common.normal_loops import normalised
+from warplens_tools.rewrite.common.normal_pointers import still
+from warplens_tools.text import SourceText, TextEdit
+
+#: Calls that are written out, and pointers that are set still, one after the other.
+_MOST = 12
+_Form = Callable[[SourceText, SourceTree, Kernel], tuple[TextEdit, ...]]
+
+
+def plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
+    """The file with the kernel in those forms; None where nothing changes."""
+    file = parse_tree(text)
+    return file.remembered(("plainly", kernel.span), lambda: _plainly(text, path, kernel))
+
+
+def _plainly(text: SourceText, path: str, kernel: Kernel) -> SourceText | None:
+    now = _repeated(written_out, text, path, kernel)
+    mine = parse(now, path).kernel(kernel.qualified_name) if now is not text else kernel
+    if mine is None or mine.broken:
+        return None
+    edits = declared_by_loops(now, parse_tree(now), mine)
+    if edits:
+        now = now.apply(list(edits))
+        mine = parse(now, path).kernel(kernel.qualified_name)
+        if mine is None or mine.broken:
+            return None
+    now = normalised(now, parse_tree(now), mine) or now
+    now = _repeated(still, now, path, kernel)
+    return now if now is not text else None
+
+
+def _repeated(form: _Form, text: SourceText, path: str, kernel: Kernel) -> SourceText:
+    """The text with a form's edits, until there are none."""
+    now = text
+    for _ in range(_MOST):
+        mine = parse(now, path).kernel(kernel.qualified_name)
+        edits = form(now, parse_tree(now), mine) if mine is not None and not mine.broken else ()
+        if not edits:
+            break
+        now = now.apply(list(edits))
+    return now

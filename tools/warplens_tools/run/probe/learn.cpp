@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the baseline computes on the program's inputs and on others: its noise, its rounding, and which inputs say something.
+#include "oracle.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "driver.h"
+
+namespace warplens {
+namespace {
+
+// Where the baseline's repeats differ so many are made, but not of more results than that.
+constexpr int kNoisyRepeats = 12;
+constexpr std::size_t kManyResults = 4u << 20, kFewResults = 16384;
+// Where launches are slow or memory is large: sets of inputs beside the program's own, repeats and moved pairs are
+// fewer, but not below these.
+constexpr std::size_t kFewestCases = 3;
+constexpr int kFewestRepeats = 3, kFewestPairs = 2;
+// Above these, few input sets beside the program's own have to do, and fewer.
+constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;
+
+}  // namespace
+
+void Oracle::learn_own() {
+    Case& own = cases_[0];
+    capture(own);
+    if (!outputs_.empty()) mark_filled(cases_[0]);
+    for (int i = 1; i < repeats_of(own, i); ++i) {
+        prepare(own);
+        run_once();
+        const bool same = changed(own.after, memory_.checksums()).empty();
+        for (std::size_t k = 0; !same && k < stretches_.size(); ++k) {
+            const std::uint8_t* again = read_now(k);
+            add_repeat(own.expected[k], again);
+            shuffled_.resize(stretches_.size());
+            if (own.expected[k].unordered && shuffled_[k].empty()) shuffled_[k].assign(again, again + stretches_[k].held());
+        }
+    }
+    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+        stretches_[k].whole = own.expected[k].whole;
+        if (own.expected[k].unordered) find_bounds(own.expected[k]);
+    }
+    learn_rounding(own);
+    for (Expected& e : own.expected)
+        if (!e.spread.empty()) judge_spread(e, tolerance_);
+    learn_reference(own);
+    find_records(own);
+    blind_ = sight(own).blind();
+}
+
+Column Oracle::column(std::size_t stretch, const std::uint8_t* bytes) const {
+    const Stretch& s = stretches_[stretch];
+    std::size_t width = s.whole ? s.whole : is_floating(s.element) ? element_size(s.element) : 4;
+    for (const auto& [integers, bytes_each, variable] : inputs_.integers()) {
+        const bool inside = s.offset >= integers.offset && s.offset < integers.offset + integers.bytes;
+        if (!s.whole && integers.block == s.block && inside && !integers.stride) width = bytes_each;
+    }
+    return {bytes, width, s.held() / width};
+}
+
+// Arrays that are appended to through one counter: their elements change places together from run to run.
+void Oracle::find_records(const Case& own) {
+    auto together = [&](const std::vector<std::size_t>& record) {
+        std::vector<Column> first, again;
+        for (std::size_t k : record) {
+            first.push_back(column(k, own.expected[k].bytes.data()));
+            again.push_back(column(k, shuffled_[k].data()));
+        }
+        return same_rows(first, again);
+    };
+    for (std::size_t k = 0; k < shuffled_.size(); ++k) {
+        if (shuffled_[k].empty() || !own.expected[k].unordered) continue;
+        bool found = false;
+        for (auto& record : records_) {
+            record.push_back(k);
+            if ((found = together(record))) break;
+            record.pop_back();
+        }
+        if (!found) records_.push_back({k});
+    }
+    find_links(own);
+    shuffled_.clear();
+}
+
+// Places in an array that changes order from run to run change with it, and lead to what they led to.
+void Oracle::find_links(const Case& own) {
+    for (std::size_t p = 0; p < shuffled_.size(); ++p)
+        for (std::size_t q = 0; q < shuffled_.size(); ++q) {
+            if (p == q || shuffled_[p].empty() || shuffled_[q].empty() || is_floating(stretches_[p].element)) continue;
+            const Link first{column(p, own.expected[p].bytes.data()), column(q, own.expected[q].bytes.data())};
+            const Link again{column(p, shuffled_[p].data()), column(q, shuffled_[q].data())};
+            if (first.places.width == 4 && ends_differ(first) && same_ends(first, again)) links_.emplace_back(p, q);
+        }
+}
+
+// How many repeats there shall be, after so many.
+int Oracle::repeats_of(const Case& own, int done) const {
+    const auto asked = static_cast<int>(job_.option("repeats"));
+    if (done >= kFewestRepeats && !affords(0.5)) return done;
+    // few repeats say little of a noise that is there
+    const bool noisy = std::any_of(own.expected.begin(), own.expected.end(),
+                                   [](const Expected& e) { return !e.spread.empty() || e.unordered; });
+    return done >= kFewestRepeats && noisy && floats() <= kManyResults ? std::max(asked, kNoisyRepeats) : asked;
+}
+
+int Oracle::moved_pairs(bool own) const {
+    // many results have many like them to learn from, of all sets of inputs together
+    const int wanted = own || floats() < kFewResults ? pairs_for(floats()) : 1;
+    const double share = 0.1 * budget_ / std::max(takes_, 1e-9);
+    return wanted <= kFewestPairs || share > 2.0 * wanted ? wanted : std::max(kFewestPairs, static_cast<int>(share / 2));
+}
+
+// How far results move when every input moves a little, up and down: see `rounding.h`.
+void Oracle::learn_rounding(Case& c) {
+    if (!inputs_.floats().empty() && floats() && job_.option("perturb") != 0) {
+        stage("moved inputs");
+        double move = 0;
+        const int pairs = moved_pairs(c.variant.own());
+        up_.resize(stretches_.size());
+        for (const Area& area : inputs_.floats()) move = std::max(move, input_move(area.stretch.element));
+        for (const Stretch& s : stretches_)
+            if (is_floating(s.element)) move = std::max(move, input_move(s.element));
+        for (int i = 0; i < pairs; ++i) {
+            const std::uint64_t seed = job_.seed + 7919u * static_cast<unsigned>(i);
+            run_moved(c, move, seed);
+            for (std::size_t k = 0; k < stretches_.size(); ++k) {
+                if (!is_floating(stretches_[k].element)) continue;
+                up_[k].resize(stretches_[k].held());
+                memory_.read(stretches_[k], up_[k].data());
+            }
+            run_moved(c, -move, seed);
+            for (std::size_t k = 0; k < stretches_.size(); ++k)
+                if (is_floating(stretches_[k].element)) add_moved(c.expected[k], up_[k].data(), read_now(k), move, pairs);
+        }
+    }
+    for (Expected& e : c.expected) settle(e, tolerance_);
+}
+
+void Oracle::run_moved(const Case& c, double move, std::uint64_t seed) {
+    prepare(c);
+    inputs_.move(move, seed);
+    // what moving changes is put back by the next restore
+    dirty_ = merged(dirty_, changed(initial_, memory_.checksums()));
+    run_once();
+}
+
+Sight Oracle::sight(const Case& c) const {
+    Sight all;
+    for (const Expected& e : c.expected) {
+        const Sight here = sight_of(e, tolerance_);
+        all.all += here.all;
+        all.hidden += here.hidden;
+    }
+    return all;
+}
+
+// Outputs the baseline only writes give the same results whatever lay there before.
+void Oracle::find_pure() {
+    stage("poison");
+    std::vector<Bytes> original;
+    std::vector<bool> poisoned(stretches_.size(), true);
+    memory_.restore(dirty_);
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        original.emplace_back(stretches_[i].held());
+        memory_.read_saved(stretches_[i], original[i].data());
+        Bytes filled = original[i];
+        const std::uint64_t seed = job_.seed * 0x2545f4914f6cdd1dull + i * 0x9e3779b97f4a7c15ull;
+        poison(stretches_[i].element, filled.data(), *written_[i], seed);
+        memory_.write_saved(stretches_[i], filled.data());
+    }
+    // the first try finds what is read; the second shows that the rest does not depend on it
+    if (!poisoned_runs_agree(original, poisoned) && !poisoned_runs_agree(original, poisoned)) {
+        for (std::size_t i = 0; i < stretches_.size(); ++i) memory_.write_saved(stretches_[i], original[i].data());
+        poisoned.assign(stretches_.size(), false);
+    }
+    // what was poisoned is no longer as the program left it, whatever the baseline did to it on its own inputs
+    memory_.restore(dirty_);
+    initial_ = memory_.checksums();
+    for (std::size_t i = 0; i < stretches_.size(); ++i)
+        if (poisoned[i]) pure_bytes_ += stretches_[i].held();
+    pure_ = poisoned;
+    prepare(cases_[0]);
+    run_once();
+    cases_[0].after = memory_.checksums();
+}
+
+bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned) {
+    prepare(cases_[0]);
+    run_once();
+    bool agree = true;
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+        if (compare(cases_[0].expected[i], read_now(i), tolerance_).right()) continue;
+        agree = false;
+        poisoned[i] = false;
+        memory_.write_saved(stretches_[i], original[i].data());
+    }
+    return agree;
+}
+
+// Whether half of the results at least are ordinary numbers.
+bool Oracle::mostly_clean(const Case& c) const {
+    std::uint64_t count = 0, unclean = 0;
+    for (const Expected& e : c.expected) {
+        // what 16-bit results are cut to says something, too
+        if (!is_floating(e.element) || element_size(e.element) == 2) continue;
+        count += e.bytes.size() / element_size(e.element);
+        unclean += count_unclean(e.element, e.bytes.data(), e.bytes.size());
+    }
+    return 2 * unclean <= count;
+}
+
+// Where half of what is only written stands there as it will be: whoever takes what is there for done finds the rest wrong.
+void Oracle::add_standing() {
+    auto is = [](const Variant& v) { return v.kind == Variant::standing; };
+    const auto wanted = std::find_if(job_.variants.begin(), job_.variants.end(), is);
+    if (wanted == job_.variants.end() || !pure_bytes_ || pure_bytes_ > kLargeResult) return;
+    Case c;
+    c.variant = *wanted;
+    c.standing.resize(stretches_.size());
+    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+        const Stretch& s = stretches_[k];
+        const Expected& e = cases_[0].expected[k];
+        if (!pure_[k] || s.stride || !e.repeats || e.unordered) continue;
+        std::vector<std::uint8_t>& mixed = c.standing[k];
+        mixed.resize(s.held());
+        memory_.read_saved(s, mixed.data());
+        std::mt19937_64 random(job_.seed + k);
+        const std::size_t size = element_size(s.element), each = size * (size < 4 ? 4 / size : 1);
+        for (std::size_t at = 0; at + each <= mixed.size(); at += each)
+            if (random() % 2) std::memcpy(&mixed[at], &e.bytes[at], each);
+    }
+    prepared_ = nullptr;
+    cases_.insert(cases_.begin() + 1, std::move(c));
+}
+
+// Whether results are those of the program's own inputs.
+bool Oracle::as_own(const Case& c) const {
+    for (std::size_t k = 0; k < stretches_.size(); ++k)
+        if (!compare(cases_[0].expected[k], c.expected[k].bytes.data(), tolerance_).right()) return false;
+    return true;
+}
+
+void Oracle::learn_variants() {
+    add_standing();
+    std::size_t bytes = 0;
+    for (const Stretch& s : stretches_) bytes += s.held();
+    // of large results as many as the time for learning is worth: every candidate is compared on each
+    const auto more = static_cast<std::size_t>(std::min(budget_, 1e3) * (bytes > kHugeResult ? 0.5 : 2));
+    const std::size_t most = bytes > kLargeResult ? (bytes > kHugeResult ? 2 : 3) + more : cases_.size();
+    if (cases_.size() > most) cut(most);
+    // of NaN and infinity in results those count that the inputs' zeros do not explain: a row of zeros that is divided
+    // by its sum is NaN whatever the order it was added up in
+    auto unclean = [&](const Case& c, bool mean) {
+        std::uint64_t count = 0;
+        for (const Expected& e : c.expected) count += count_unclean(e.element, e.bytes.data(), e.bytes.size(), mean);
+        return count;
+    };
+    for (std::size_t i = 0; i < stretches_.size(); ++i)
+        changed_bytes_ += element_size(stretches_[i].element) *
+                          static_cast<std::size_t>(std::count(written_[i]->begin(), written_[i]->end(), 1));
+    for (std::size_t i = 1; i < cases_.size();) {
+        if ((i >= kFewestCases && !affords(1)) || (i > 1 && !affords(3))) {
+            cut(i);
+            break;
+        }
+        Case& c = cases_[i];
+        stage("variant " + c.variant.name);
+        capture(c);
+        // in and out in one place is nothing that the kernel minds, or it says nothing
+        if (c.variant.kind == Variant::aliased && !as_own(c)) {
+            drop(i);
+            continue;
+        }
+        // as many blocks as one likes give the program's results, or it is not that kind of kernel
+        if (c.variant.kind == Variant::fewer && verify(cases_[0]).state != std::string("right")) {
+            drop(i);
+            continue;
+        }
+        for (std::size_t k = 0; k < stretches_.size(); ++k) {
+            // repeats of the program's own inputs speak for all; their spread grows with the results
+            const Expected& own = cases_[0].expected[k];
+            const double grown = own.spread.empty() ? 1 : growth(own, c.expected[k]);
+            c.expected[k].repeats = own.repeats;
+            c.expected[k].unordered = own.unordered;
+            // one spike's place in the order decides how much of the rest is lost, in the baseline too
+            c.expected[k].alike = c.variant.alike();
+            c.expected[k].precise = !c.variant.spiky() && !c.variant.alike();
+            for (float value : own.spread) c.expected[k].spread.push_back(static_cast<float>(std::min(value * grown, 1e38)));
+        }
+        learn_rounding(c);
+        learn_reference(c);
+        prepare(c);
+        // what lies behind allocations' ends is another: results that follow from it were read out of bounds
+        memory_.fill_tails(static_cast<unsigned char>(~kTail));
+        // and so is what a longer row reads of shared memory that no thread of this launch has written
+        if (forget_) forget_();
+        run_once();
+        memory_.fill_tails(kTail);
+        // inputs on which rounding alone may change the results wholly tell nothing, unless the program's own do too
+        const bool seen = !sight(c).blind();
+        const bool clean = unclean(c, c.variant.empties()) <= unclean(cases_[0], c.variant.empties());
+        const bool odd = c.variant.odd() && !clean, partial = !clean && !odd && mostly_clean(c);
+        for (Expected& e : c.expected) {
+            e.odd = odd, e.partial = partial, e.told = odd && job_.tells_nan;
+            e.filtered = odd && is_floating(e.element) && !count_unclean(e.element, e.bytes.data(), e.bytes.size());
+        }
+        if ((clean || odd || partial) && (seen || blind_ || odd) && verify(c).state == std::string("right") && stays_inside(c) && is_covered(c) && is_apart(c)) {
+            blind_ = blind_ && !seen;
+            ++i;
+        } else {
+            drop(i);
+        }
+    }
+    for (const Case& c : cases_) lowers_ = lowers_ || c.variant.shortened();
+    elsewhere_.clear();
+}
+
+}  // namespace warplens

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the registers of a kernel come from one another, by its PTX: what each is made of, and what it rests on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{", re.DOTALL)
+_DECLARED = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)")
+#: One instruction: its name, and its operands.
+_INSTRUCTION = re.compile(
+    r"(?:^|[\s;{}])(?:@!?%p\d+\s+)?([a-z][\w.]*(?:::[\w.]+)*)\s+([^;{}]*(?:\{[^{}]*\}[^;{}]*)*);"
+)
+_REGISTER = re.compile(r"%(?:rd|rs|r)\d+")
+_BRACKETS = re.compile(r"\[([^\]]+)\]")
+#: What stores has no result among its operands.
+_STORES = ("st.", "red.", "bra", "ret", "bar.", "setp", "cp.", "prefetch", "call")
+#: What the block's number is multiplied by to number threads.
+_SPECIAL = re.compile(r"%(?:tid|ntid|ctaid|nctaid|laneid)(?=\.|\b)")
+
+
+#: What grows with what it divides, or shifts, alone.
+_DIVIDES = ("div.", "rem.", "shr.")
+#: What takes no more of a 64-bit number than its lower half, and the mask that does.
+_HALVES = ("cvt.u32.", "cvt.s32.", "cvt.u16.", "cvt.s16.", "cvt.u8.", "cvt.s8.")
+_LOWER = "4294967295"
+#: What hands a number on.
+_HANDS_ON = ("mov", "cvt", "add", "sub", "selp", "min", "max", "mad", "shl", "or.", "neg")
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One instruction that makes a register."""
+
+    name: str
+    #: Registers, `#` before a number, leaves as they are named.
+    sources: tuple[str, ...]
+    #: The register whose place is loaded; "" for no load from memory.
+    place: str = ""
+
+    @property
+    def number(self) -> int:
+        """The constant that a product or a shift to the left multiplies by; 0 for none."""
+        found = [source[1:] for source in self.sources[:2] if re.fullmatch(r"#\d+", source)]
+        if len(found) != 1:
+            return 0
+        return 1 << min(int(found[0]), 64) if self.name.startswith("shl") else int(found[0])
+
+
+def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
+    """The kernels of a unit, by name."""
+    text = COMMENT.sub(" ", ptx)
+    for head in _ENTRY.finditer(text):
+        end = _closing(text, head.end())
+        wide_ones = {
+            str(number)
+            for number, (kind, _) in enumerate(_DECLARED.findall(head[2]))
+            if kind in ("u64", "s64", "b64")
+        }
+        yield head[1], Flow(head[1], text[head.end() : end], wide_ones)
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 1
+    for found in re.finditer(r"[{}]", text[start:]):
+        depth += 1 if found.group() == "{" else -1
+        if depth == 0:
+            return start + found.start()
+    return len(text)
+
+
+class Flow:
+    """How the registers of one kernel come from one another."""
+
+    def __init__(self, kernel: str, body: str, wide_parameters: set[str]) -> None:
+        #: Its parameters of 64 bits, by number.
+        self.wide_parameters = wide_parameters
+        #: What makes each register.
+        self.steps: dict[str, list[Step]] = {}
+        #: 64-bit registers that memory is reached by, and those that 32-bit numbers are compared in.
+        self.addresses: set[str] = set()
+        self.compared: set[str] = set()
+        #: Loads from global memory: the instruction's name, and the register of its place.
+        self.loaded: list[tuple[str, str]] = []
+        #: Registers that something uses more of than the lower half.
+        self.whole: set[str] = set()
+        self._kernel = kernel
+        self._based: dict[str, set[str]] = {}
+        for found in _INSTRUCTION.finditer(body):
+            self._read(found[1], found[2])
+        made_of = {
+            register: [s for step in steps for s in step.sources if s.startswith("%")]
+            for register, steps in self.steps.items()
+        }
+        #: Which registers go round in one loop: the number of the loop.
+        self.round: dict[str, int] = {}
+        self._parts = [*_components(made_of)]
+        for number, registers in enumerate(self._parts):
+            self.round |= dict.fromkeys(registers, number)
+        #: The parameters and special registers that each rests on.
+        self.leaves = self._spread(self._leaves_of)
+        #: The pointers that what each is worked out from, without a product, is loaded behind.
+        self.origins = self._spread(self._origins_of)
+
+    def _spread(
+        self, of: Callable[[list[str], Mapping[str, frozenset[str]]], frozenset[str]]
+    ) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for registers in self._parts:
+            found |= dict.fromkeys(registers, of(registers, found))
+        return found
+
+    def bases(self, address: str) -> set[str]:
+        """The pointers among the parameters that an address is worked out from, not those that are multiplied."""
+        seen, left, found = {address}, [address], set()
+        while left:
+            for step in self.steps.get(left.pop(), ()):
+                if step.name.startswith("ld.param"):
+                    found |= set(step.sources) & self.wide_parameters
+                if step.name.startswith(("add", "cvta", "mov", "sub", "selp", "mad")):
+                    more = {s for s in step.sources if s.startswith("%rd")} - seen
+                    seen |= more
+                    left += more
+        return found
+
+    def _read(self, name: str, operands: str) -> None:
+        if not name.startswith(("ld.param", "ld.const")):
+            for place in _BRACKETS.findall(operands):
+                self.addresses |= {r for r in _REGISTER.findall(place) if r.startswith("%rd")}
+        if name.startswith("setp") and name.endswith(("32", "b32")):
+            self.compared |= set(_REGISTER.findall(operands))
+        parts = _split(operands)
+        stores = name.startswith(_STORES)
+        if not name.startswith(_HALVES) and _LOWER not in parts:
+            self.whole |= {r for part in (parts if stores else parts[1:]) for r in _REGISTER.findall(part)}
+        if stores or not parts:
+            return
+        place = ""
+        if name.startswith("ld.param"):
+            sources: tuple[str, ...] = (self._parameter(operands),)
+        elif name.startswith(("ld.", "atom.", "ldu.")):
+            sources = ()
+            found = _REGISTER.search(operands.partition("[")[2])
+            if name.startswith(("ld.global", "ld.u", "ld.s32", "ld.s64", "ld.b")) and found is not None:
+                place = found[0]
+                self.loaded.append((name, place))
+        else:
+            sources = tuple(_operand(part) for part in parts[1:])
+        for register in _REGISTER.findall(parts[0]):
+            self.steps.setdefault(register, []).append(Step(name, sources, place))
+
+    def _parameter(self, operands: str) -> str:
+        found = re.search(rf"{re.escape(self._kernel)}_param_(\d+)", operands)
+        return found[1] if found else "#"
+
+    def closure(self, start: set[str]) -> set[str]:
+        """All registers that these are made of, and themselves."""
+        seen, left = set(start), list(start)
+        while left:
+            for step in self.steps.get(left.pop(), ()):
+                for source in step.sources:
+                    if source not in seen and source.startswith("%"):
+                        seen.add(source)
+                        left.append(source)
+        return seen
+
+    def _leaves_of(self, registers: list[str], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        found = {leaf[0] for register in registers if (leaf := _SPECIAL.match(register))}
+        for step in (step for register in registers for step in self.steps.get(register, ())):
+            if step.name.startswith("ld.param"):
+                found |= {source for source in step.sources if source != "#"}
+            for source in step.sources[:1] if step.name.startswith(_DIVIDES) else step.sources:
+                found |= known.get(source, frozenset())
+        return frozenset(found)
+
+    def _origins_of(self, registers: list[str], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        found: set[str] = set()
+        for step in (step for register in registers for step in self.steps.get(register, ())):
+            if step.place:
+                if step.place not in self._based:
+                    self._based[step.place] = self.bases(step.place)
+                found |= self._based[step.place]
+            elif step.name.startswith(_HANDS_ON):
+                found |= set().union(*(known.get(source, frozenset()) for source in step.sources))
+        return frozenset(found)
+
+
+def _components(made_of: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    """The strongly connected parts of a graph, each behind those that it leads to (Tarjan 1972, without recursion)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    for start in made_of:
+        left = [(start, False)]
+        while left:
+            node, done = left.pop()
+            if not done and node not in order:
+                order[node] = low[node] = len(order)
+                path.append(node)
+                left.append((node, True))
+                left += [(n, False) for n in made_of.get(node, ()) if n not in order]
+            elif done:
+                # a part that is complete is out of `low`
+                low[node] = min([low[node], *(low[n] for n in made_of.get(node, ()) if n in low)])
+                if low[node] == order[node]:
+                    part = [path.pop()]
+                    while part[-1] != node:
+                        part.append(path.pop())
+                    for one in part:
+                        del low[one]
+                    yield part
+
+
+def _split(operands: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for char in operands:
+        depth += (char in "[{(") - (char in "]})")
+        if char == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+def _operand(text: str) -> str:
+    if text.startswith("%"):
+        return text.split(".")[0] if _SPECIAL.match(text) else text
+    return f"#{text}"

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel rounds to half, bfloat16, TF32 or eight bits, by its PTX.
+
+A kernel that a program launches is held to its own precision by what it computes. Another instantiation of it, for
+floats where the program has halves, computes nothing: there what is rounded is all that can be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from warplens_tools.toolchain.symbols import unit_free_name
+
+_HEAD = re.compile(r"\.entry\s+([\w$]+)|\.func\b")
+_SHORT = r"(bf16|f16|tf32|e4m3|e5m2|e3m2|e2m3|e2m1)"
+_TO = re.compile(rf"\bcvt(?:\.(?:r\w+|satfinite|sat|ftz|relu))*\.{_SHORT}(?:x2|x4)?\.(?:f32|f64)\b")
+_HELD = re.compile(rf"\.{_SHORT}(?:x2|x4)?\b")
+_SAID = {"f16": "half", "bf16": "bfloat16", "tf32": "TF32"}
+
+
+class Rounds(msgspec.Struct, frozen=True):
+    """The short formats that one kernel rounds to, and all that it names."""
+
+    to: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+
+
+def rounds_in(ptx: str) -> dict[str, Rounds]:
+    """Of each kernel of a unit, by the name that it has whatever the unit; a function counts for all kernels."""
+    heads = list(_HEAD.finditer(ptx))
+    ends = [*(head.start() for head in heads), len(ptx)][1:]
+    found = [(head[1], _rounds(ptx[head.end() : end])) for head, end in zip(heads, ends, strict=True)]
+    called = [one for name, one in found if not name]
+    to, held = (frozenset[str]().union(*side) for side in ((c.to for c in called), (c.held for c in called)))
+    return {unit_free_name(name): Rounds(one.to | to, one.held | held) for name, one in found if name}
+
+
+def rounds_unseen(baseline: Mapping[str, Rounds], candidate: Mapping[str, Rounds], judged: str) -> str:
+    """To what a candidate's unit rounds in another instantiation of the judged kernel that held no such number before;
+    "" for nothing. What the judged one newly rounds to as well, its results tell.
+    """
+    own = _newly(baseline.get(judged), candidate.get(judged))
+    for name, new in candidate.items():
+        if name == judged or "<" not in name or name.partition("<")[0] != judged.partition("<")[0]:
+            continue
+        more = sorted(_newly(baseline.get(name), new) - own)
+        if more:
+            return f"the edit rounds to {_SAID.get(more[0], 'eight bits or fewer')} in {name}"
+    return ""
+
+
+def _newly(known: Rounds | None, new: Rounds | None) -> frozenset[str]:
+    return new.to - known.held if known is not None and new is not None else frozenset()
+
+
+def _rounds(body: str) -> Rounds:
+    return Rounds(frozenset(_TO.findall(body)), frozenset(_HELD.findall(body)))

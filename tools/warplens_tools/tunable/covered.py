@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the numbers that a kernel is given its loops go up to, and which of its arrays they walk.
+
+A name rests on a parameter where its initialiser or an assignment says so, through further names; what is loaded does
+not. Functions of the file that a kernel calls are followed; any other that is given such a number may go up to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tree_sitter import Node
+
+from warplens_tools.cuda.model import Kernel
+from warplens_tools.cuda.syntax.functions import Function, functions_of, plain_name
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree, walk
+from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.tunable.source import File
+
+_LEAVES = frozenset({"break_statement", "return_statement", "goto_statement"})
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_NUMBER = re.compile(r"(?<![\w.])(?:0[xX][\da-fA-F]+|\d+)[uUlL]*(?![\w.])")
+#: Arithmetic, which goes up to nothing.
+_ARITHMETIC = re.compile(
+    r"(?:std::)?(?:min|max|abs|fabs|ceil|floor|static_cast|int|unsigned|size_t|float|double|long)\w*|dim3|sizeof"
+    r"|make_\w+|(?:__)?\w*(?:sqrt|rsqrt|exp|log|pow|fma|fmin|fmax|div|mul|add|rcp|sin|cos|tanh?)\w*|__\w+|atomic\w+"
+)
+_MOST = 4
+
+
+class Walked:
+    """One kernel's loops, its macros expanded."""
+
+    def __init__(self, file: File, kernel: Kernel) -> None:
+        self._kernel = kernel
+        expanded = kernel_tree(file.tree, kernel)
+        self._tree: SourceTree | None = expanded.tree if expanded is not None else None
+        self._body = expanded.function.body if expanded is not None else None
+        self._functions = {
+            plain_name(file.tree.text_of(f.name_node)).rsplit("::", 1)[-1]: (file.tree, f)
+            for f in functions_of(file.tree)
+            if f.is_device
+        }
+
+    def goes_up_to(self, parameters: Sequence[str]) -> bool:
+        """Whether a loop ends by one of these parameters, or a function may that is given one; True where the text
+        cannot be read."""
+        if self._tree is None or self._body is None:
+            return True
+        return self._covers(self._tree, self._body, frozenset(parameters), 0)
+
+    def arrays_up_to(self, parameters: Sequence[str]) -> tuple[str, ...]:
+        """The kernel's own arrays that are indexed by what a loop lets grow up to one of these, and nothing else
+        bounds."""
+        if self._tree is None or self._body is None:
+            return ()
+        tree, rests = self._tree, _resting(self._tree, self._body, frozenset(parameters))
+        names = {array.name for array in self._kernel.arrays if array.space in ("shared", "local")}
+        found = []
+        for node in walk(self._body):
+            if node.type != "subscript_expression":
+                continue
+            argument = node.child_by_field_name("argument")
+            name = tree.code_of(argument or node)
+            indices = [child for child in node.named_children if argument is None or child.id != argument.id]
+            index = "".join(map(tree.code_of, indices))
+            if name not in names or "%" in index or "&" in index:
+                continue
+            held = set[str]().union(*(_names(tree, one) for one in indices))
+            if any(_grows(tree, self._body, node, one, rests) for one in held):
+                found += [] if _is_bounded(tree, node, rests) else [name]
+        return tuple(dict.fromkeys(found))
+
+    def _covers(self, tree: SourceTree, body: Node, names: frozenset[str], depth: int) -> bool:
+        rests = _resting(tree, body, names)
+        if not rests:
+            return False
+        return any(_names(tree, end) & rests for end in _ends(body)) or any(
+            self._call_covers(tree, call, rests, depth)
+            for call in walk(body)
+            if call.type == "call_expression"
+        )
+
+    def _call_covers(self, tree: SourceTree, call: Node, rests: frozenset[str], depth: int) -> bool:
+        function, given = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+        if function is None or given is None:
+            return False
+        passed = [index for index, one in enumerate(given.named_children) if _names(tree, one) & rests]
+        name = plain_name(tree.code_of(function)).rsplit("::", 1)[-1]
+        known = self._functions.get(name)
+        if not passed or (known is None and _ARITHMETIC.fullmatch(name)):
+            return False
+        if known is None or depth >= _MOST:
+            return True
+        declared = _parameters(*known)
+        into = frozenset(declared[index] for index in passed if index < len(declared))
+        return self._covers(known[0], known[1].body, into, depth + 1)
+
+
+def _parameters(tree: SourceTree, function: Function) -> list[str]:
+    listed = function.declarator.child_by_field_name("parameters")
+    texts = [tree.code_of(one) for one in listed.named_children] if listed is not None else []
+    return [(_NAME.findall(text.partition("=")[0]) or [""])[-1] for text in texts]
+
+
+def _names(tree: SourceTree, node: Node) -> set[str]:
+    """The names in an expression, but for those that an array is indexed by, and members."""
+    if node.type in ("subscript_expression", "pointer_expression", "string_literal"):
+        return set()
+    if node.type == "field_expression":
+        argument = node.child_by_field_name("argument")
+        return _names(tree, argument) if argument is not None else set()
+    if node.type == "identifier":
+        return {tree.code_of(node)}
+    return (
+        set().union(*(_names(tree, child) for child in node.named_children)) if node.named_children else set()
+    )
+
+
+def _resting(tree: SourceTree, body: Node, names: frozenset[str]) -> frozenset[str]:
+    """The names that rest on these."""
+    set_to = list(_set_to(tree, body))
+    rests, grown = set(names), True
+    while grown:
+        more = {name for name, of in set_to if of & rests} - rests
+        grown, rests = bool(more), rests | more
+    return frozenset(rests)
+
+
+def _set_to(tree: SourceTree, body: Node) -> Iterator[tuple[str, set[str]]]:
+    for node in walk(body):
+        if node.type == "init_declarator":
+            name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+        elif node.type == "assignment_expression":
+            name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+        else:
+            continue
+        while name is not None and name.type in ("pointer_declarator", "reference_declarator"):
+            name = name.child_by_field_name("declarator") or next(iter(name.named_children), None)
+        if name is not None and value is not None and name.type == "identifier":
+            yield tree.code_of(name), _names(tree, value)
+
+
+def _ends(body: Node) -> Iterator[Node]:
+    """What loops go on by."""
+    for loop in walk(body):
+        if loop.type in LOOPS:
+            yield from _ends_of(loop)
+
+
+def _ends_of(loop: Node) -> Iterator[Node]:
+    """A loop's condition, or those by which it is left where it has none."""
+    condition = loop.child_by_field_name("condition" if loop.type != "for_range_loop" else "right")
+    if condition is not None and any(part.type == "identifier" for part in walk(condition)):
+        yield condition
+        return
+    for inner in walk(loop):
+        test = inner.child_by_field_name("condition") if inner.type == "if_statement" else None
+        if test is not None and any(part.type in _LEAVES for part in walk(inner)):
+            yield test
+
+
+def _grows(tree: SourceTree, body: Node, node: Node, name: str, rests: frozenset[str]) -> bool:
+    """Whether the loop around a node that counts by a name goes up to what rests on a parameter, no less."""
+    loop = node.parent
+    while loop is not None and loop.id != body.id:
+        for end in _ends_of(loop) if loop.type in LOOPS else ():
+            for test in (one for one in walk(end) if one.type == "binary_expression"):
+                left, right = test.child_by_field_name("left"), test.child_by_field_name("right")
+                if left is None or right is None or tree.code_of(left) != name:
+                    continue
+                code = tree.code_of(right)
+                whole = right.type == "identifier" and "&&" not in tree.code_of(end)
+                return whole and code in rests and not _is_part(tree, body, code)
+        loop = loop.parent
+    return False
+
+
+def _is_part(tree: SourceTree, body: Node, name: str) -> bool:
+    """Whether a variable is worked out: the smaller of two numbers, a difference, a part; no length itself."""
+    for node in walk(body):
+        declared = node.child_by_field_name("declarator") if node.type == "init_declarator" else None
+        value = node.child_by_field_name("value")
+        if declared is not None and tree.code_of(declared) == name and value is not None:
+            return value.type not in ("identifier", "cast_expression")
+    return False
+
+
+def _is_bounded(tree: SourceTree, node: Node, rests: frozenset[str]) -> bool:
+    """Whether a test around a node, or before it, holds what rests on a parameter against a number of the text."""
+    outer = node.parent
+    while outer is not None:
+        for one in (outer, *(outer.named_children if outer.type == "compound_statement" else ())):
+            test = (
+                one.child_by_field_name("condition")
+                if one.type in ("if_statement", "conditional_expression")
+                else None
+            )
+            if test is not None and one.start_byte <= node.start_byte:
+                code = tree.code_of(test)
+                if _names(tree, test) & rests and (
+                    _NUMBER.search(code) or re.search(r"\bk[A-Z]|\b[A-Z]", code)
+                ):
+                    return True
+        outer = outer.parent
+    return False
