@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The PyTorch tasks on the card of this machine, honest and cheating, forward and backward, as JSON.
 
-    python tests/bench/bench_torch_tasks.py [--python PYTHON_WITH_TORCH] [--do-bench] [--jobs 6] [--builds DIR]
+    python tests/bench/bench_torch_tasks.py [--python PYTHON_WITH_TORCH] [--do-bench] [--jobs 3] [--builds DIR]
         [--modules cuda|plain] [--tasks NAME,…] [--cheats] [--forward] [--json FILE]
 
 Every task with its honest `ModelNew` in inline CUDA, the defective tasks, and modules that cheat (`tests/torch_tasks/
-cheats.py`). Several are examined at once; whoever compares or times has the card for itself. `--do-bench` puts what
+cheats.py`). Several are examined at once; whoever compares or times has the card for itself, and takes half of its memory. `--do-bench` puts what
 `triton.testing.do_bench` says of the same modules beside our times. `--tasks` leaves it at these honest modules,
 against eager execution alone, and with `--cheats` at what is defective or cheats; `--forward` at their forward pass.
 `plain` modules, of four of the tasks, are compiled by nvcc in seconds: those of `cuda`, in PyTorch's own form, take a
@@ -189,7 +189,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--do-bench", action="store_true")
-    parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--builds", default="")
     parser.add_argument("--modules", default="cuda", choices=["cuda", "plain"])
     parser.add_argument("--tasks", default="")

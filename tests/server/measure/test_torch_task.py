@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.torch_tasks.cheats import CHEATS, Cheat, cheating
 
 from warplens.measure.torch_task.scan import libraries, suspicions
 from warplens.measure.torch_task.task import TorchTask, TorchVerdict, card_of, examine
@@ -188,6 +190,17 @@ def test_a_lower_precision_wins_only_where_it_may(python: str, tmp_path: Path) -
 def test_missing_gradients_are_wrong(python: str, tmp_path: Path) -> None:
     verdict = examined(python, "damped_wave", module(tmp_path, WAVE + "return y"), backward=True)
     assert verdict.state == "wrong" and "no gradient" in verdict.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cheat", [c for c in CHEATS if c.backward], ids=lambda cheat: cheat.name)
+def test_gradients_of_inputs_are_compared_beside_those_of_parameters(
+    cheat: Cheat, python: str, tmp_path: Path
+) -> None:
+    (tmp_path / "new.py").write_text(cheating(cheat, HERE / "honest"))
+    shutil.copy(HERE / "honest/c_code.py", tmp_path)
+    verdict = examined(python, cheat.task, tmp_path / "new.py", backward=True)
+    assert verdict.state == cheat.state and cheat.said in verdict.reason, verdict
 
 
 #: Forward by a loop of its own; the gradients are the library's, of the same chain.

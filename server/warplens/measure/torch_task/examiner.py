@@ -217,20 +217,15 @@ class Examination:
 
     def timed(self, new: Worker, others: dict[str, Worker]) -> dict[str, Any]:
         """Time against the baselines, comparing what the timed calls gave."""
-        slots = {"new": self.room(self.own)}
-        slots["new"].given_to(new)
-        count = len(slots["new"].memory)
-        for name in others:
-            slots[name] = Slots(self.task, count, self.backward, self.request["folder"])
         failed: dict[str, WorkerError] = {}
 
         def prepare(name: str, worker: Worker) -> None:
             try:
                 if name != "eager":
                     self.load(worker, self.task.path, "Model", name)
-                slots[name].given_to(worker)
-                limit = self.request["build_limit"]
-                worker.ask("run", slots=[0], backward=self.backward, limit=limit)
+                first = Slots(self.task, 1, self.backward, self.request["folder"])
+                first.given_to(worker)
+                worker.ask("run", slots=[0], backward=self.backward, limit=self.request["build_limit"])
             except WorkerError as error:
                 failed[name] = error
 
@@ -241,34 +236,43 @@ class Examination:
         if "eager" in failed:
             raise failed["eager"]
         workers = {"new": new} | {name: w for name, w in others.items() if name not in failed}
+        # memory for many calls is taken only by whoever has the card, and goes with this process
         with self.card():
+            slots = self.rooms(workers)
             times = self.rounds(workers, slots)
         return self.verdict(times, {name: error.reason for name, error in failed.items()})
 
-    def room(self, folder: str) -> Slots:
-        """So many slots as take their share of the memory, 2 to 64: each call of a round has inputs of its own.
+    def rooms(self, workers: dict[str, Worker]) -> dict[str, Slots]:
+        """Each contestant's memory: each call of a round has inputs of its own.
 
-        On a card each contestant takes a sixteenth of what is free, up to 8 GB and 256 slots: at 4 TB/s a request
-        then lasts milliseconds, against which the time that it takes to begin counts little.
+        On a card they share half of what is free, 256 calls or 32 GB each at most: at 4 TB/s a request then lasts
+        milliseconds. Elsewhere each has half a gigabyte.
         """
-        one = Slots(self.task, 1, self.backward, folder).memory[0]
-        tensors = [t for part in one.values() for t in part if isinstance(t, torch.Tensor)]
-        size = sum(t.numel() * t.element_size() for t in tensors)
+        one = Slots(self.task, 1, self.backward, self.own).memory[0]
+        held = [t for part in one.values() for t in part if isinstance(t, torch.Tensor)]
+        size = sum(t.numel() * t.element_size() for t in held)
         most, count = 512 << 20, 64
         if self.device.startswith("cuda"):
-            most, count = min(8 << 30, torch.cuda.mem_get_info()[0] // 16), 256
-        return Slots(self.task, max(2, min(count, most // max(1, size))), self.backward, folder)
+            most, count = min(32 << 30, torch.cuda.mem_get_info()[0] // (2 * len(workers))), 256
+        count = max(2, min(count, most // max(1, size)))
+        slots = {}
+        for name, worker in workers.items():
+            folder = self.own if name == "new" else self.request["folder"]
+            slots[name] = Slots(self.task, count, self.backward, folder)
+            slots[name].given_to(worker)
+        return slots
 
     def rounds(self, workers: dict[str, Worker], slots: dict[str, Slots]) -> dict[str, list[float]]:
-        """Seconds a call by contestant; "eager" twice a round, around the others."""
+        """Seconds a call by contestant; "eager" twice a round, around the others. The first round warms up."""
         base = [self.task.inputs() for _ in range(2)]
         draw = random.SystemRandom()
         times: dict[str, list[float]] = {name: [] for name in (*workers, "eager again")}
+        asides: list[float] = []
+        count = len(slots["eager"].memory)
         for turn in range(self.request["rounds"]):
             order = [n for n in workers if n != "eager"]
             draw.shuffle(order)
-            count = len(slots["eager"].memory)
-            beside = self.beside(workers["eager"], count)
+            aside = self.beside(workers["eager"], count)
             for name in ("eager", *order, "eager again"):
                 worker = workers.get(name, workers["eager"])
                 seconds = self.measured(
@@ -279,18 +283,21 @@ class Examination:
                     compare=name == "new" and not self.plain,
                 )
                 if turn:
-                    times[name].append(max(seconds - beside, 0.05 * seconds) / count)
-        return times
+                    times[name].append(seconds)
+            asides += [aside] if turn else []
+        aside = statistics.median(asides) if asides else 0.0
+        return {name: [max(s - aside, 0.05 * s) / count for s in taken] for name, taken in times.items()}
 
     def beside(self, eager: Worker, count: int) -> float:
-        """Seconds of a request for so many calls that are not the module's part: the request, and copying outputs that
-        were just written. Of the reference's own worker, since a candidate's could lie."""
+        """Seconds of a request for so many calls that are not the module's part: copying outputs that were just
+        written, and what a request takes that writes nothing, which is what doubling its writes leaves the same.
+        Of the reference's own worker, since a candidate's could lie."""
         slots = list(range(count))
-        asking, writing, copying = (
+        writing, twice, copying = (
             float(eager.timed("beside", slots=given, copies=copies)[1])
-            for given, copies in (([], False), (slots, False), (slots, True))
+            for given, copies in ((slots, False), (slots + slots, False), (slots, True))
         )
-        return max(copying - writing, 0.0) + asking
+        return max(copying - writing, 0.0) + max(2 * writing - twice, 0.0)
 
     def measured(
         self, worker: Worker, slots: Slots, base: list[list[Any]], draw: random.SystemRandom, *, compare: bool

@@ -71,7 +71,7 @@ class Task:
         if model is self.double:
             inputs = [wide_of(x) for x in inputs]
         with torch.no_grad():
-            return listed(model(*copied(inputs)))
+            return tensors(model(*copied(inputs)))
 
     def gradients(
         self, inputs: list[Any], cotangents: list[torch.Tensor], *, double: bool = False
@@ -82,7 +82,8 @@ class Task:
             inputs, cotangents = [wide_of(x) for x in inputs], [wide_of(c) for c in cotangents]
         given = [x.clone().requires_grad_() if floating(x) else x for x in inputs]
         model.zero_grad(set_to_none=True)
-        outputs = listed(model(*given))
+        # not detached: gradients go back through them
+        outputs = tensors(model(*given))
         pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
         torch.autograd.backward([o for o, _ in pairs], [c for _, c in pairs])
         found = [x.grad for x in given if floating(x)] + [p.grad for p in model.parameters()]
@@ -113,9 +114,9 @@ def copied(inputs: list[Any]) -> list[Any]:
     return [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
 
 
-def listed(outputs: Any) -> list[torch.Tensor]:
-    """The arrays that a call gave."""
-    return [o.detach() for o in (outputs if isinstance(outputs, (tuple, list)) else [outputs])]
+def tensors(outputs: Any) -> list[torch.Tensor]:
+    """The arrays that a call gave, as it gave them."""
+    return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
 
 
 def unlike(is_: torch.Tensor, truth: torch.Tensor, reference: torch.Tensor) -> tuple[str, float, bool]:
