@@ -5,7 +5,7 @@
         [--modules cuda|plain] [--tasks NAME,…] [--cheats] [--forward] [--json FILE]
 
 Every task with its honest `ModelNew` in inline CUDA, the defective tasks, and modules that cheat (`tests/torch_tasks/
-cheats.py`). Several are examined at once; whoever compares or times has the card for itself, and takes half of its memory. `--do-bench` puts what
+cheats.py`). Several are examined at once; whoever times has the card, and half its memory. `--do-bench` puts what
 `triton.testing.do_bench` says of the same modules beside our times. `--tasks` leaves it at these honest modules,
 against eager execution alone, and with `--cheats` at what is defective or cheats; `--forward` at their forward pass.
 `plain` modules, of four of the tasks, are compiled by nvcc in seconds: those of `cuda`, in PyTorch's own form, take a
