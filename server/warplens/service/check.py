@@ -20,6 +20,7 @@ from warplens_tools.analysis import analyse_file
 from warplens_tools.arch.gpu import Gpu
 from warplens_tools.collect.binary import collect_binary
 from warplens_tools.collect.cache import BinaryCache
+from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.surroundings import Surroundings
 from warplens_tools.errors import CancelledError, CompileError, WarplensError
@@ -83,7 +84,7 @@ class FileCheck:
     def binary(self, evidence: BinaryEvidence) -> Checked:
         """What the text and the compiled unit say."""
         checked = self._checked(
-            by_kernel(evidence),
+            by_kernel(evidence, self.model.kernels, str(self.path)),
             build_findings(self.path, self.text, evidence.messages),
             ("source", "binary"),
             compiled=True,
@@ -219,9 +220,33 @@ def _arriving(
     yield collecting.result(), True
 
 
-def by_kernel(evidence: BinaryEvidence) -> dict[str, KernelEvidence]:
-    """Compiled instantiations gathered under their kernel's qualified name."""
+def by_kernel(
+    evidence: BinaryEvidence, kernels: Sequence[Kernel] = (), path: str = ""
+) -> dict[str, KernelEvidence]:
+    """Compiled instantiations gathered under their kernel's qualified name.
+
+    A macro may make a kernel's name: those of `kernels`, of the file at `path`, that no compiled kernel is called as
+    get the ones that were written on their lines and that no other is called as.
+    """
     groups: dict[str, list[CompiledKernel]] = {}
     for compiled in evidence.kernels:
         groups.setdefault(compiled.qualified_name, []).append(compiled)
+    nameless = set(groups) - {kernel.qualified_name for kernel in kernels}
+    for kernel in kernels:
+        if nameless and kernel.qualified_name not in groups:
+            own = sorted(name for name in nameless if _is_written_in(groups[name], kernel, path))
+            nameless -= set(own)
+            if own:
+                groups[kernel.qualified_name] = [c for name in own for c in groups.pop(name)]
     return {name: KernelEvidence(compiled=tuple(group), binary=evidence) for name, group in groups.items()}
+
+
+def _is_written_in(group: Sequence[CompiledKernel], kernel: Kernel, path: str) -> bool:
+    """Whether the body that all code of a compiled kernel ends in is the one of `kernel`."""
+    ends = (x.lines[-1] for compiled in group for x in compiled.instructions if x.lines)
+    end = next(ends, None)
+    return (
+        end is not None
+        and os.path.realpath(end.path) == os.path.realpath(path)
+        and kernel.span.contains_line(end.line)
+    )

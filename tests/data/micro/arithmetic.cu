@@ -27,7 +27,7 @@ __global__ void walk_constant(unsigned *__restrict__ counts, int cells, int step
 __global__ void gather_rows(float *__restrict__ out, const float *__restrict__ in, int width, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = in[i] * (float)(i % width);  // hint: integer-division
+    if (i < n) out[i] = in[i] * (float)(i % width);  // hint: integer-division, expect: scalar-access
 }
 
 __global__ void wave_sum(float *__restrict__ out, const float *__restrict__ rate, int n, int samples)

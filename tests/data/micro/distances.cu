@@ -10,7 +10,7 @@ struct Tensor {
 __global__ void brightened(Tensor from, Tensor to, int n)
 {
     int j = blockIdx.x * blockDim.x + threadIdx.x;
-    if (j < n) to.at(blockIdx.y, j) = 1.5f * from.at(blockIdx.y, j);
+    if (j < n) to.at(blockIdx.y, j) = 1.5f * from.at(blockIdx.y, j);  // expect: scalar-access
 }
 
 // What goes along the row says that lanes are a row apart.
@@ -59,7 +59,7 @@ __global__ void last(const float *__restrict__ from, Tensor to, int n)
 {
     __shared__ float part[256];
     float sum = 0.0f;
-    for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += 256 * gridDim.x) sum += from[i];
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < n; i += 256 * gridDim.x) sum += from[i];  // hint: one-load-in-flight
     part[threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.x < 7) to.row(threadIdx.x, blockIdx.x) = part[threadIdx.x] + part[threadIdx.x + 8];

@@ -29,7 +29,7 @@ __global__ void series(float *out, const float *in, int n)
 __global__ void precise_sum(double *out, const float *in, int n)
 {
     double sum = 0;
-    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += in[i];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += in[i];  // hint: one-load-in-flight
     atomicAdd(out, sum);  // expect: global-atomic-contention
 }
 

@@ -13,7 +13,7 @@ __device__ __forceinline__ void vote(unsigned *where, unsigned what)
 
 __global__ void votes(const unsigned *keys, unsigned *out, int n)
 {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) vote(out, keys[i]);
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) vote(out, keys[i]);  // hint: one-load-in-flight
 }
 
 __global__ void leading(const unsigned *keys, unsigned *out, int n)
@@ -21,7 +21,7 @@ __global__ void leading(const unsigned *keys, unsigned *out, int n)
     auto put = [&](unsigned k) {
         atomicAdd(&out[k >> 28], 1u); // expect: global-atomic-contention
     };
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) put(keys[i]);
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) put(keys[i]);  // hint: one-load-in-flight
 }
 
 __global__ void tally(const uint8_t *kind, const unsigned *weight, Tally *out, int n)

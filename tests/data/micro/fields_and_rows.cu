@@ -36,7 +36,7 @@ __global__ void alone(const float *a, const float *x, float *y, int n)
 {
     for (int i = 0; i < n; ++i) {
         float sum = 0.0f;
-        for (int j = 0; j < n; ++j) sum += a[i * n + j] * x[j];
+        for (int j = 0; j < n; ++j) sum += a[i * n + j] * x[j];  // expect: elements-read-again
         y[i] = sum;
     }
 }

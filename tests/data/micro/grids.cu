@@ -27,14 +27,14 @@ __global__ void even(float *__restrict__ out, const float *__restrict__ in, int 
 __global__ void partial_sums(float *__restrict__ partial, const float *__restrict__ in, int n)
 {
     float sum = 0.0f;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += in[i];
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += in[i];  // hint: one-load-in-flight
     atomicAdd(&partial[blockIdx.x], sum);
 }
 
 __global__ void total(float *__restrict__ out, const float *__restrict__ partial, int count)
 {
     float sum = 0.0f;
-    for (int i = threadIdx.x; i < count; i += blockDim.x) sum += partial[i];
+    for (int i = threadIdx.x; i < count; i += blockDim.x) sum += partial[i];  // expect: one-load-in-flight
     atomicAdd(out, sum);  // expect: global-atomic-contention
 }
 

@@ -2,7 +2,7 @@
 __global__ void histogram_per_thread(int *out, const unsigned char *in, int n)
 {
     int bins[16] = {0};
-    for (int i = threadIdx.x; i < n; i += blockDim.x) ++bins[in[i] & 15];  // expect: local-memory-array, expect: scalar-access
+    for (int i = threadIdx.x; i < n; i += blockDim.x) ++bins[in[i] & 15];  // expect: local-memory-array, expect: scalar-access, expect: one-load-in-flight
     for (int b = 0; b < 16; ++b) atomicAdd(&out[b], bins[b]);  // expect: global-atomic-contention
 }
 

@@ -10,7 +10,7 @@ __global__ void large_tile(float *__restrict__ out, const float *__restrict__ in
     __shared__ float tile[48][256];  // expect: occupancy-shared-memory
     int block = blockIdx.x * 48 * 256;
 #pragma unroll 1
-    for (int r = 0; r < 48; ++r) tile[r][threadIdx.x] = in[block + r * 256 + threadIdx.x];
+    for (int r = 0; r < 48; ++r) tile[r][threadIdx.x] = in[block + r * 256 + threadIdx.x];  // expect: one-load-in-flight
     __syncthreads();
 #pragma unroll 1
     for (int r = 0; r < 48; ++r) out[block + r * 256 + threadIdx.x] = tile[47 - r][255 - threadIdx.x];
@@ -73,7 +73,7 @@ __global__ void looked_up(float *__restrict__ out, const float *__restrict__ in,
     for (int e = threadIdx.x; e < entries; e += blockDim.x) kept[e] = table[e];
     __syncthreads();
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        out[i] = in[i] * kept[int(in[i]) & 255];
+        out[i] = in[i] * kept[int(in[i]) & 255];  // expect: one-load-in-flight
 }
 
 void launch_looked_up(float *out, const float *in, const float *table, int n)

@@ -9,7 +9,7 @@ __global__ void half_tiles(float *__restrict__ out, const __half *__restrict__ i
     float sum[4][4] = {};
     for (int r = 0; r < rounds; ++r) {
         for (int i = lane; i < 2048; i += 256) {
-            a[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.y * 64 + i % 64];  // hint: unoverlapped-copy
+            a[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.y * 64 + i % 64];  // hint: unoverlapped-copy, expect: scalar-access
             b[i / 64][i % 64] = in[(r * 32 + i / 64) * pitch + blockIdx.x * 64 + i % 64];
         }
         __syncthreads();
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(256) bfloat_tiles(float *__restrict__ out, con
     int column = threadIdx.x % 16, row = threadIdx.x / 16;
     float sum[4][4] = {};
     for (int k0 = 0; k0 < depth; k0 += 32) {
-        stage(left + size_t(k0) * pitch + blockIdx.y * 64, a, pitch);  // hint: unoverlapped-copy
+        stage(left + size_t(k0) * pitch + blockIdx.y * 64, a, pitch);  // hint: unoverlapped-copy, expect: scalar-access
         stage(right + size_t(k0) * pitch + blockIdx.x * 64, b, pitch);
         __syncthreads();
         for (int k = 0; k < 32; ++k) {

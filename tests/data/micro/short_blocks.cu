@@ -31,7 +31,7 @@ __global__ void in_pairs(float *__restrict__ out, const float2 *__restrict__ in,
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     float2 v = in[i];
-    out[2 * i] = v.x;
+    out[2 * i] = v.x;  // expect: scalar-access
     out[2 * i + 1] = v.y;
 }
 

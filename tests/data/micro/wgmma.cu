@@ -21,7 +21,7 @@ __global__ void serialised(float *out, uint64_t a, uint64_t b, int n)
         asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
-    for (int i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = d[i];
+    for (int i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = d[i];  // expect: scalar-access
 }
 
 __global__ void pipelined(float *out, uint64_t a, uint64_t b)
@@ -32,5 +32,5 @@ __global__ void pipelined(float *out, uint64_t a, uint64_t b)
     for (int k = 0; k < 4; ++k) product(d, a + k, b + k);
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
-    for (int i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = d[i];
+    for (int i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = d[i];  // expect: scalar-access
 }

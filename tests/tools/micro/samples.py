@@ -31,6 +31,11 @@ def records(body: str, fields: str = "float x, y, z, w;") -> str:
     return f"struct P {{ {fields} }};\n__global__ void k(const P *p, float *o)\n{{ {INDEX} {body} }}"
 
 
+def rows_of_loaded_length(index: str) -> str:
+    """A kernel that fills rows whose length all its threads load from one place."""
+    return f"__global__ void k(float *o, const int *w)\n{{ {INDEX} o[{index}] = 0.0f; }}"
+
+
 SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     "strided-field-access": (
         Sample("one field", records("o[i] = p[i].w;", "float x, y, z, w, m[4];"), finds=True),
@@ -42,7 +47,21 @@ SAMPLES: Mapping[str, tuple[Sample, ...]] = {
     ),
     "uncoalesced-global-write": (
         Sample("a column", kernel("o[i * n + blockIdx.y] = a[i];"), finds=True),
+        Sample("rows of a loaded length", rows_of_loaded_length("i * w[blockIdx.z] + blockIdx.y"), finds=True),
+        Sample("along rows of a loaded length", rows_of_loaded_length("i + w[blockIdx.z] * blockIdx.y"), finds=False),
         Sample("a row", kernel("o[i] = a[i];"), finds=False),
+    ),
+    "elements-read-again": (
+        Sample(
+            "in every iteration around",
+            kernel("for (int k = 0; k < n; ++k) for (int j = 0; j < n; ++j) o[k] += a[j * n + i];"),
+            finds=True,
+        ),
+        Sample(
+            "others in every iteration",
+            kernel("for (int k = 0; k < n; ++k) for (int j = 0; j < n; ++j) o[k] += a[(k * n + j) * n + i];"),
+            finds=False,
+        ),
     ),
     "per-thread-chunks": (
         Sample("a stretch each", kernel("for (int j = 0; j < 64; ++j) o[i] += a[i * 64 + j];"), finds=True),

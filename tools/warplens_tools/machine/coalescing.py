@@ -99,6 +99,12 @@ def warp_accesses(code: KernelCode) -> tuple[WarpAccess, ...]:
     return _Coalescing(code).joined()
 
 
+def accesses_by_loaded(code: KernelCode) -> tuple[WarpAccess, ...]:
+    """Those whose lanes are apart by what the kernel loads from one place for all of them (a row's length of the data,
+    most often), as a parameter of that value would keep them: beside `warp_accesses`, which leaves them open."""
+    return _Coalescing(code).by_loaded()
+
+
 class _Coalescing:
     """The global accesses of one kernel: as its source tells them, or else as SASS does."""
 
@@ -107,15 +113,23 @@ class _Coalescing:
 
     def joined(self) -> tuple[WarpAccess, ...]:
         """The accesses, where the source does not tell or tells of waste as SASS has them, if it tells."""
-        places = [p for a in self.code.global_accesses if (p := self._place(a)) is not None]
-        lanes = _Lanes(self.code)
-        groups = siblings_among(places)
-        found = [w for p in places if (w := lanes.warp_access(p, groups[likeness(p)])) is not None]
+        found = self._in_source(self.code.global_accesses)
         if self.code.compiled is None:
             return tuple(found)
         told = {w.access.span: w for w in found}
         every = [self._from_sass(a, told.get(a.span)) for a in self.code.global_accesses]
         return tuple(w for w in every if w is not None)
+
+    def by_loaded(self) -> tuple[WarpAccess, ...]:
+        """See `accesses_by_loaded`."""
+        open_ = [a for a in self.code.global_accesses if a.index is None and a.traced is not None]
+        told = [(a, a.traced.told_by_lanes) for a in open_ if a.traced is not None]
+        return tuple(self._in_source([msgspec.structs.replace(a, index=f) for a, f in told if f is not None]))
+
+    def _in_source(self, accesses: Iterable[ArrayAccess]) -> list[WarpAccess]:
+        places = [p for a in accesses if (p := self._place(a)) is not None]
+        lanes, groups = _Lanes(self.code), siblings_among(places)
+        return [w for p in places if (w := lanes.warp_access(p, groups[likeness(p)])) is not None]
 
     def _from_sass(self, access: ArrayAccess, told: WarpAccess | None) -> WarpAccess | None:
         if told is not None and told.overfetch < _WASTE:

@@ -47,7 +47,7 @@ def _row(code: KernelCode, access: ArrayAccess) -> Row | None:
     if size is None or index is None or access.member:
         return None
     chosen = [t for t in index.terms if any(s.operation == LOADED for s in t[0])]
-    if len(chosen) != 1 or any(s.operands for s in chosen[0][0]):
+    if len(chosen) != 1 or any(s.operands and s.operation != LOADED for s in chosen[0][0]):
         return None
     same = {
         s.name: code.arguments.get(s.name, _ALIGNED)

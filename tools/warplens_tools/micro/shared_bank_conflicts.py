@@ -37,7 +37,7 @@ Best Practices Guide, "Shared Memory and Memory Banks".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.cuda.model import ArrayDeclaration
@@ -86,18 +86,23 @@ class SharedBankConflicts(MicroTool):
         for conflict in self.view.conflicts.every:
             if conflict.access.name in arrays:
                 found.setdefault(conflict.access.name, []).append(conflict)
+        told = []
         for name, group in found.items():
             worst = max(group, key=lambda c: (c.degree, len(c.access.loops)))
             if worst.degree >= CONFLICTING and self._still_there(worst):
-                yield self._finding(arrays[name], worst, group)
-        if not found:
-            yield from self._hidden()
+                told.append(self._finding(arrays[name], worst, group))
+        yield from told or self._hidden({c.access.span.line for group in found.values() for c in group})
 
-    def _hidden(self) -> Iterator[Finding]:
-        """A conflict that only SASS shows: its array is indexed by a function or a class of the program's own."""
+    def _hidden(self, told: Collection[int]) -> Iterator[Finding]:
+        """A conflict that only SASS shows: its array is indexed by a pointer, a function or a class of the program's
+        own. Of the lines `told` the source tells."""
         if not self.sass:
             return
-        found = [c for c in self.view.conflicts.hidden if c.degree >= CONFLICTING]
+        found = [
+            c
+            for c in self.view.conflicts.hidden
+            if c.degree >= CONFLICTING and self.sass.lines[c.pattern.index] not in told
+        ]
         if not found:
             return
         weight = self.sass.weights

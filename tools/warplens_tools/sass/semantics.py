@@ -22,6 +22,8 @@ from warplens_tools.sass.pipes import pipe_of
 from warplens_tools.sass.results import PREDICATE, REGISTER, destinations, is_wide, registers_written, sources
 from warplens_tools.sass.warps import Launch
 
+#: Why an address is not known that data gives.
+LOADED = "it is loaded from memory"
 #: Whether the lanes of a warp can differ in a predicate: never; by a bound that is not known; by data; by
 #: threadIdx alone, in part at least.
 Split = Literal["uniform", "bounds", "data", "lanes"]
@@ -364,7 +366,7 @@ def _by_warps(values: Sequence[Value], modifiers: Sequence[str], atoms: dict[str
 
 def _why(instruction: Instruction) -> str:
     if pipe_of(instruction) == "lsu":
-        return "it is loaded from memory"
+        return LOADED
     if "X" in instruction.modifiers:
         return "it is the high half of an address"
     return f"it is computed by {instruction.opcode}"

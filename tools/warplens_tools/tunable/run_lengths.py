@@ -104,7 +104,7 @@ class _Reader:
             "cast_expression",
             "call_expression",
         )
-        return worked_out and not changes(tree, after, binding.name, by_call=False)
+        return worked_out and not changes(tree, after, binding.name, by_call="none")
 
     def _defines(self, name: str) -> bool:
         """Whether the text itself says what a function of numbers gives."""

@@ -38,6 +38,10 @@ BindingKind = Literal[
 ]  # fmt: skip
 
 
+#: Which calls may change a variable that they are given.
+Calls = Literal["every", "seen", "none"]
+
+
 class Binding(msgspec.Struct, frozen=True):
     """One declaration of a name; `value` is what it is initialised with, None if nothing fixes it."""
 
@@ -299,14 +303,27 @@ def is_set_once(tree: SourceTree, binding: Binding) -> bool:
 
 
 def _is_set_once(tree: SourceTree, binding: Binding) -> bool:
-    code = tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
-    return not changes(tree, code, binding.name, by_call=binding.kind != "pointer")
+    start, end = binding.declaration
+    declared = tree.masked.code[start:end].decode("ascii")
+    if binding.kind not in ("pointer", "array") and _CONSTANT.match(declared):
+        return True
+    code = tree.masked.code[end : binding.end].decode("ascii")
+    by_call: Calls = "none" if binding.kind == "pointer" else "every"
+    if by_call == "every" and _IN_PARAMETERS.match(code):
+        by_call = "seen"
+    return not changes(tree, code, binding.name, by_call=by_call)
 
 
-def changes(tree: SourceTree, code: str, name: str, *, by_call: bool = True) -> bool:
-    """Whether `code` may change the variable: a write, its address, a reference, an unknown call.
+#: A declaration of what keeps its value, no pointer to it; what follows the declaration of a parameter.
+_CONSTANT = re.compile(r"\s*(?:const|constexpr)\b[^*&]*\Z|[^*&=]*\bconst\b[^*&]*\Z")
+_IN_PARAMETERS = re.compile(r"\s*[,)]")
 
-    Without `by_call` no call counts: a function that takes a pointer by reference is next to unheard of.
+
+def changes(tree: SourceTree, code: str, name: str, *, by_call: Calls = "every") -> bool:
+    """Whether `code` may change the variable: a write, its address, a reference, a call that may take it by one.
+
+    Where calls count as "seen", those of functions that the file does not define do not: that another file's changes
+    its caller's parameter by a reference, as any does a pointer, is next to unheard of.
     """
     stream = "cin" in code or "stream" in code
     at = code.find(name)
@@ -314,7 +331,7 @@ def changes(tree: SourceTree, code: str, name: str, *, by_call: bool = True) -> 
         end = at + len(name)
         if not (_is_word(code[at - 1 : at]) or _is_word(code[end : end + 1])) and (
             _is_written(code, at, end, stream=stream)
-            or (by_call and _PASSED.match(code, end) and _is_passed(tree, code, at))
+            or (by_call != "none" and _PASSED.match(code, end) and _is_passed(tree, code, at, by_call))
         ):
             return True
         at = code.find(name, end)
@@ -349,22 +366,24 @@ def _is_written(code: str, at: int, end: int, *, stream: bool) -> bool:
     return not is_element and before.endswith("=") and bool(_REFERENCE.search(before))
 
 
-def _is_passed(tree: SourceTree, code: str, at: int) -> bool:
+def _is_passed(tree: SourceTree, code: str, at: int, by_call: Calls) -> bool:
     """Whether the name at `at` is a whole argument of a call that may take it by reference."""
     before = code[max(0, at - 60) : at].rstrip()
-    return before.endswith(("(", ",")) and not _passed_by_value(tree, code, len(code[:at].rstrip()) - 1)
+    last = len(code[:at].rstrip()) - 1
+    return before.endswith(("(", ",")) and not _passed_by_value(tree, code, last, by_call)
 
 
-def _takes_by_value(tree: SourceTree, name: str) -> bool:
-    """Whether the file defines `name` as a function without references or as a macro that only reads."""
+def _takes_by_value(tree: SourceTree, name: str, by_call: Calls) -> bool:
+    """Whether the file defines `name` as a function without references or as a macro that only reads, or nothing but
+    what it defines counts."""
     macro = tree.macros.get(name)
     if macro is not None:
         return not re.search(r"(?<![=!<>])=(?!=)|\+\+|--|(?<!&)&(?!&)", macro.body)
     parameters = tree.parameter_lists(name)
-    return bool(parameters) and not any("&" in p for p in parameters)
+    return (bool(parameters) or by_call == "seen") and not any("&" in p for p in parameters)
 
 
-def _passed_by_value(tree: SourceTree, code: str, at: int) -> bool:
+def _passed_by_value(tree: SourceTree, code: str, at: int, by_call: Calls) -> bool:
     """Whether the call whose argument list holds offset `at` cannot take it by reference."""
     depth = 0
     stop = max(0, at - 2000)
@@ -391,7 +410,7 @@ def _passed_by_value(tree: SourceTree, code: str, at: int) -> bool:
     callee = re.search(r"(?:std::)?\w+\Z", before)
     if callee is None:
         return False
-    if _BY_VALUE.match(callee[0]) or _takes_by_value(tree, callee[0]):
+    if _BY_VALUE.match(callee[0]) or _takes_by_value(tree, callee[0], by_call):
         return True
     # `std::vector<float> host(n)` and `int m(n)` declare; a declared type precedes the name.
     return bool(re.search(r"[\w>]\s+\Z", before[: callee.start()])) and not re.search(

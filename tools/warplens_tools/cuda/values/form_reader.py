@@ -150,13 +150,17 @@ class FormReader:
         return forms.opaque(name, f"{forms.NARROWED}{written}", *([inner] if inner is not None else []))
 
     def element(self, node: Node) -> Form | None:
-        """a[i], *p: what is loaded from there, which `loads` has by its text"""
+        """a[i], *p: what is loaded from there, which `loads` has by its text, at an index that may be known"""
         operator = node.child_by_field_name("operator")
         if operator is not None and operator.type != "*":
             return None
         name = self.tree.code_of(node)
         self.loads[name] = node
-        return forms.opaque(name, forms.LOADED)
+        indices = node.child_by_field_name("indices")
+        index = (
+            self.form(indices.named_children[0]) if indices is not None and indices.named_children else None
+        )
+        return forms.opaque(name, forms.LOADED, *([index] if index is not None else []))
 
     @cached_property
     def _type_parameters(self) -> frozenset[str]:

@@ -90,6 +90,16 @@ class Form(msgspec.Struct, frozen=True):
         return None if any(symbol.opaque for symbol in self.symbols) else self
 
     @property
+    def told_by_lanes(self) -> Form | None:
+        """The form, in which what all threads of a block load from one place counts as a parameter; None where anything
+        else in it is opaque."""
+        parts: list[tuple[Monomial, int]] = []
+        for symbols, factor in self.terms:
+            parts.append((tuple(map(_shared, symbols)), factor))
+        found = _sum(parts)
+        return found.told if found is not None else None
+
+    @property
     def uniform(self) -> bool:
         """Whether every thread of a block has the same value (in the same iteration of each loop)."""
         return not any(symbol.kind == "thread" for symbol in self.symbols)
@@ -125,6 +135,12 @@ class Form(msgspec.Struct, frozen=True):
                 factor *= value
             total += factor
         return total
+
+
+def _shared(symbol: Symbol) -> Symbol:
+    """What is loaded from a place that is the same for all threads, as a value that the launch passes."""
+    alike = symbol.operation == LOADED and bool(symbol.operands) and all(o.uniform for o in symbol.operands)
+    return Symbol(symbol.name, "parameter") if alike else symbol
 
 
 def opaque(name: str, operation: str, *operands: Form) -> Form:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from warplens_tools.collect import metrics as names
 from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.lazily import cached_property
-from warplens_tools.machine.coalescing import WarpAccess
+from warplens_tools.machine.coalescing import WarpAccess, accesses_by_loaded
 from warplens_tools.machine.counted import Wasteful
 from warplens_tools.micro.common.judges import judge_by_sectors
 from warplens_tools.micro.common.scattered import Scattered, repaired_too, scattered, scattered_gain
@@ -20,6 +20,8 @@ from warplens_tools.sass.pipes import is_load
 
 #: Hit rate of the L1, per cent, from which most of what is loaded was fetched before.
 MOSTLY_HITS = 50.0
+#: Share of the global accesses that they have to be for their sectors to be told where they do not show in the gain.
+_OFTEN = 0.05
 _FOR = re.compile(r"\bfor\s*\([^;=]*=([^;]*);")
 
 
@@ -59,12 +61,14 @@ class CoalescingTool(SectorTool):
         """One finding per kernel, on the access that wastes most."""
         found = [w for w in self.view.warp_accesses if cause_of(w) == self.cause and self.is_compiled(w)]
         if not found:
-            yield from self.check_hidden()
+            yield from list(self.check_hidden()) or self._by_loaded()
             return
         found.sort(key=lambda w: (-waste(w), w.access.span))
         gain, worst = self.sector_gain(found), found[0]
         if gain is not None and gain.estimate < self.worth and not self._is_near(worst):
-            return
+            if worst.overfetch < SCATTERED or not self._are_often(found):
+                return
+            gain = None  # What it costs beside all else does not show; that it is so does.
         rivals = self._rivals(found)
         if any((waste(w), cause_of(w) == "write") > (waste(worst), self.cause == "write") for w in rivals):
             return  # One layout of the lanes, one finding: on the access that wastes most.
@@ -89,6 +93,33 @@ class CoalescingTool(SectorTool):
         """Accesses the other way, read or written, that the same new layout of the lanes repairs."""
         other = {"read": "write", "write": "read"}.get(self.cause)
         return [w for w in self.alike(found) if cause_of(w) == other and self.is_compiled(w)]
+
+    def _by_loaded(self) -> Iterator[Finding]:
+        """Lanes that are apart by what all of them load from one place: information, as it may be little."""
+        every = accesses_by_loaded(self.view) if self.cause in ("read", "write") else ()
+        found = [w for w in every if cause_of(w) == self.cause and w.in_rows and self.is_compiled(w)]
+        if not found or (self.sass and not self._are_often(found)):
+            return
+        worst = max(found, key=lambda w: (waste(w), -w.access.span.line))
+        message, guidance = self.words(worst)
+        yield self.finding(
+            worst.access.span,
+            severity="information",
+            confidence="low",
+            message=message,
+            guidance=guidance,
+            evidence=self.sectors_seen(worst),
+            index_query=self.index_query,
+        )
+
+    def _are_often(self, found: Sequence[WarpAccess]) -> bool:
+        """Whether they are a part of the kernel's global accesses that counts, as often as each runs."""
+        weight = self.sass.weights
+        own = {
+            i for w in [*found, *self._rivals(found)] for n in w.lines_used for i in self.sass.global_on(n)
+        }
+        every = self.sass.where(lambda x: x.opcode in ("LDG", "STG"))
+        return sum(weight[i] for i in own) >= _OFTEN * sum(weight[i] for i in every)
 
     def _is_near(self, worst: WarpAccess) -> bool:
         """Whether the caches that a scattered access keeps busy come near the roof: units do not overlap perfectly."""

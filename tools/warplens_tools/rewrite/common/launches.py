@@ -94,7 +94,7 @@ class Launches:
             return extent
         # the second of two variables that one `dim3` declares looks like a call that might change what it is given
         behind = self.tree.masked.code[binding.declaration[1] : binding.end].decode("ascii")
-        return extent if changes(self.tree, behind, extent, by_call=False) else self.tree.text_of(value)
+        return extent if changes(self.tree, behind, extent, by_call="none") else self.tree.text_of(value)
 
     def set(self, extents: Extents, values: dict[int, str]) -> None:
         """Give axes of a grid or a block other expressions."""

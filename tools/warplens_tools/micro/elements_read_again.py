@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""elements-read-again
+
+**What.** A thread reads elements of global memory that it had before: a loop around the loop that reads them goes
+through the same ones in every iteration, or a second loop goes through what the first one read or wrote.
+
+**Why it costs.** The caches may have them or not: a stretch of a few elements stays in the L1 and costs its latency and
+a place in the load/store pipe each time; a long row, for all the threads of an SM, comes from the L2 or device memory
+again.
+
+**Wrong**
+
+```cuda
+for (int i = 0; i < clusters; ++i)
+    for (int j = 0; j < coordinates; ++j)
+        distance += square(objects[j * n + own] - centres[i][j]);   // the object again for each cluster
+for (int k = threadIdx.x; k < n; k += blockDim.x) top = fmaxf(top, row[k]);
+for (int k = threadIdx.x; k < n; k += blockDim.x) sum += expf(row[k] - top);   // the row again
+```
+
+**Right**
+
+```cuda
+float own[kCoordinates];                    // once, in registers (or shared memory)
+// or one pass: the running maximum, with the sum scaled where it grows
+```
+
+**Evidence.** Index and loops in the source: an index that the inner loop moves and the outer one does not, or two loops
+with the same index, first value, step and bound; where SASS is at hand, global loads on their lines.
+
+**Threshold.** Loops of more than 8 iterations, or of a number that is not known. It is information: how much of it the
+caches have is not known. Where the array is stored to at other elements meanwhile, nothing is said.
+
+**References.** CUDA C++ Best Practices Guide, "Data Access Optimizations"; Milakov and Gimelshein, "Online normalizer
+calculation for softmax" (2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warplens_tools.cuda.facts.read_again import ReadAgain, read_again
+from warplens_tools.finding import Finding, RelatedSpan
+from warplens_tools.micro.base import MicroTool
+
+
+class ElementsReadAgain(MicroTool):
+    """A thread reads elements of global memory again that it had before."""
+
+    code = "WL117"
+    slug = "elements-read-again"
+    title = "Elements of global memory are read again by the thread that had them"
+    rule_words = "cache|locality|L2|DRAM"
+    tiers = ("source", "binary")
+    relevant = ("memory", "latency", "compute")
+
+    def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the first read in its deepest loop."""
+        found = [r for r in read_again(self.view.accesses) if self._is_compiled(r)]
+        if not found:
+            return
+        worst = found[0]
+        text, name = self.view.said(worst.access.span), worst.access.name
+        others = dict.fromkeys(r.access.name for r in found)
+        yield self.finding(
+            worst.access.span,
+            severity="information",
+            confidence="low",
+            message=self._message(worst, text),
+            guidance=(
+                f"Keep the elements of {name} that a thread needs in registers or shared memory over the loop, or let "
+                "one iteration serve several of its results."
+                if worst.around is not None
+                else f"Keep what a thread reads of {name} in registers or shared memory for the second loop, or do the "
+                "work of both in one pass."
+            ),
+            evidence=(self.view.observe("arrays that are read again", ", ".join(others), tier="source"),),
+            related=(
+                (RelatedSpan(worst.before.span, "it had them here"),)
+                if worst.before is not worst.access
+                else ()
+            ),
+        )
+
+    def _message(self, worst: ReadAgain, text: str) -> str:
+        if worst.around is not None:
+            return (
+                f"Read again: {text} is loaded from global memory in every iteration of the loop of line "
+                f"{worst.around.span.line}, on which its index does not depend."
+            )
+        done = "written" if worst.before.writes else "read"
+        return (
+            f"Read again: {text} is loaded from global memory again, after the loop of line "
+            f"{worst.before.loops[-1].span.line} has {done} the same elements."
+        )
+
+    def _is_compiled(self, found: ReadAgain) -> bool:
+        """Whether SASS, where it is at hand, has loads of global memory in loops on the line."""
+        line = found.access.span.line
+        return not self.sass or bool(self.sass.in_loops_on(line, lambda x: x.opcode == "LDG"))
