@@ -130,13 +130,14 @@ class Examination:
 
     @contextlib.contextmanager
     def card(self) -> Iterator[None]:
-        """The card, for this process and its workers alone."""
+        """The card, for this process and its workers alone; what this process no longer needs is given back after."""
         if not self.request["lock"]:
             yield
             return
         with open(self.request["lock"], "a") as file:  # noqa: PTH123
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+            torch.cuda.empty_cache()
 
     def load(self, worker: Worker, path: str, name: str, mode: str = "eager") -> None:
         """Let a worker make a module. Raises WorkerError."""

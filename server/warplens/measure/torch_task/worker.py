@@ -41,7 +41,7 @@ class Runner:
         self.model: Any = None
         self.mode = "eager"
         self.slots: list[dict[str, Any]] = []
-        self._scratches: dict[Any, torch.Tensor] = {}
+        self._scratches: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def load(self, message: dict[str, Any]) -> dict[str, Any]:
         """Make the module with the reference's parameters."""
@@ -135,17 +135,20 @@ class Runner:
         for number in message["slots"]:
             slot = self.slots[number]
             for buffer in (*slot["outputs"], *(g for g in slot["gradients"] if g is not None)):
-                scratch = self._scratch(buffer).zero_()
+                noise, scratch = self._scratch(buffer)
+                scratch.copy_(noise)
                 if message["copies"]:
                     buffer.copy_(scratch)
         if self.device.startswith("cuda"):
             torch.cuda.synchronize()
         return {}
 
-    def _scratch(self, like: torch.Tensor) -> torch.Tensor:
+    def _scratch(self, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Numbers such as a module gives (zeros are moved faster), and room to write them."""
         key = (tuple(like.shape), like.dtype)
         if key not in self._scratches:
-            self._scratches[key] = torch.empty_like(like)
+            noise = torch.rand(like.shape, device=like.device).mul_(251).to(like.dtype)
+            self._scratches[key] = noise, torch.empty_like(like)
         return self._scratches[key]
 
     def trace(self, message: dict[str, Any]) -> dict[str, Any]:
