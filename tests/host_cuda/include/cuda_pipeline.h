@@ -3,6 +3,7 @@
 #pragma once
 #include <cuda_runtime.h>
 #include <deque>
+#include <map>
 
 namespace host_cuda {
 struct Copy { void* to; const void* from; std::size_t bytes, zeros; };

@@ -19,10 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <random>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every line of the table in docs/command-line.md, in a shell."""
+"""Every line of the table in docs/command-line.md: in this process, or in a shell where it says something to one."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.server.cli.bad_input import CASES, KERNEL, Case
 
+from warplens.cli.main import run
 from warplens_tools.arch.load import query_devices
 
 
@@ -24,29 +26,49 @@ def skipped(case: Case) -> str:
     return "there is a GPU" if "no gpu" in case.needs and query_devices().devices else ""
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.about for case in CASES])
-def test_bad_input_is_a_sentence_and_a_status(case: Case, tmp_path: Path) -> None:
-    if why := skipped(case):
-        pytest.skip(why)
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One cache of what is compiled, with nothing in it at first."""
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "k.cu").write_text(KERNEL)
+    return folder
+
+
+#: What only a shell does, or only another process can be given: redirections, pipes, variables.
+SHELL = re.compile(r"[|<>$]|^\w+=")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.about for case in CASES])
+def test_bad_input_is_a_sentence_and_a_status(
+    case: Case, folder: Path, cache: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if why := skipped(case):
+        pytest.skip(why)
     case.prepare(folder)
-    shim = tmp_path / "warplens"
-    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m warplens "$@"\n')
-    shim.chmod(0o755)
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    done = subprocess.run(
-        ["/bin/bash", "-c", f"set -o pipefail; {case.command.replace('warplens ', f'{shim} ', 1)}"],
-        cwd=folder,
-        env=os.environ | {"WARPLENS_CACHE": str(tmp_path / "cache"), "PYTHONUTF8": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    said = done.stdout + done.stderr
-    assert done.returncode == case.status, said
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("WARPLENS_CACHE", cache)
+    status = in_a_shell(case.command, folder) if SHELL.search(case.command) else run(case.command.split()[1:])
+    said = "".join(capfd.readouterr())
+    assert status == case.status, said
     assert case.says in said
     assert "Traceback" not in said
     assert {path: path.read_bytes() for path in before} == before
+
+
+def in_a_shell(command: str, folder: Path) -> int:
+    """The exit status of a line, whose `warplens` is a new process."""
+    shim = folder.parent / "warplens"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m warplens "$@"\n')
+    shim.chmod(0o755)
+    line = f"set -o pipefail; {command.replace('warplens ', f'{shim} ', 1)}"
+    environment = os.environ | {"PYTHONUTF8": "1"}
+    return subprocess.run(
+        ["/bin/bash", "-c", line], env=environment, check=False, stdin=subprocess.DEVNULL
+    ).returncode

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,7 @@ int main() {
     hidden<<<1, 32>>>(nullptr);
 }
 """
+BARE = ("-D__CUDA_RUNTIME_H__", "-include", str(Path(__file__).parent / "bare.cuh"))
 Compile = Callable[[str], bytes]
 CALLS, READS = "calls(float*)", "reads(float*)"
 SCALES = {"void scale<1>(float*)", "void scale<2>(float*)"}
@@ -43,7 +45,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if nvcc is None:
         pytest.skip("no nvcc")
     folder = tmp_path_factory.mktemp("functions")
-    mode = ["-rdc=true"] if request.param == "relocatable" else []
+    mode = [*BARE, *(["-rdc=true"] if request.param == "relocatable" else [])]
     known: dict[str, bytes] = {}
 
     def compile_(text: str) -> bytes:
