@@ -82,6 +82,32 @@ def test_messages_name_the_users_own_file(tree: Path, tmp_path: Path, toolchain:
     assert (message.path, message.line) == (str(unit), 3)
 
 
+@pytest.mark.compiler
+@pytest.mark.parametrize(
+    ("text", "flags", "said"),
+    [
+        (
+            "int elsewhere(int);\nint main() { return elsewhere(1); }\n",
+            (),
+            r"undefined reference to .elsewhere\(int\)",
+        ),
+        ("int main() {}\n", ("-lnowhere_to_be_found",), "cannot find -lnowhere_to_be_found"),
+    ],
+)
+def test_what_the_linker_lacks_is_named(
+    tmp_path: Path, toolchain: Toolchain, text: str, flags: tuple[str, ...], said: str
+) -> None:
+    unit = tmp_path / "main.cu"
+    unit.write_text(text)
+    with pytest.raises(CompileError, match=rf"does not build: {said}"):
+        build_program(
+            Workload(str(unit), str(unit), flags=flags),
+            toolchain=toolchain,
+            arch="sm_90",
+            folder=tmp_path / "out",
+        )
+
+
 def test_a_build_command_of_ones_own(tree: Path, tmp_path: Path) -> None:
     unit = str(tree / "main.cu")
     script = 'printf "#!/bin/sh\\necho {arch} $(wc -l < "$1")\\n" > "$2" && chmod +x "$2"'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what nvcc, its front end, the host compiler and ptxas print into plain messages."""
+"""Reads what nvcc, its front end, the host compiler, ptxas and the linkers print into plain messages."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ _TOOL = re.compile(
     r"^(?P<tool>ptxas|nvcc|nvlink|cicc|cudafe\+\+|fatbinary)(?: (?P<path>\S.*?), line (?P<line>\d+);)?"
     r" *(?P<severity>fatal|error|warning|info) *: (?:\((?P<code>C\d+)\) )?(?P<text>.*)$"
 )
+#: ld: "m.cpp:(.text+0x1c): undefined reference to `f'", "/usr/bin/ld: cannot find -lcufft: No such file …".
+_LINKER = re.compile(r"^\S.*?: (?P<text>(?:undefined reference to|multiple definition of|cannot find) .*)$")
 _INSTANTIATED = re.compile(r"^\s+(?:detected during|instantiation|\[).*\bat line (\d+)(?: of (\S+))?$")
 _FUNCTION = re.compile(r"in (?:the )?function '([^']+)'|for '([^']+)'$|^Stack size for .*function '([^']+)'")
 _PTX_LINE = re.compile(r"\b(?:around )?line (\d+)\b")
@@ -63,7 +65,10 @@ def parse_messages(
     found: list[CompilerMessage] = []
     for index, line in enumerate(lines):
         message = (
-            _front_end(line, lines, index, directory) or _host(line, directory) or _tool(line, ptx_lines)
+            _front_end(line, lines, index, directory)
+            or _host(line, directory)
+            or _tool(line, ptx_lines)
+            or _linker(line)
         )
         if message is not None and message not in found:
             found.append(message)
@@ -142,6 +147,11 @@ def _tool(line: str, ptx_lines: LineMap | None) -> CompilerMessage | None:
         code=match["code"] or "",
         function=next(filter(None, function.groups()), "") if function else "",
     )
+
+
+def _linker(line: str) -> CompilerMessage | None:
+    match = _LINKER.match(line)
+    return None if match is None else CompilerMessage(severity="error", text=match["text"])
 
 
 def _absolute(path: str, directory: Path) -> str:
