@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+__device__ volatile int variable = 7;
+
 __global__ void faulty(int how, int* at, int* host) {
     __shared__ int tile[32];
     switch (how) {
@@ -18,6 +20,11 @@ __global__ void faulty(int how, int* at, int* host) {
         case 7: at[-(1 << 26)] = 1; break;
         case 8: for (volatile int go = 1; go;) {} break;
         case 9: *reinterpret_cast<int*>(8) = 1; break;
+        // past its allocation, of which nobody is told, but not into what no allocation lies beside
+        case 10:
+            for (int i = threadIdx.x; i < 65536; i += 32) at[i] = 1;
+            assert(variable == 7);
+            break;
         default: at[threadIdx.x] = 1;
     }
 }

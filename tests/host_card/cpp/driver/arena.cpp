@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The card's memory: one range of addresses of which only what is allocated can be touched. As on a card, small
-// allocations lie side by side in blocks of 2 MiB, of which all can be touched.
+// allocations lie side by side in blocks of 2 MiB, of which all can be touched; a module's variables have blocks of
+// their own.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -63,19 +64,20 @@ u64 Arena::own(u64 bytes) { return take(rounded(bytes, kSlab)); }
 u64 Arena::allocate(u64 bytes, Memory kind) {
     const u64 wanted = rounded(bytes ? bytes : 1, bytes < kSmall ? kAlign : kSlab);
     if (used_ + wanted > most_) return 0;
+    Small& side_by_side = small(kind);
     u64 base = 0;
     if (wanted >= kSmall) {
         base = take(wanted);
-    } else if (const auto found = free_small_.find(wanted); found != free_small_.end()) {
+    } else if (const auto found = side_by_side.free.find(wanted); found != side_by_side.free.end()) {
         base = found->second;
-        free_small_.erase(found);
+        side_by_side.free.erase(found);
     } else {
-        if (slab_ + wanted > slab_end_) {
-            slab_ = take(kSlab);
-            slab_end_ = slab_ ? slab_ + kSlab : 0;
+        if (side_by_side.next + wanted > side_by_side.end) {
+            side_by_side.next = take(kSlab);
+            side_by_side.end = side_by_side.next ? side_by_side.next + kSlab : 0;
         }
-        base = slab_;
-        slab_ += slab_ ? wanted : 0;
+        base = side_by_side.next;
+        side_by_side.next += base ? wanted : 0;
     }
     if (!base) return 0;
     used_ += wanted;
@@ -88,13 +90,14 @@ bool Arena::release(u64 base) {
     if (found == all_.end()) return false;
     const u64 bytes = found->second.bytes;
     const u64 held = rounded(bytes ? bytes : 1, bytes < kSmall ? kAlign : kSlab);
+    Small& side_by_side = small(found->second.kind);
     all_.erase(found);
     used_ -= held;
     if (held >= kSmall) {
         close(base, held);
         free_large_.emplace(held, base);
     } else {
-        free_small_.emplace(held, base);
+        side_by_side.free.emplace(held, base);
     }
     return true;
 }

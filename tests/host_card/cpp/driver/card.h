@@ -24,7 +24,7 @@ namespace card {
 std::uint64_t setting(const char* name, std::uint64_t otherwise);
 
 // Memory.
-enum class Memory { device, pinned, managed };
+enum class Memory { device, pinned, managed, variable };
 struct Allocation {
     u64 base, bytes;
     Memory kind;
@@ -40,11 +40,17 @@ class Arena {
     u64 own(u64 bytes);
 
    private:
+    // What lies side by side in blocks of 2 MiB.
+    struct Small {
+        std::multimap<u64, u64> free;  // bytes: base
+        u64 next = 0, end = 0;
+    };
     u64 take(u64 bytes);
+    Small& small(Memory kind) { return kind == Memory::variable ? variables_ : small_; }
     std::map<u64, Allocation> all_;
-    std::multimap<u64, u64> free_small_;   // bytes: base
+    Small small_, variables_;
     std::multimap<u64, u64> free_large_;
-    u64 next_ = kArena + (1ull << 30), slab_ = 0, slab_end_ = 0, used_ = 0;
+    u64 next_ = kArena + (1ull << 30), used_ = 0;
     u64 most_ = setting("HOST_CARD_MEMORY", 6ull << 30);
 };
 Arena& arena();

@@ -79,7 +79,7 @@ void* opened(const Bytes& code) {
 }
 
 void place(const Variable& v) {
-    *v.address = reinterpret_cast<u8*>(arena().allocate(v.bytes ? v.bytes : 1, Memory::device));
+    *v.address = reinterpret_cast<u8*>(arena().allocate(v.bytes ? v.bytes : 1, Memory::variable));
     if (!*v.address) return;
     if (v.initial) std::memcpy(*v.address, v.initial, v.bytes);
     else std::memset(*v.address, 0, v.bytes);
