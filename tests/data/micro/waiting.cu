@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(256) wait_for_tile(float *__restrict__ out, co
         tile[threadIdx.x] = part[t * 256 + threadIdx.x];  // expect: unoverlapped-copy
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 64; ++k) sum += tile[threadIdx.x + k] * (k + 1);
+        for (int k = 0; k < 64; ++k) sum += tile[threadIdx.x + k] * (k + 1);  // expect: small-register-tile
         __syncthreads();
     }
     out[blockIdx.x * 256 + threadIdx.x] = sum;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(256) tile_ahead(float *__restrict__ out, const
         __pipeline_wait_prior(1);
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 64; ++k) sum += tile[now + threadIdx.x + k] * (k + 1);
+        for (int k = 0; k < 64; ++k) sum += tile[now + threadIdx.x + k] * (k + 1);  // expect: small-register-tile
         __syncthreads();
     }
     out[blockIdx.x * 256 + threadIdx.x] = sum;
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(256) register_ahead(float *__restrict__ out, c
         __syncthreads();
         if (t + 1 < tiles) next = part[(t + 1) * 256 + threadIdx.x];
 #pragma unroll
-        for (int k = 0; k < 64; ++k) sum += tile[threadIdx.x + k] * (k + 1);
+        for (int k = 0; k < 64; ++k) sum += tile[threadIdx.x + k] * (k + 1);  // expect: small-register-tile
         __syncthreads();
     }
     out[blockIdx.x * 256 + threadIdx.x] = sum;

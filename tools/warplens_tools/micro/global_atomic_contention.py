@@ -32,13 +32,16 @@ An index that data decides and nothing bounds is left alone. An atomic after a l
 only: what it costs beside the loop hangs on a trip count. So is one on a single place behind a test of data. One that
 few threads of a block come to, or one block, or only who finds a new extreme, is left alone.
 
+Where no contention is known, a loop that repeats one atomic until it succeeds (a lock, a poll) is information.
+
 **References.** CUDA C++ Programming Guide, "Atomic Functions"; N. Sakharnykh, "GPU Pro Tip: Fast Histograms Using
 Shared Atomics on Maxwell", NVIDIA Technical Blog; GPUscout's check of global atomics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import Observation
@@ -47,10 +50,16 @@ from warplens_tools.machine.atomics import AtomicConflict
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.serial import judge_global_atomics
 from warplens_tools.roofline.measured import SLICE_BUSY, SLICE_LEAD
-from warplens_tools.sass.pipes import GLOBAL_ATOMICS
+from warplens_tools.sass.pipes import GLOBAL_ATOMICS, is_load, space_of
+from warplens_tools.sass.registers import registers_of
 
 #: Resident threads per address from which their atomics queue up behind each other.
 CROWDED = 64
+
+#: Instructions of a loop that does no more than wait.
+_SPIN = 24
+_REGISTER = re.compile(r"\bR\d+")
+_MEMORY = ("global", "generic", "shared")
 
 
 class GlobalAtomicContention(MicroTool):
@@ -65,6 +74,61 @@ class GlobalAtomicContention(MicroTool):
     judges = (judge_global_atomics,)
 
     def check(self) -> Iterator[Finding]:
+        """One finding per kernel, on the costliest atomic, or else on one that is repeated until it succeeds."""
+        yield from list(self._contended()) or self._spins()
+
+    def _spins(self) -> Iterator[Finding]:
+        """A loop that does little but repeat one atomic on what the loop does not change: a lock, or a poll. An update
+        by compare-and-swap works out its new value in the loop."""
+        code = self.sass.instructions
+        for loop in self.sass.flow.innermost_loops:
+            body = self.sass.flow.instructions_of(loop)
+            atomics = [i for i in body if code[i].opcode in ("ATOM", "ATOMG")]
+            line = self.sass.hottest_line(atomics)
+            others = any(space_of(code[i]) in _MEMORY for i in body if i not in atomics)
+            if (
+                not atomics
+                or line is None
+                or others
+                or len(body) > _SPIN
+                or self._is_update(body, atomics[0])
+            ):
+                continue
+            yield self.finding(
+                line,
+                severity="information",
+                confidence="low",
+                message=(
+                    "Spinning on an atomic: this loop repeats it, each time through the L2, until it brings what the "
+                    "threads wait for."
+                ),
+                guidance=(
+                    "Let one lane of a warp wait, by volatile or acquire loads with __nanosleep between, and take the "
+                    "lock only where it is seen free; or do without one (a list takes an element by one atomicExch of "
+                    "its head)."
+                ),
+                evidence=(self.view.observe("instructions of the loop around the atomic", float(len(body))),),
+            )
+            return
+
+    def _is_update(self, body: Sequence[int], atomic: int) -> bool:
+        """Whether what the atomic is given comes of what it, or another load of the loop, brought the time before, or
+        it goes to another place each time."""
+        place = next((o for o in self.sass.instructions[atomic].operands if "[R" in o), "")
+        if any(set(_REGISTER.findall(place)) & registers_of(self.sass.instructions[i])[0] for i in body):
+            return True
+        brought: set[str] = set()
+        for i in (*body, *body):
+            written, read = registers_of(self.sass.instructions[i])
+            if i == atomic and brought & read - {"PT"}:
+                return True
+            loads = i == atomic or is_load(self.sass.instructions[i])
+            # Not whether it is done again, but what with.
+            values = frozenset(n for n in written if n.startswith("R"))
+            brought = brought | values if loads or brought & read else brought - written
+        return False
+
+    def _contended(self) -> Iterator[Finding]:
         """One finding per kernel, on the costliest atomic."""
         threads = self._threads
         found = [

@@ -29,6 +29,8 @@ source multiplies elements of shared arrays and adds them up; the cycles of the 
 other resource.
 
 **Threshold.** A load for two multiply-adds or fewer, and a gain of 1.2 in the bounded model with a fourth of the loads.
+Information, whatever the text, of loops of four multiply-adds and more with three loads for four of them, whose values
+they take, where shared memory's path is needed for 0.6 of the busiest pipe's time.
 
 **References.** CUTLASS, "Efficient GEMM in CUDA" (thread-level tiles); V. Volkov and J. Demmel, "Benchmarking GPUs
 to Tune Dense Linear Algebra", SC 2008."""
@@ -42,10 +44,16 @@ from warplens_tools.finding import Finding, Gain
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.micro.common.judges import ARITHMETIC, DRAM, L1, L2, SHARED_STALLS, judge_by_room
 from warplens_tools.sass.pipes import pipe_of
+from warplens_tools.sass.registers import registers_of
 
 #: Loads from shared memory per multiply-add from which a thread's tile is small, and what a tile of 4 by 4
 #: leaves of them.
 MANY, LEFT = 0.5, 0.25
+#: Multiply-adds of a loop from which it is a product's, and the share of the busiest pipe's time that shared memory's
+#: path is needed for, from which a loop is told by its instructions alone.
+FEWEST, BUSY = 4, 0.6
+#: As `MANY`, where nothing tells of a product but the loads' values in the multiply-adds.
+PLENTY = 0.75
 _FMA = frozenset({"FFMA", "DFMA", "HFMA2", "IMAD", "FFMA2"})
 _ADDS = re.compile(r"(?:\+=|=\s*(?:__)?fmaf?\w*\s*\(|=[^=].*\+)")
 
@@ -69,10 +77,9 @@ class SmallRegisterTile(MicroTool):
         loads = [i for n in lines for i in self.sass.in_loops_on(n, lambda x: x.opcode == "LDS")]
         adds = [i for n in lines for i in self.sass.in_loops_on(n, lambda x: x.opcode in _FMA)]
         read, added = self.sass.weigh(frozenset(loads)), self.sass.weigh(frozenset(adds))
-        if not read or not added or read < MANY * added:
-            return
-        ratio = self._ratio(loads)
+        ratio = self._ratio(loads) if read and added and read >= MANY * added else 1.0
         if ratio < self.worth:
+            yield from self._in_loops()
             return
         line = max(
             lines, key=lambda n: self.sass.weigh(frozenset(self.sass.on_line(n, lambda x: x.opcode in _FMA)))
@@ -95,6 +102,43 @@ class SmallRegisterTile(MicroTool):
                 self.view.observe("multiply-adds in the product's loop", float(len(adds))),
             ),
             gain=Gain.of(ratio, ratio / LEFT),
+            index_query="SIMT GEMM thread tile register blocking",
+        )
+
+    def _in_loops(self) -> Iterator[Finding]:
+        """Innermost loops that read shared memory for half of their multiply-adds or more, whatever their text: where
+        its path is nearly as busy as any other, information."""
+        code, cycles = self.sass.instructions, self.sass.cycles
+        found = []
+        for loop in self.sass.flow.innermost_loops:
+            body = self.sass.flow.instructions_of(loop)
+            loads = [i for i in body if code[i].opcode == "LDS"]
+            adds = [i for i in body if code[i].opcode in _FMA - {"IMAD"}]
+            taken = {name for i in adds for name in registers_of(code[i])[1]}
+            loads = [i for i in loads if registers_of(code[i])[0] & taken]
+            if len(adds) >= FEWEST and len(loads) >= PLENTY * len(adds):
+                found.append((self.sass.weigh(adds), loads, adds))
+        worst = max(found, key=lambda f: f[0], default=None)
+        line = self.sass.hottest_line(worst[2]) if worst is not None else None
+        if worst is None or line is None or cycles.get("lsu", 0.0) < BUSY * max(cycles.values()):
+            return
+        each = len(worst[1]) / len(worst[2])
+        yield self.finding(
+            line,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{each:.1f} loads from shared memory per multiply-add in this loop: a value that a thread reads "
+                "serves few of its results."
+            ),
+            guidance=(
+                "Let each thread work out several results from values in registers (4 by 4, then 8 by 8), and read "
+                "neighbouring values as one vector."
+            ),
+            evidence=(
+                self.view.observe("shared loads per multiply-add", round(each, 2), "", PLENTY),
+                self.view.observe("multiply-adds in the loop", float(len(worst[2]))),
+            ),
             index_query="SIMT GEMM thread tile register blocking",
         )
 

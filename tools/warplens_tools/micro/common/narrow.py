@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warplens_tools.finding import Finding, Gain
+from warplens_tools.finding import Finding, Gain, RelatedSpan
 from warplens_tools.machine.coalescing import WarpAccess
 from warplens_tools.machine.gain import removal_gain
 from warplens_tools.micro.common.sectors import SectorTool
+from warplens_tools.plural import count
 from warplens_tools.sass.adjacent import Run, runs
 from warplens_tools.sass.pipes import access_bytes, is_load, pipe_of
 from warplens_tools.sass.semantics import LOADED
@@ -71,13 +72,13 @@ class NarrowTool(SectorTool):
         line = self.sass.hottest_line(worst.indices)
         if line is None:
             return
-        what, count = ("loads" if worst.load else "stores"), len(worst.indices)
+        what, many = ("loads" if worst.load else "stores"), len(worst.indices)
         yield self.finding(
             line,
             severity="information",
             confidence="low",
             message=(
-                f"Neighbouring elements one by one: a thread takes {count} {what} of {worst.width} "
+                f"Neighbouring elements one by one: a thread takes {many} {what} of {worst.width} "
                 f"byte{'s' if worst.width > 1 else ''} that follow one another, where one of {worst.vector} bytes "
                 f"takes {worst.vector // worst.width} of them."
             ),
@@ -109,6 +110,20 @@ class NarrowTool(SectorTool):
         line = sass.hottest_line([i for i in inner if not patterns[i].why.endswith(LOADED)])
         width = max((access_bytes(sass.instructions[i]) for i in inner), default=0)
         return Narrow(line, "This line", "", width) if line is not None and width <= SMALL else None
+
+    def _small_too(self, narrow: Narrow) -> tuple[RelatedSpan, ...]:
+        """Lines of other loads in loops that are as narrow."""
+        code, here = (
+            self.sass.instructions,
+            narrow.place.line if isinstance(narrow.place, Span) else narrow.place,
+        )
+        loads = self.sass.where(lambda x: x.opcode == "LDG" and access_bytes(x) <= SMALL)
+        lines = {self.sass.lines[i]: access_bytes(code[i]) for i in loads if self.sass.flow.depths[i]}
+        others = sorted((n, size) for n, size in lines.items() if n is not None and n != here)
+        return tuple(
+            RelatedSpan(self.view.line_span(n), f"loads {count(size, 'byte')} a thread too")
+            for n, size in others[:4]
+        )
 
     def _bytes_in_shared(self) -> Finding | None:
         """Bytes that are read from shared memory one by one, and keep the load/store pipe as busy as any."""
@@ -204,6 +219,7 @@ class NarrowTool(SectorTool):
                 f"once (a uint4 or float4 load and store), where alignment allows.{self.of_aliases()}"
             ),
             evidence=(self.view.observe("bytes per access", float(narrow.bytes), "byte", float(WIDE)),),
+            related=self._small_too(narrow),
             index_query="vectorized copy alignment 128 bit",
         )  # fmt: skip
 
