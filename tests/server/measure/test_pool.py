@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 
@@ -21,17 +23,20 @@ from warplens.agent.search_loop import optimize
 from warplens.agent.search_settings import Budget
 from warplens.agent.tree import SearchTree
 from warplens.agent.versions import Ask
+from warplens.measure.costs import TIME
 from warplens.measure.judge import Baseline, Confirmation
 from warplens.measure.judge_settings import Allowed
 from warplens.measure.pool.local import LocalLane
-from warplens.measure.pool.messages import Setup
+from warplens.measure.pool.messages import Answer, Done, Failed, Judging, Said, Setup, Told
 from warplens.measure.pool.on_ray import ray_pool
 from warplens.measure.pool.pool import Pool, local_pool
+from warplens.measure.pool.worker import _Out, _Work
 from warplens.measure.verdict import Candidate, Verdict
 from warplens.service import pooled
 from warplens.service.optimize import open_judge
 from warplens.service.pooled import search_opener
 from warplens.store.database import open_store
+from warplens_tools.decode import from_json
 from warplens_tools.errors import CancelledError, InputError, MissingToolError, ToolFailedError
 from warplens_tools.process.cancel import CancelToken
 from warplens_tools.process.task import UNATTENDED, Task
@@ -259,6 +264,64 @@ class ThreadLane:
 
     def confirm(self, candidate: Candidate, task: Task) -> Confirmation:
         return self.done.confirm(candidate, task=task)
+
+
+class DearLane(ThreadLane):
+    """Says that each of its verdicts took a minute of the card."""
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        def dear(verdict: Verdict) -> None:
+            told(msgspec.structs.replace(verdict, cost={TIME: 60.0}))
+
+        super().judge(candidates, dear, task)
+
+
+def test_each_candidate_has_its_verdict_where_time_seems_short() -> None:
+    with Task().within(50.0) as limit:
+        verdicts = Pool([DearLane("a")]).judge(candidates(24), task=limit)
+    assert [v.candidate for v in verdicts] == [c.id for c in candidates(24)]
+
+
+class OddLane(ThreadLane):
+    """Fails by what nobody foresaw."""
+
+    def baseline(self, task: Task) -> Baseline:
+        raise ValueError(f"no number, cancelled: {task.token.cancelled}")
+
+    def judge(self, candidates: Sequence[Candidate], told: Callable[[Verdict], None], task: Task) -> None:
+        del candidates, told
+        self.baseline(task)
+
+
+def test_a_lane_that_fails_unforeseen_is_not_waited_for() -> None:
+    pool = Pool([OddLane("a")])
+    raised: list[str] = []
+
+    def ask() -> None:
+        for asks in (pool.baseline, lambda: pool.judge(candidates(2))):
+            with pytest.raises(ToolFailedError) as caught:
+                asks()
+            raised.append(str(caught.value))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(timeout=60)
+    assert raised == ["the judge failed: ValueError: no number, cancelled: False"] * 2
+
+
+def test_a_stop_reaches_what_has_not_begun(folder: Path) -> None:
+    out = io.BytesIO()
+    work = _Work(setup(folder), _Out(out))
+    work.ask(Judging(tuple(candidates(3))))
+    work.stop()
+    work.ask(Judging(tuple(candidates(1))))
+    work.start()
+    while b"done" not in out.getvalue():
+        time.sleep(0.01)
+    work.end()
+    work.join()
+    answers = [from_json(line, Answer) for line in out.getvalue().splitlines()]
+    assert [type(a) for a in answers if not isinstance(a, Said)] == [Failed, Told, Done]
 
 
 def test_a_search_goes_on_while_lanes_judge(folder: Path) -> None:

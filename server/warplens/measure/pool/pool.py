@@ -19,7 +19,7 @@ import msgspec
 
 from warplens.measure.confirm import Confirmation
 from warplens.measure.pool.local import LANES, LocalLane
-from warplens.measure.pool.messages import LostError, Setup
+from warplens.measure.pool.messages import LostError, Setup, failure, raised
 from warplens.measure.pool.pace import Pace
 from warplens.measure.session import Baseline
 from warplens.measure.verdict import Candidate, Verdict
@@ -99,8 +99,8 @@ class Pool:
         def measure(number: int) -> None:
             try:
                 found[number] = self._lanes[number].baseline(task.part(task.say))
-            except WarplensError as error:
-                found[number] = error
+            except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                found[number] = _told_of(error)
 
         threads = [threading.Thread(target=measure, args=(n,), daemon=True) for n in firsts]
         for thread in threads:
@@ -146,7 +146,8 @@ class Pool:
             if on_verdict is not None:
                 on_verdict(verdict)
 
-        self.stream(candidates, lambda _idle: (), told, task=task)
+        # each is to have its verdict: how much there is time for only whoever stops it decides
+        self.stream(candidates, lambda _idle: (), told, task=Task(task.say, task.token))
         return tuple(verdicts[c.id] for c in candidates)
 
     def stream(
@@ -314,8 +315,8 @@ class _Stream:
         error: WarplensError | None = None
         try:
             self._lanes[number].judge(chunk, told, Task(token=self._stop))
-        except WarplensError as caught:
-            error = caught
+        except Exception as caught:  # noqa: BLE001 - raised where it is waited for
+            error = _told_of(caught)
         self._events.put(_Free(number, tuple(open_.values()), error))
 
     def _next(self) -> WarplensError | None:
@@ -358,6 +359,11 @@ class _Stream:
                 self._tell(event.lane, odd, given)
             elif candidate.id not in self._told:
                 self._suspects.append(candidate)
+
+
+def _told_of(error: Exception) -> WarplensError:
+    """What went wrong in a lane's thread, as whoever waits for it gets it."""
+    return error if isinstance(error, WarplensError) else raised(failure(error))
 
 
 def _opened(lane: Lane) -> None:

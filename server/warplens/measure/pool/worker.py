@@ -44,19 +44,29 @@ class _Work(threading.Thread):
     def __init__(self, setup: Setup, out: _Out) -> None:
         super().__init__(daemon=True)
         self._setup, self._out = setup, out
-        self.requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Request, CancelToken] | None] = queue.SimpleQueue()
         self._token = CancelToken()
 
+    def ask(self, request: Request) -> None:
+        """Have it answered, after those before it."""
+        self._token = CancelToken()
+        self._requests.put((request, self._token))
+
     def stop(self) -> None:
-        """End what is going on."""
+        """End what was asked last, even if it has not begun."""
         self._token.cancel()
+
+    def end(self) -> None:
+        """Answer nothing more."""
+        self.stop()
+        self._requests.put(None)
 
     def run(self) -> None:
         with contextlib.ExitStack() as stack:
             judge: Measures | None = None
-            while (request := self.requests.get()) is not None:
-                self._token = CancelToken()
-                task = Task(self._progress, self._token)
+            while (asked := self._requests.get()) is not None:
+                request, token = asked
+                task = Task(self._progress, token)
                 try:
                     if judge is None:
                         judge = stack.enter_context(opened(self._setup))
@@ -116,9 +126,8 @@ def main() -> None:
         if isinstance(request, Stop):
             work.stop()
         else:
-            work.requests.put(request)
-    work.stop()
-    work.requests.put(None)
+            work.ask(request)
+    work.end()
     work.join(timeout=10)
 
 
