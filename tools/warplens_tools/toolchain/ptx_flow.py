@@ -8,8 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
+from warplens_tools.toolchain.symbols import unit_free_name
+
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{", re.DOTALL)
+#: A kernel; a function that is called has no name here.
+_HEAD = re.compile(r"\.entry\s+([\w$]+)|\.func\b")
+_BRACE = re.compile(r"[{}]")
 _DECLARED = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)")
 #: One instruction: its name, and its operands.
 _INSTRUCTION = re.compile(
@@ -21,8 +26,6 @@ _BRACKETS = re.compile(r"\[([^\]]+)\]")
 _STORES = ("st.", "red.", "bra", "ret", "bar.", "setp", "cp.", "prefetch", "call")
 #: What the block's number is multiplied by to number threads.
 _SPECIAL = re.compile(r"%(?:tid|ntid|ctaid|nctaid|laneid)(?=\.|\b)")
-
-
 #: What grows with what it divides, or shifts, alone.
 _DIVIDES = ("div.", "rem.", "shr.")
 #: What takes no more of a 64-bit number than its lower half, and the mask that does.
@@ -63,12 +66,22 @@ def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
         yield head[1], Flow(head[1], text[head.end() : end], wide_ones)
 
 
+def of_kernels(ptx: str, read: Callable[[str], frozenset[str]]) -> dict[str, frozenset[str]]:
+    """What `read` finds in the text of each kernel of a unit, by the name that it has whatever the unit; what it finds
+    in a function counts for all kernels."""
+    heads = list(_HEAD.finditer(ptx))
+    ends = [*(head.start() for head in heads), len(ptx)][1:]
+    found = [(head[1], read(ptx[head.end() : end])) for head, end in zip(heads, ends, strict=True)]
+    called = frozenset[str]().union(*(here for name, here in found if not name))
+    return {unit_free_name(name): here | called for name, here in found if name}
+
+
 def _closing(text: str, start: int) -> int:
     depth = 1
-    for found in re.finditer(r"[{}]", text[start:]):
+    for found in _BRACE.finditer(text, start):
         depth += 1 if found.group() == "{" else -1
         if depth == 0:
-            return start + found.start()
+            return found.start()
     return len(text)
 
 

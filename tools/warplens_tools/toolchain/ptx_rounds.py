@@ -12,9 +12,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import of_kernels
 
-_HEAD = re.compile(r"\.entry\s+([\w$]+)|\.func\b")
 _SHORT = r"(bf16|f16|tf32|e4m3|e5m2|e3m2|e2m3|e2m1)"
 _TO = re.compile(rf"\bcvt(?:\.(?:r\w+|satfinite|sat|ftz|relu))*\.{_SHORT}(?:x2|x4)?\.(?:f32|f64)\b")
 _HELD = re.compile(rf"\.{_SHORT}(?:x2|x4)?\b")
@@ -30,12 +29,9 @@ class Rounds(msgspec.Struct, frozen=True):
 
 def rounds_in(ptx: str) -> dict[str, Rounds]:
     """Of each kernel of a unit, by the name that it has whatever the unit; a function counts for all kernels."""
-    heads = list(_HEAD.finditer(ptx))
-    ends = [*(head.start() for head in heads), len(ptx)][1:]
-    found = [(head[1], _rounds(ptx[head.end() : end])) for head, end in zip(heads, ends, strict=True)]
-    called = [one for name, one in found if not name]
-    to, held = (frozenset[str]().union(*side) for side in ((c.to for c in called), (c.held for c in called)))
-    return {unit_free_name(name): Rounds(one.to | to, one.held | held) for name, one in found if name}
+    to = of_kernels(ptx, lambda body: frozenset(_TO.findall(body)))
+    held = of_kernels(ptx, lambda body: frozenset(_HELD.findall(body)))
+    return {name: Rounds(formats, held[name]) for name, formats in to.items()}
 
 
 def rounds_unseen(baseline: Mapping[str, Rounds], candidate: Mapping[str, Rounds], judged: str) -> str:
@@ -54,7 +50,3 @@ def rounds_unseen(baseline: Mapping[str, Rounds], candidate: Mapping[str, Rounds
 
 def _newly(known: Rounds | None, new: Rounds | None) -> frozenset[str]:
     return new.to - known.held if known is not None and new is not None else frozenset()
-
-
-def _rounds(body: str) -> Rounds:
-    return Rounds(frozenset(_TO.findall(body)), frozenset(_HELD.findall(body)))

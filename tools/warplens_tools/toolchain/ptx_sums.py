@@ -11,13 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from warplens_tools.toolchain.symbols import unit_free_name
+from warplens_tools.toolchain.ptx_flow import of_kernels
 
 #: Mantissas' order.
 _ORDER = {"f16": 0, "bf16": 0, "f32": 1, "f64": 2}
 _SAID = {"f16": "half", "bf16": "bfloat16", "f32": "float", "f64": "double"}
-#: A kernel; a function that is called has no name here.
-_HEAD = re.compile(r"\.entry\s+([\w$]+)|\.func\b")
 _ADDS = re.compile(
     r"\b(add|sub|fma)(?:\.(?:rn|rz|rm|rp|ftz|sat|relu))*\.(bf16|f16|f32|f64)(?:x2)?\s+(%\w+),([^;]*);"
 )
@@ -27,12 +25,7 @@ _REGISTER = re.compile(r"%\w+")
 
 def sums_in(ptx: str) -> dict[str, frozenset[str]]:
     """In what each kernel of a unit carries sums of three terms and more, by the name that it has whatever the unit."""
-    heads = list(_HEAD.finditer(ptx))
-    ends = [*(head.start() for head in heads), len(ptx)][1:]
-    found = [(head[1], _sums(ptx[head.end() : end])) for head, end in zip(heads, ends, strict=True)]
-    # whoever calls a function adds up as it does
-    called = frozenset[str]().union(*(kinds for name, kinds in found if not name))
-    return {unit_free_name(name): kinds | called for name, kinds in found if name}
+    return of_kernels(ptx, _sums)
 
 
 def coarser(baseline: Mapping[str, frozenset[str]], candidate: Mapping[str, frozenset[str]]) -> str:
