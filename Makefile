@@ -92,7 +92,7 @@ bench: toolchain
 	$(PY) -m tests.index.bench --baselines --out docs/benchmarks/index.json
 	$(PY) tests/planted/evaluate.py --tier binary --json docs/benchmarks/planted.json
 	$(PY) tests/planted/evaluate.py --tier counters --json docs/benchmarks/planted_counters.json
-	$(PY) tests/bench/judge_arithmetic.py --json docs/benchmarks/judge_arithmetic.json
+	$(PY) -m tests.bench.judge_arithmetic --json docs/benchmarks/judge_arithmetic.json
 	$(PY) -m tests.bench.cli_startup --json docs/benchmarks/cli_startup.json > /dev/null
 	$(PY) -m tests.bench.fuzz_fix --json docs/benchmarks/fuzz_fix.json > /dev/null
 	$(PY) -m tests.bench.model_tokens --json docs/benchmarks/model_tokens.json

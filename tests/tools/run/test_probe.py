@@ -41,7 +41,7 @@ ORACLE = (
     *("oracle", "written", "learn", "reference", "isolation", "grids", "verify"),
     *("inputs", "values", "rooms", "guess", "stats", *DRIVING),
 )
-ACCOMPANY = ("accompany", "plan", "blocks", "allocations", *ORACLE)
+ACCOMPANY = ("accompany", "calls", "plan", "blocks", "allocations", *ORACLE)
 VISIT = ("visit", "trial", "scrub", "blocks", "allocations", *ORACLE)
 GRAPHS = ("executables", "graph", "replay", *DRIVING)
 PURE = ("compare.cpp", "job.cpp", "record.cpp", "rounding.cpp", "rule.cpp", "stats.cpp")
@@ -72,21 +72,26 @@ class Parts:
             pytest.skip("no CUDA or CUPTI headers")
         includes = [f"-I{f}" for f in folders]
 
-        def compiled(source: Path) -> Path:
-            if source.parent == PROBE:
-                return self.object([str(compiler.path), *library.FLAGS, *includes], source)
-            return self.object(
-                [str(compiler.path), *self.OPTIONS, f"-I{PROBE}", f"-I{CPP}", *includes], source
-            )
+        own = library.units([source for source in sources if source.parent == PROBE])
+        tests = [([*self.OPTIONS, f"-I{CPP}"], source) for source in sources if source.parent != PROBE]
+        probes = [(list(unit.flags), self._written(unit)) for unit in own]
+
+        def compiled(one: tuple[list[str], Path]) -> Path:
+            return self.object([str(compiler.path), *one[0], f"-I{PROBE}", *includes], one[1])
 
         with ThreadPoolExecutor(2) as pool:
-            objects = list(pool.map(compiled, sources))
+            objects = list(pool.map(compiled, [*tests, *probes]))
         program = self._folder / sources[0].stem
         subprocess.run([compiler.path, "-pthread", *objects, "-o", program], check=True)
         return program
 
+    def _written(self, unit: library.Unit) -> Path:
+        path = self._folder / f"{unit.name}.cpp"
+        path.write_text(unit.text)
+        return path
+
     def object(self, command: Sequence[str], source: Path) -> Path:
-        headers = self._own if source.parent == PROBE else self._all
+        headers = self._all if source.parent == CPP else self._own
         rests_on = digest_of(version_of(command[0]), " ".join(command), headers, source)
         build = [*command, *self.STRICT, "-c", str(source), "-o"]
         return kept(f"{source.stem}.o", rests_on, lambda out: subprocess.run([*build, str(out)], check=True))

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "accompany.h"
+#include "calls.h"
 #include "blocks.h"
 #include "driver.h"
 #include "fake_driver.h"

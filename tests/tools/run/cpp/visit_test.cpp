@@ -1,5 +1,5 @@
-// A whole visit on a driver that runs launches on the host, nothing timed: what is said of candidates that are right on
-// the program's own sizes. "visit_test" prints what does not hold.
+// A whole visit on a driver that runs launches on the host: what is said of candidates that are right on the program's
+// own sizes, and of one that is right in its timed launches too. "visit_test" prints what does not hold.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "fake_driver.h"
 #include "timer.h"
@@ -15,11 +16,11 @@
 
 namespace warplens {
 
-// Nothing is timed here.
+// Every launch takes a microsecond.
 Timer::Timer(CUstream stream, bool) : stream_(stream) {}
-void Timer::time(const std::function<void()>& launch) { launch(); }
-std::vector<double> Timer::collect() { return {}; }
-void Timer::discard() {}
+void Timer::time(const std::function<void()>& launch) { launch(), ++timed_; }
+std::vector<double> Timer::collect() { return std::vector<double>(std::exchange(timed_, 0), 1000.0); }
+void Timer::discard() { timed_ = 0; }
 
 }  // namespace warplens
 
@@ -82,31 +83,22 @@ Job job(const std::string& result, const std::vector<std::string>& names) {
     return made;
 }
 
-// The records of a visit, which ends its process.
-std::string visited(const std::vector<std::pair<std::string, Body>>& bodies) {
-    char path[] = "/tmp/visit_test_XXXXXX";
-    close(mkstemp(path));
-    const pid_t child = fork();
-    if (!child) {
-        static std::vector<fake::Kernel> kernels;
-        kernels.reserve(bodies.size() + 1);
-        std::vector<std::string> names;
-        gain_of("program") = {2};
-        kernels.push_back(kernel("kernel", "program", law));
-        for (const auto& [name, body] : bodies) {
-            gain_of(name) = {2};
-            kernels.push_back(kernel(name, name, body));
-            fake::functions()[name] = &kernels.back();
-            names.push_back(name);
-        }
-        static std::vector<float> in(1100), out(1100);
-        for (std::size_t i = 0; i < in.size(); ++i) in[i] = 0.5f + static_cast<float>(i * 7919 % 997) / 997;
-        static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(in.data()), reinterpret_cast<CUdeviceptr>(out.data())};
-        static int n = 1000, step = 1;
-        static void* arguments[] = {&at[0], &at[1], &n, &step};
-        Allocations allocations;
-        for (CUdeviceptr address : at) {
-            cuMemAlloc_v2_params made{&address, in.size() * sizeof(float)};
+// One launch of the first of some kernels, which all stand in modules of their own, over two buffers of floats.
+struct Scene {
+    std::vector<fake::Kernel> kernels;
+    std::vector<float> in, out;
+    int n = 0, step = 1;
+    CUdeviceptr at[2] = {};
+    void* arguments[4] = {&at[0], &at[1], &n, &step};
+    Launch launch;
+    Allocations allocations;
+
+    void place() {
+        for (std::size_t i = 1; i < kernels.size(); ++i) fake::functions()[kernels[i].name] = &kernels[i];
+        at[0] = reinterpret_cast<CUdeviceptr>(in.data()), at[1] = reinterpret_cast<CUdeviceptr>(out.data());
+        for (const std::vector<float>* of : {&in, &out}) {
+            CUdeviceptr address = reinterpret_cast<CUdeviceptr>(of->data());
+            cuMemAlloc_v2_params made{&address, of->size() * sizeof(float)};
             CUresult success = CUDA_SUCCESS;
             CUpti_CallbackData call{};
             call.callbackSite = CUPTI_API_EXIT;
@@ -114,21 +106,84 @@ std::string visited(const std::vector<std::pair<std::string, Body>>& bodies) {
             call.functionReturnValue = &success;
             allocations.follow(CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, &call);
         }
-        Launch launch;
         launch.function = kernels[0].handle();
         launch.parameters = arguments;
-        launch.grid[0] = 8, launch.block[0] = kBlock;
-        const Job asked = job(path, names);
-        Results results;
-        results.open(path);
-        visit(asked, launch, true, allocations, results);
+        launch.block[0] = kBlock;
     }
+};
+
+// The records of a visit, which ends its process.
+std::string records_of(const std::function<void(const std::string& path)>& visits) {
+    char path[] = "/tmp/visit_test_XXXXXX";
+    close(mkstemp(path));
+    const pid_t child = fork();
+    if (!child) visits(path);
     int status = 0;
     waitpid(child, &status, 0);
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     unlink(path);
     return text.str() + (WIFEXITED(status) ? "" : "died of " + std::to_string(WTERMSIG(status)));
+}
+
+void go(const Job& asked, const Scene& scene) {
+    Results results;
+    results.open(asked.result);
+    visit(asked, scene.launch, true, scene.allocations, results);
+}
+
+std::string visited(const std::vector<std::pair<std::string, Body>>& bodies) {
+    return records_of([&](const std::string& path) {
+        Scene scene;
+        std::vector<std::string> names;
+        gain_of("program") = {2};
+        scene.kernels.push_back(kernel("kernel", "program", law));
+        for (const auto& [name, body] : bodies) {
+            gain_of(name) = {2};
+            scene.kernels.push_back(kernel(name, name, body));
+            names.push_back(name);
+        }
+        scene.in.resize(1100), scene.out.resize(1100), scene.n = 1000;
+        for (std::size_t i = 0; i < scene.in.size(); ++i) scene.in[i] = 0.5f + static_cast<float>(i * 7919 % 997) / 997;
+        scene.place();
+        scene.launch.grid[0] = 8;
+        go(job(path, names), scene);
+    });
+}
+
+// A long sum of terms that are alike, whose roundings in one order all go one way, and the same in parts: on every set of
+// inputs it is right, being more exact, but only what the sum comes to in parts tells.
+std::string visited_in_time() {
+    constexpr int kTerms = 1 << 19;
+    auto sums = [](const std::string& name, int each) {
+        return fake::Kernel{name, [each](void** a) {
+            const float* in = nullptr;
+            float* out = nullptr;
+            std::memcpy(&in, a[0], 8);
+            std::memcpy(&out, a[1], 8);
+            float all = 0;
+            for (int from = 0; from < kTerms; from += each) {
+                float part = 0;
+                for (int i = from; i < from + each; ++i) part += in[i];
+                all += part;
+            }
+            out[0] = all;
+        }, {{0, 8}, {8, 8}}};
+    };
+    return records_of([&](const std::string& path) {
+        Scene scene;
+        scene.kernels = {sums("kernel", kTerms), sums("in parts", 1024)};
+        scene.in.assign(kTerms, 0.1f), scene.out.resize(1);
+        scene.place();
+        Job asked = job(path, {"in parts"});
+        asked.parameters.resize(2);
+        asked.globals.clear(), asked.held.clear(), asked.rooms.clear(), asked.candidates[0].globals.clear();
+        asked.variants = {{"tripled", 3, 0, Variant::moved}};
+        for (const auto& [name, value] : std::map<std::string, double>{{"time", 1}, {"warm_up_seconds", 0}, {"timing_seconds", 0}, {"timing_seconds_most", 10},
+                                                                       {"rounds_min", 4}, {"rounds_max", 8}, {"precision", 0.01}, {"clear", 0}, {"checked_share", 1}, {"flush_cache", 0}})
+            asked.options[name] = value;
+        go(asked, scene);
+    });
 }
 
 std::string said_of(const std::string& records, const std::string& candidate) {
@@ -158,6 +213,9 @@ int main() {
         if (said_of(records, wrong).find("\"state\":\"wrong\"") == std::string::npos) ++mistakes, std::printf("%s: %s\n", wrong, said_of(records, wrong).c_str());
     for (const char* by_room : {"near", "short"})
         if (said_of(records, by_room).find("more memory than the program has") == std::string::npos) ++mistakes, std::printf("%s, where: %s\n", by_room, said_of(records, by_room).c_str());
+    const std::string timed = said_of(visited_in_time(), "in parts");
+    if (timed.find("\"state\":\"right\"") == std::string::npos || timed.find("\"inputs\":\"tripled\",\"baseline\":[1000,") == std::string::npos)
+        ++mistakes, std::printf("in parts: %s\n", timed.c_str());
     std::printf("{\"mistakes\": %d}\n", mistakes);
     return mistakes != 0;
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "blocks.h"
+#include "calls.h"
 #include "driver.h"
 #include "oracle.h"
 

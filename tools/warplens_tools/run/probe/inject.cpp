@@ -17,6 +17,7 @@
 
 #include "accompany.h"
 #include "allocations.h"
+#include "calls.h"
 #include "driver.h"
 #include "executables.h"
 #include "replay.h"

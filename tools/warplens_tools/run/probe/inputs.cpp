@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
 
 #include "compare.h"
 #include "driver.h"
@@ -102,7 +101,9 @@ void Inputs::find_spare() {
         if (is_floating(element)) store(element, &values[at], 0.5 + static_cast<double>(at / size % 13) / 8);
         else values[at] = at / size % 3 != 0;
     }
-    if (cuMemcpyHtoD(spare_, values.data(), bytes) != CUDA_SUCCESS) spare_ = 0;
+    if (cuMemcpyHtoD(spare_, values.data(), bytes) == CUDA_SUCCESS) return;
+    cuMemFree(spare_);
+    spare_ = 0;
 }
 
 Given Inputs::moved_elsewhere(const Given& given, const std::function<CUdeviceptr(CUdeviceptr)>& to) const {

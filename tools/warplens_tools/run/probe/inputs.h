@@ -37,8 +37,12 @@ inline bool integral(Element element) { return element == Element::integer; }
 // Of so many bytes, with its sign.
 std::int64_t integer_at(const std::uint8_t* at, unsigned width);
 
-// The launch's parameters with other values.
+// The launch's parameters with other values. `pointers` lead into `values`: a copy's would lead elsewhere.
 struct Given {
+    Given() = default;
+    Given(Given&&) = default;
+    Given& operator=(Given&&) = default;
+
     std::vector<std::vector<std::uint8_t>> values;  // of those that are passed by value
     std::vector<void*> pointers;                    // empty: as the program's
     std::vector<std::pair<std::int64_t, std::int64_t>> numbers;  // integers that were the first and are the second

@@ -2,7 +2,6 @@
 #include "job.h"
 
 #include <fstream>
-#include <functional>
 #include <sstream>
 #include <stdexcept>
 
@@ -94,7 +93,7 @@ void read_rule(std::istringstream& line, GridRule& rule) {
 
 Candidate& last(Job& job) { return job.candidates.at(job.candidates.size() - 1); }
 
-using Reader = std::function<void(Job&, std::istringstream&)>;
+using Reader = void (*)(Job&, std::istringstream&);
 
 const std::map<std::string, Reader>& readers() {
     static const std::map<std::string, Reader> table = {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cuda.h>
-#include <cupti.h>
 
 #include <stdexcept>
 #include <string>
@@ -34,14 +33,6 @@ const std::vector<CUlaunchAttributeID>& attributes_of_kernels();
 // Whether what goes on the stream now goes into a graph.
 bool is_capturing(CUstream stream);
 
-// Every driver call that launches one kernel.
-const std::vector<CUpti_CallbackId>& launch_calls();
-bool is_launch(CUpti_CallbackId id);
-// What such a call is about to launch. `function` may still be a CUkernel, see `loaded`.
-Launch launch_of(CUpti_CallbackId id, const CUpti_CallbackData* call);
-// Has the driver make another launch of such a call, while its callback lasts: it makes what the call's parameters
-// then say. Not documented, so `Accompaniment` tries it before it relies on it.
-void substitute(CUpti_CallbackId id, const CUpti_CallbackData* call, const Launch& other);
 // The launch's function as a CUfunction of the current context. Handles that the program got from
 // cuModuleGetFunction are one already.
 CUfunction loaded(CUfunction handle, bool from_module);

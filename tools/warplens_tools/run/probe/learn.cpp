@@ -14,9 +14,7 @@ namespace {
 // Where the baseline's repeats differ so many are made, but not of more results than that.
 constexpr int kNoisyRepeats = 12;
 constexpr std::size_t kManyResults = 4u << 20, kFewResults = 16384;
-// Where launches are slow or memory is large: sets of inputs beside the program's own, repeats and moved pairs are
-// fewer, but not below these.
-constexpr std::size_t kFewestCases = 3;
+// Where launches are slow or memory is large repeats and moved pairs are fewer, but not below these.
 constexpr int kFewestRepeats = 3, kFewestPairs = 2;
 // Above these, few input sets beside the program's own have to do, and fewer.
 constexpr std::size_t kLargeResult = 64u << 20, kHugeResult = 512u << 20;

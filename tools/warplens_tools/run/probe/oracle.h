@@ -68,8 +68,8 @@ class Oracle {
     // launch that leaves the same is right again. Filled in where the outcome is right.
     Outcome verify(const Case& c, Sums* known = nullptr);
     // The outcome of the run that `verify` has just looked at, once it is known what sums come to in parts: asked where
-    // somebody is about to be called wrong, since it takes many runs.
-    Outcome reconsider(const Case& c, const Outcome& first);
+    // somebody is about to be called wrong, since it takes many runs. `known` as for `verify`.
+    Outcome reconsider(const Case& c, const Outcome& first, Sums* known = nullptr);
     // Back to the initial state after a run that may have changed anything; false if that cannot be done.
     bool recover();
     // The chunks that runs on the program's own inputs change, which is what a timed launch needs put back.
@@ -81,6 +81,8 @@ class Oracle {
    private:
     static constexpr unsigned char kTail = 0x5a;  // what lies behind allocations' ends
     static constexpr unsigned kFewer = 61;        // a smaller grid is about such a part of it
+    // However slow launches are, so many sets of inputs are looked at, the program's own among them.
+    static constexpr std::size_t kFewestCases = 3;
     // Whether less than that share of the time for learning is spent.
     bool affords(double share) const { return now() - started_ < share * budget_; }
     void stage(const std::string& name) { results_.write(Record("stage").add("name", name).add("seconds", now() - started_)); }
@@ -106,6 +108,8 @@ class Oracle {
     void learn_reference(Case& c);
     std::vector<std::vector<double>> added_up(const Case& c, std::uint64_t parts, std::size_t area);
     void refer(Case& c, std::uint64_t parts, std::size_t area);
+    bool refer_all(Case& c, std::uint64_t parts);
+    Outcome in_parts(Case& c, const Outcome& first, const Chunks& differing);
     Chunks differing_from(const Case& c, const Sums& now) const;
     using Reader = std::function<const std::uint8_t*(std::size_t stretch)>;
     Outcome weigh(const Case& c, const Chunks& differing, const Reader& got);

@@ -73,8 +73,9 @@ void Oracle::refer(Case& c, std::uint64_t parts, std::size_t area) {
             apart += std::fabs(more[k][i] - some[k][i]);
             off += std::fabs(load(e.element, e.bytes.data() + i * size) - more[k][i]);
         }
-        // that it is a sum shows in that twice the parts change it by no more than a share of what the whole is off by
-        if (!std::isfinite(off) || apart > 0.25 * off) continue;
+        // that it is a sum shows in that twice the parts change it by no more than a share of what the whole is off by;
+        // half of them may overflow where twice as many do not
+        if (!std::isfinite(off) || !(apart <= 0.25 * off)) continue;
         e.reference = more[k];
         double size_of_all = 0;
         for (double value : more[k]) size_of_all += std::fabs(value);
@@ -82,43 +83,56 @@ void Oracle::refer(Case& c, std::uint64_t parts, std::size_t area) {
     }
 }
 
-Outcome Oracle::reconsider(const Case& of, const Outcome& first) {
+Outcome Oracle::reconsider(const Case& of, const Outcome& first, Sums* known) {
     Case& c = cases_[static_cast<std::size_t>(&of - cases_.data())];
     const Difference& d = first.difference;
     const bool near = first.state == std::string("wrong") && !d.stray && !d.nan && d.relative < kNear;
     if (!near || c.variant.odd() || !job_.option("perturb")) return first;
+    const Sums sums = memory_.checksums();
+    Outcome again;
     if (!c.referenced && referring_ > kReferring) {
         // what the kernel is off by on the program's own inputs, it is off by on others like them
-        const bool no_more = !c.variant.own() && d.relative <= kAsFarOff * off_;
-        return no_more ? Outcome{"right", "", d, false, false} : first;
+        again = first;
+        if (!c.variant.own() && d.relative <= kAsFarOff * off_) again = Outcome{"right", "", d, false, false};
+    } else {
+        again = in_parts(c, first, differing_from(c, sums));
     }
+    if (known && again.reason.empty()) *known = sums;
+    return again;
+}
+
+// The outcome of the run that memory holds, by what its sums come to in parts; the one before where that cannot be asked.
+Outcome Oracle::in_parts(Case& c, const Outcome& first, const Chunks& differing) {
     const double each = std::max(takes_, 1e-5) * 1.6;
     std::uint64_t parts = kManyParts;
     while (parts > kFewestParts && each * 1.5 * static_cast<double>(parts) > kReferring / 2) parts /= 2;
     if (each * 1.5 * static_cast<double>(parts) > kReferring || floats() > kFewReferred) return first;
-    const Chunks differing = differing_from(c, memory_.checksums());
     std::vector<Bytes> got(stretches_.size());
     for (std::size_t k = 0; k < stretches_.size(); ++k) {
         const std::uint8_t* now = read_now(k);
         got[k].assign(now, now + stretches_[k].held());
     }
-    if (!c.referenced) {
-        c.referenced = true;
-        memory_.unbind();
-        if (!recover()) return first;
-        auto lacks = [&] {
-            return std::any_of(c.expected.begin(), c.expected.end(), [](const Expected& e) { return is_floating(e.element) && e.reference.empty(); });
-        };
-        std::vector<std::size_t> areas = inputs_.largest_read();
-        areas.resize(std::min(areas.size(), kMostReferred));
-        areas.push_back(Inputs::all_areas);
-        const double started = now();
-        for (std::size_t area : areas)
-            if (lacks() && now() - started < kReferring / 2) refer(c, parts, area);
-        referring_ += now() - started;
-    }
+    if (!c.referenced && !refer_all(c, parts)) return first;
     const Outcome again = weigh(c, differing, [&](std::size_t k) { return got[k].data(); });
     return again.reason.empty() ? again : first;
+}
+
+// By the largest inputs in turn, then by all; false where the baseline cannot be run for want of its own memory.
+bool Oracle::refer_all(Case& c, std::uint64_t parts) {
+    c.referenced = true;
+    memory_.unbind();
+    if (!recover()) return false;
+    auto lacks = [&] {
+        return std::any_of(c.expected.begin(), c.expected.end(), [](const Expected& e) { return is_floating(e.element) && e.reference.empty(); });
+    };
+    std::vector<std::size_t> areas = inputs_.largest_read();
+    areas.resize(std::min(areas.size(), kMostReferred));
+    areas.push_back(Inputs::all_areas);
+    const double started = now();
+    for (std::size_t area : areas)
+        if (lacks() && now() - started < kReferring / 2) refer(c, parts, area);
+    referring_ += now() - started;
+    return true;
 }
 
 }  // namespace warplens

@@ -56,15 +56,24 @@ std::vector<double> Trial::warm_up() {
     return last;
 }
 
-void Trial::check_timed(Loaded* loaded, Samples& samples) {
+// False where that took launches of the baseline's own: the round's times are lost among theirs.
+bool Trial::check_timed(Loaded* loaded, Samples& samples) {
     wait(stream_, oracle_.limit());
     loaded->bind();
-    Outcome outcome = oracle_.verify(timed_case(), &samples.right);
+    const Case& c = timed_case();
+    Outcome outcome = oracle_.verify(c, &samples.right);
     ++samples.checked;
-    if (outcome.reason.empty() || !samples.outcome.reason.empty()) return;
+    if (outcome.reason.empty()) return true;
+    const bool asks = !c.referenced;
+    outcome = oracle_.reconsider(c, outcome, &samples.right);
+    const bool asked = asks && c.referenced;
+    // what was asked has changed inputs too
+    if (asked) oracle_.prepare(c);
+    if (outcome.reason.empty() || !samples.outcome.reason.empty()) return !asked;
     outcome.reason += ", in a timed launch";
     if (varied_) outcome.reason += " on inputs " + varied_->variant.name;
     samples.outcome = outcome;
+    return !asked;
 }
 
 void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
@@ -73,6 +82,7 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
     if (!loaded) order.erase(std::find(order.begin(), order.end(), candidate));
     bool examine = std::uniform_real_distribution<>()(random_) < job_.option("checked_share");
     examine = loaded && (examine || samples.candidate.empty());
+    bool timed = true;
     for (Slot slot : order) {
         Loaded* now_running = slot == candidate ? loaded : nullptr;
         if (now_running) now_running->bind();
@@ -80,11 +90,12 @@ void Trial::round(Loaded* loaded, bool flushed, Samples& samples) {
         put_back(now_running, flushed, now_running && examine);
         const Launch launch = oracle_.given(now_running ? now_running->launch() : baseline_);
         timer_.time([&] { launch.go(stream_); });
-        if (now_running && examine) check_timed(loaded, samples);
+        if (now_running && examine) timed = check_timed(loaded, samples);
     }
     memory_.unbind();
     wait(stream_, 3 * oracle_.limit());
     results_.pulse();
+    if (!timed) return timer_.discard();
     const std::vector<double> durations = timer_.collect();
     if (durations.size() != order.size()) return;  // the timer has just fallen back to events
     for (std::size_t i = 0; i < order.size(); ++i) {

@@ -12,8 +12,6 @@
 namespace warplens {
 namespace {
 
-// So many sets of inputs beside the program's own are looked at, however slow launches are.
-constexpr std::size_t kFewestCases = 3;
 // Of more than so many chunks of results, so many, so many together.
 constexpr std::size_t kMostLookedAt = 768, kTogether = 8;
 // A set of inputs on which launches take so many times as long, and so much of the time for learning, is not learned.
@@ -141,7 +139,9 @@ std::size_t Oracle::add_stretch(std::size_t block, std::size_t at, std::size_t s
     std::size_t end = 0;
     const Element element = inputs_.type_at(block, at, end);
     end = std::min(end, stop);
-    add({block, at, end - at, element, 0, 0, said && (at - said->offset) % std::max<std::size_t>(said->whole, 1) == 0 ? said->whole : 0});
+    // what is said may begin behind it
+    const bool is_whole = said && said->whole && at % said->whole == said->offset % said->whole;
+    add({block, at, end - at, element, 0, 0, is_whole ? said->whole : 0});
     return end;
 }
 
