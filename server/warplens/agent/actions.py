@@ -65,6 +65,8 @@ class KernelSpace:
     ) -> None:
         self.path, self.kernel, self.limits = path, kernel, limits
         self.known = Known(of_kernel(causes, kernel), (), dict(busy or {}))
+        #: What rules are expected to bring by what is known: asked for of every version, each time one is chosen.
+        self._expected: dict[Rule, Expectation | None] = {}
         self._files: dict[str, File] = {}
         self._baseline = self._file(baseline)
         self._rewrites = RewriteSource(rewrites, self._kernel, self._expect)
@@ -72,6 +74,7 @@ class KernelSpace:
         self.features = self._features(self._baseline)
         given = rates(self.features) if callable(rates) else rates
         self.known = msgspec.structs.replace(self.known, rates=tuple(given))
+        self._expected.clear()
         self._ranges = _ranges_of(rewrites, self._baseline)
         self._parameters = TextSource("parameters", self.by_parameter)
         self.templates = TemplateSource(self.template, self._expect, settings, seed)
@@ -82,6 +85,7 @@ class KernelSpace:
         """Expect from here on what these findings and resources say; nothing of them leaves it as it is."""
         mine = of_kernel(causes, self.kernel) or self.known.causes
         self.known = msgspec.structs.replace(self.known, causes=mine, busy=dict(busy) or self.known.busy)
+        self._expected.clear()
         self._parameters.forget()
 
     def promised(self, answers: Sequence[str]) -> Gain | None:
@@ -125,7 +129,9 @@ class KernelSpace:
         return features_of(kernel, file.code[start:end], self.known.causes, self.known.busy)
 
     def _expect(self, rule: Rule) -> Expectation | None:
-        return self.known.expect(rule)
+        if rule not in self._expected:
+            self._expected[rule] = self.known.expect(rule)
+        return self._expected[rule]
 
     def _kernel(self, text: SourceText) -> tuple[File, Kernel | None]:
         file = self._file(text)

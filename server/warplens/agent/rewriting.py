@@ -27,6 +27,15 @@ Expect = Callable[[Rule], Expectation | None]
 _Step = tuple[Proposal, str]
 
 
+class _OfText(msgspec.Struct):
+    """What is known of rewrites on one text, by their slugs."""
+
+    #: The steps of those that were applied to it, with their texts' hashes.
+    applied: dict[str, tuple[_Step, ...]] = {}
+    #: How likely they are to be worth it on the kernel there, 0 to 1.
+    likely: dict[str, float] = {}
+
+
 class RewriteSource:
     """The steps of a list of rewrites: each on the whole kernel, and at each of its places."""
 
@@ -35,15 +44,14 @@ class RewriteSource:
     def __init__(self, rewrites: Sequence[Rewrite], read: Read, expect: Expect) -> None:
         self._rules = tuple((rewrite, Rule.of_rewrite(rewrite)) for rewrite in rewrites)
         self._read, self._expect = read, expect
-        #: By text, then by slug: the steps of a rewrite that was applied to it, with their texts' hashes.
-        self._kept: dict[str, dict[str, tuple[_Step, ...]]] = {}
+        self._kept: dict[str, _OfText] = {}
 
     def ideas(self, version: Node) -> Sequence[Idea]:
         """The steps of rewrites that were applied, and one idea to apply each that was not."""
-        applied = self._applied(version.text)
-        found: list[Idea] = []
+        known = self._of(version.text)
+        applied, found = known.applied, list[Idea]()
         for rewrite, rule in self._rules:
-            expected = self._expected(rewrite, rule, version.text)
+            expected = self._expected(rewrite, rule, version.text, known)
             if expected is None:
                 continue
             if rewrite.slug in applied:
@@ -60,15 +68,16 @@ class RewriteSource:
         """A rewrite that an earlier process has applied is applied now, so that its places are there again."""
         parent, rule = version.parent, version.ask.move.rule
         rewrite = next((r for r, _ in self._rules if r.slug == rule), None)
-        if parent is not None and rewrite is not None and rule not in self._applied(parent.text):
+        if parent is not None and rewrite is not None and rule not in self._of(parent.text).applied:
             self.apply(rewrite, parent.text)
 
     def steps(self, text: SourceText, only: str = "") -> Iterator[Proposal]:
         """The steps of all rewrites, or of one, on a text."""
         file, kernel = self._read(text)
+        known = self._of(text)
         for rewrite, rule in self._rules:
             asked = kernel is not None and only in ("", rewrite.slug)
-            expected = self._expected(rewrite, rule, text) if asked else None
+            expected = self._expected(rewrite, rule, text, known) if asked else None
             if kernel is None or expected is None:
                 continue
             for target in (EVERYWHERE, *rewrite.sites(kernel)):
@@ -78,25 +87,29 @@ class RewriteSource:
                     title = result.title or rewrite.title
                     yield Proposal(move_of(change, rule, title, expected, result.caveat), result.edits)
 
-    def _expected(self, rewrite: Rewrite, rule: Rule, text: SourceText) -> Expectation | None:
+    def _expected(self, rewrite: Rewrite, rule: Rule, text: SourceText, known: _OfText) -> Expectation | None:
         """What a rewrite may bring to the kernel of a text."""
         expected = self._expect(rule)
         if expected is None or rewrite.likely is always:
             return expected
-        file, kernel = self._read(text)
-        share = rewrite.likely(file.text.slice(kernel.span)) if kernel is not None else 1.0
-        return msgspec.structs.replace(expected, probability=share * expected.probability)
+        if rewrite.slug not in known.likely:
+            file, kernel = self._read(text)
+            likely = rewrite.likely(file.text.slice(kernel.span)) if kernel is not None else 1.0
+            known.likely[rewrite.slug] = likely
+        return msgspec.structs.replace(
+            expected, probability=known.likely[rewrite.slug] * expected.probability
+        )
 
     def apply(self, rewrite: Rewrite, text: SourceText) -> tuple[_Step, ...]:
         """The steps of one rewrite on a text, from now on among its ideas."""
         made = tuple(with_hashes(text, self.steps(text, rewrite.slug)))
-        self._applied(text)[rewrite.slug] = made
+        self._of(text).applied[rewrite.slug] = made
         return made
 
-    def _applied(self, text: SourceText) -> dict[str, tuple[_Step, ...]]:
+    def _of(self, text: SourceText) -> _OfText:
         while len(self._kept) > KEPT:
             self._kept.pop(next(iter(self._kept)))
-        return self._kept.setdefault(text_hash(text), {})
+        return self._kept.setdefault(text_hash(text), _OfText())
 
 
 class _Applying:

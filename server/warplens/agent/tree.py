@@ -145,7 +145,7 @@ class SearchTree(Policy):
     def _may_widen(self, node: Node) -> bool:
         limit = self._child_limit(node)
         room = node.told and not node.spent and len(node.children) < limit
-        return room and bool(self.versions.untried(node))
+        return room and self.versions.is_open(node)
 
     def _child_limit(self, node: Node) -> float:
         if node.depth >= self.settings.max_depth:
@@ -254,7 +254,7 @@ class SearchTree(Policy):
         """Close a version below which nothing is left, and what that makes dead above it."""
         at: Node | None = node
         while at is not None and at.told and not at.closed:
-            spent = at.spent or at.depth >= self.settings.max_depth or not self.versions.untried(at)
+            spent = at.spent or at.depth >= self.settings.max_depth or not self.versions.is_open(at)
             if not at.works:
                 spent = spent or len(at.children) >= self.settings.failed_children
             if not (spent and all(child.closed for child in at.children)):

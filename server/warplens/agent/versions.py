@@ -204,15 +204,26 @@ class Versions:
 
     def ideas(self, node: Node) -> list[Idea]:
         """All steps that a version may take, those included that lead to known texts."""
-        found = [idea for source in self.space.sources for idea in source.ideas(node)]
-        verdict = node.verdict
-        if verdict is None or node.works:
-            return found
-        return [idea for idea in found if verdict.state in idea.move.repairs]
+        return list(self._ideas(node))
 
     def untried(self, node: Node) -> list[Idea]:
         """Steps that lead to a text nobody asked about yet, as far as that is known before they are made."""
-        return [idea for idea in self.ideas(node) if idea.text_hash not in self._known]
+        return list(self._untried(node))
+
+    def is_open(self, node: Node) -> bool:
+        """Whether there are any such steps: asked of many versions again and again, and mostly said by the first."""
+        return next(self._untried(node), None) is not None
+
+    def _untried(self, node: Node) -> Iterator[Idea]:
+        return (idea for idea in self._ideas(node) if idea.text_hash not in self._known)
+
+    def _ideas(self, node: Node) -> Iterator[Idea]:
+        verdict = node.verdict
+        mended = None if verdict is None or node.works else verdict.state
+        for source in self.space.sources:
+            for idea in source.ideas(node):
+                if mended is None or mended in idea.move.repairs:
+                    yield idea
 
     def reconsider(self) -> None:
         """What sources offer, or expect, has changed: versions without steps may have some now."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -21,9 +22,10 @@ from warplens.store.runs import Step, list_runs, read_steps
 
 ROOT = Path(__file__).resolve().parents[3]
 MOMENTS = 20
-#: Each verdict takes a process of its own, as the real judge's do, so that there is somebody to leave behind.
-SEARCH = """
-import sys
+#: Forks a search for each folder that it is told of, as most of a start is imports, and says how it ended. Each verdict
+#: takes a process of its own, as the real judge's do, so that there is somebody to leave behind.
+SEARCHES = """
+import os, sys
 from pathlib import Path
 from tests.server.agent.doubles import CODE, ComputedJudge, problem
 from warplens.agent.search_loop import optimize
@@ -33,23 +35,77 @@ from warplens_tools.process.run import run
 from warplens_tools.text import SourceText
 
 class Judge(ComputedJudge):
+    def __init__(self, folder):
+        super().__init__(SourceText(CODE))
+        self.folder = folder
+
     def _verdict(self, candidate):
         print(candidate.text_hash, flush=True)
-        run(["sh", "-c", "sleep 0.04; sleep 0.04; : " + sys.argv[1]])
+        run(["sh", "-c", "sleep 0.04; sleep 0.04; : " + self.folder])
         return super()._verdict(candidate)
 
-with open_store(Path(sys.argv[1])) as store:
-    optimize(problem(resume=True, budget=Budget(candidates=40, seconds=300, batch=4)), Judge(SourceText(CODE)), store)
+for line in sys.stdin:
+    folder = line.strip()
+    pid = os.fork()
+    if pid == 0:
+        print("begun", os.getpid(), flush=True)
+        with open_store(Path(folder)) as store:
+            budget = Budget(candidates=40, seconds=300, batch=4)
+            optimize(problem(resume=True, budget=budget), Judge(folder), store)
+        sys.exit()
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SEARCH, str(folder)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+class Searches:
+    """The process that forks them, one at a time."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SEARCHES],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+    def __enter__(self) -> Searches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def killed(self, folder: Path, after: float) -> list[str]:
+        """What a search judged that was killed so many seconds after it began to judge: what is killed while it
+        starts has done nothing."""
+        pid = self._start(folder)
+        judged = [self._line()]
+        time.sleep(after)
+        if not judged[0].startswith("ended"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while not judged[-1].startswith("ended"):
+            judged.append(self._line())
+        return judged[:-1]
+
+    def whole(self, folder: Path) -> str:
+        """How a search ended that nobody stopped."""
+        self._start(folder)
+        while not (line := self._line()).startswith("ended"):
+            pass
+        return line
+
+    def _start(self, folder: Path) -> int:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{folder}\n")
+        return int(self._line().removeprefix("begun "))
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the process that forks has ended"
+        return line.strip()
 
 
 def journal(folder: Path) -> list[Step]:
@@ -77,26 +133,17 @@ def left_behind(folder: Path) -> list[list[str]]:
 @pytest.mark.slow
 def test_kills_at_random_moments_lose_nothing_repeat_nothing_and_leave_nobody(tmp_path: Path) -> None:
     draw, steps = random.Random(16), list[Step]()
-    for _ in range(MOMENTS):
-        process = start(tmp_path)
-        assert process.stdout is not None
-        first = process.stdout.readline()  # what is killed while it starts has done nothing
-        time.sleep(draw.uniform(0.0, 0.25))
-        process.send_signal(signal.SIGKILL)
-        judged = [first.strip(), *process.stdout.read().split()]
-        process.wait()
-        process.stdout.close()
-        told = {s.candidate for s in steps if s.kind == "tell"}
-        texts = {text for name, text in asked(steps).items() if name in told}
-        assert not texts & set(judged), "a finished candidate was judged again"
-        after = journal(tmp_path)
-        assert after[: len(steps)] == steps, "the journal only grows"
-        steps = after
-    process = start(tmp_path)
-    assert process.stdout is not None
-    process.stdout.read()
-    assert process.wait() == 0
-    process.stdout.close()
+    with Searches() as searches:
+        for _ in range(MOMENTS):
+            judged = searches.killed(tmp_path, draw.uniform(0.0, 0.25))
+            told = {s.candidate for s in steps if s.kind == "tell"}
+            texts = {text for name, text in asked(steps).items() if name in told}
+            assert not texts & set(judged), "a finished candidate was judged again"
+            after = journal(tmp_path)
+            assert after[: len(steps)] == steps, "the journal only grows"
+            steps = after
+        assert searches.whole(tmp_path) == "ended 0"
+        assert searches.whole(tmp_path / "whole") == "ended 0"
     steps = journal(tmp_path)
     told_once = [s.candidate for s in steps if s.kind == "tell"]
     assert len(told_once) == len(set(told_once)) == 40
@@ -104,11 +151,6 @@ def test_kills_at_random_moments_lose_nothing_repeat_nothing_and_leave_nobody(tm
     while left_behind(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left_behind(tmp_path) == []
-    whole = start(tmp_path / "whole")
-    assert whole.stdout is not None
-    whole.stdout.read()
-    assert whole.wait() == 0
-    whole.stdout.close()
     assert list(asked(journal(tmp_path / "whole")).values()) == list(asked(steps).values()), (
         "it went on alike"
     )

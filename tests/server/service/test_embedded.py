@@ -142,7 +142,8 @@ def test_every_module_that_is_compiled_without_pytorch_compiles(tmp_path: Path) 
         (string,) = embedded(SourceText.read(path), path)
         (tmp_path / "k.cu").write_text(string.text.text)
         subprocess.run(
-            [nvcc, "-arch=sm_90", "-c", str(tmp_path / "k.cu"), "-o", str(tmp_path / "k.o")], check=True
+            [nvcc, "-std=c++14", "-arch=sm_90", "-c", str(tmp_path / "k.cu"), "-o", str(tmp_path / "k.o")],
+            check=True,
         )
         assert {b"forward", b"backward"} <= set((tmp_path / "k.o").read_bytes().split(b"\0"))
 

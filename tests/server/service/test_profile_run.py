@@ -42,13 +42,23 @@ def surveyed() -> tuple[SurveyedShape, ...]:
     return tuple(r for r in read_records(SURVEY) if isinstance(r, SurveyedShape))
 
 
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose programs are compiled once for all tests."""
+    return tmp_path_factory.mktemp("workspace")
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with the recorded programs."""
-    monkeypatch.setenv("WARPLENS_CACHE", str(tmp_path / "cache"))
-    shutil.copy(ROOT / "tests/gpu/programs/affine.cu", tmp_path / "affine.cu")
-    shutil.copy(ROOT / "tests/data/reports/saxpy_transpose.cu", tmp_path / "saxpy.cu")
-    return tmp_path
+def folder(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with the recorded programs, in which nothing was measured yet."""
+    cache = workspace / "cache"
+    shutil.rmtree(cache / "profiles", ignore_errors=True)
+    for path in workspace.glob("*.*"):
+        path.unlink()
+    monkeypatch.setenv("WARPLENS_CACHE", str(cache))
+    shutil.copy(ROOT / "tests/gpu/programs/affine.cu", workspace / "affine.cu")
+    shutil.copy(ROOT / "tests/data/reports/saxpy_transpose.cu", workspace / "saxpy.cu")
+    return workspace
 
 
 @pytest.fixture
