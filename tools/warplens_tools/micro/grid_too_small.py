@@ -26,7 +26,8 @@ card's warp slots stayed empty, and the busiest unit: they confirm the finding, 
 warps that the card could hold and a gain of 1.3 for its loads in flight by the bounded model. Information where
 neither a measurement nor the text says that there is more work than the launch has threads for: threads with elements
 of their own, or a count of elements that only the caller knows. A block for each of a count that the text does not
-tell is information where loops nest in the kernel, a hint where it has loops. The second stage of a reduction (one
+tell is information where loops nest in the kernel, a hint where it has loops; a thread for each where loops that load
+nest. The second stage of a reduction (one
 block that takes the number of blocks of another launch) is left alone.
 
 **References.** CUDA C++ Best Practices Guide, "Thread and Block Heuristics"; CUDA C++ Programming Guide,
@@ -56,6 +57,12 @@ NESTED = 2
 #: blocks and grids tell nothing.
 _NAME = r"(?!\w*(?:grid|block|Grid|Block|GRID|BLOCK|dim|Dim|sm|SM))[A-Za-z_][\w.]*(?:->\w+)?"
 _PER_ITEM = re.compile(rf"(?:dim3\s*\(\s*)?{_NAME}(?:\s*[*,]\s*{_NAME})?\s*\)?")
+#: A grid of threads for a count of things: `(n + 255) / 256`, `(b * m - 1) / kThreads + 1`, `ceil_div(n, 256)`.
+_COUNT = r"([A-Za-z_][\w.]*(?:\s*\*\s*[A-Za-z_][\w.]*)?)"
+_PER_THREAD = re.compile(
+    rf"(?:dim3\s*\(\s*)?(?:\(\s*{_COUNT}\s*[-+][\s\w+-]*\)\s*/\s*\w+(?:\s*\+\s*1)?"
+    rf"|\w*(?:div|Div|DIV|ceil|CEIL|BLOCKS|blocks)\w*\s*\(\s*{_COUNT}\s*,\s*\w+\s*\))\s*\)?"
+)
 #: A kernel whose blocks take several items in turn.
 _STRIDES_BLOCKS = re.compile(r"\bgridDim\b")
 
@@ -76,7 +83,7 @@ class GridTooSmall(MicroTool):
         shape = self.view.shape
         sms = self.gpu.multiprocessors
         if shape is None:
-            yield from self._per_item()
+            yield from list(self._per_item()) or self._per_thread()
             return
         if shape.blocks >= sms and shape.warps > self.gpu.schedulers:
             yield from self._thin(shape)
@@ -131,6 +138,37 @@ class GridTooSmall(MicroTool):
                 self.view.observe("deepest loops of the kernel", float(depth)),
             ),
         )
+
+    def _per_thread(self) -> Iterator[Finding]:
+        """A launch of one thread for each of a count that only the run knows, whose threads walk loops within loops of
+        global memory alone."""
+        deep = max(
+            (self.sass.flow.depths[i] for i in self.sass.where(lambda x: x.opcode == "LDG")), default=0
+        )
+        told = next(
+            ((s, hit[1] or hit[2]) for s in self.view.sites if (hit := _PER_THREAD.fullmatch(s.grid))), None
+        )
+        if told is None or deep < NESTED or self._is_serial() or _STRIDES_BLOCKS.search(self.view.body):
+            return
+        site, items = told
+        room = self.gpu.multiprocessors * self.gpu.limits.max_threads
+        yield self.finding(
+            site.grid_span,
+            severity="information",
+            confidence="low",
+            message=(
+                f"{self.view.kernel.name} is launched with one thread for each of {items}, which walks loops within "
+                f"loops alone: fewer than {room} leave {self.gpu.name} partly idle."
+            ),
+            guidance=(
+                f"Where {items} is not as large, let several threads (a warp, a block) share the work of one, and "
+                "combine their parts by shuffles."
+            ),
+            evidence=(
+                self.view.observe("threads of the launch", items, tier="source"),
+                self.view.observe("deepest loops that load", float(deep)),
+            ),
+        )  # fmt: skip
 
     def _has_elements(self) -> bool:
         """Whether the text says how many elements a loop deals out: one thread's turns, or all threads' together."""
