@@ -44,6 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warplens_tools.finding import Finding
+from warplens_tools.lazily import cached_property
 from warplens_tools.machine.waiting import LoopPass
 from warplens_tools.micro.base import MicroTool
 from warplens_tools.plural import count
@@ -112,26 +113,22 @@ class OneLoadInFlight(MicroTool):
         """The loads of a loop that waits for them, whatever the other warps do; none where it does not, or it is
         another tool's."""
         code = self.sass.instructions
-        loads = [i for i in loop.indices if self._is_load(i) and self._is_far(i)]
-        if (
-            not 0 < len(loads) <= FEW
-            or loop.memory < WAITING * loop.alone
-            or self._warps * loop.busy >= loop.alone
-        ):
+        loads = [i for i in loop.indices if self._is_load(i)]
+        waits = loop.memory >= WAITING * loop.alone and self._warps * loop.busy < loop.alone
+        if not loads or not waits:
             return []
         if self._has(loop, "LDGSTS") or (self._has(loop, "BAR") and self._has(loop, "STS")):
             return []
         if self._has(loop, "STG") and not all("CONSTANT" in code[i].modifiers for i in loads):
             return []
-        short = self._in_flight(loads) < self.gpu.needed_bytes
+        # What one element serves all lanes of, the L1 has from the first warp on.
+        loads = [i for i in loads if self._strides.get(i) != 0]
+        short = 0 < len(loads) <= FEW and self._in_flight(loads) < self.gpu.needed_bytes
         return loads if short and not self._is_rest(loads) and not self._is_chain(loop, loads) else []
 
-    def _is_far(self, index: int) -> bool:
-        """Whether the lanes want more than one element, which the L1 would have from the first warp on."""
-        return self._strides.get(index) != 0
-
-    @property
+    @cached_property
     def _strides(self) -> dict[int, int | None]:
+        """Bytes between the lanes of each global access; None where that is not known."""
         return {p.index: p.stride for p in self.sass.patterns if p.space == "global"}
 
     def _is_rest(self, loads: list[int]) -> bool:

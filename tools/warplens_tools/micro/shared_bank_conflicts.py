@@ -64,6 +64,7 @@ _MATRIX_PAD = (
     "takes rows of 16 bytes, aligned to 16."
 )
 _WORD = 4
+_SHARED = ("LDS", "STS", "LDSM", "STSM")
 _ACROSS = re.compile(r"threadIdx\.x\s*\*|\*\s*threadIdx\.x")
 _HEAD = re.compile(r"\s*(?:for|while|if|do)\b[^;{]*")
 
@@ -96,7 +97,8 @@ class SharedBankConflicts(MicroTool):
     def _hidden(self, told: Collection[int]) -> Iterator[Finding]:
         """A conflict that only SASS shows: its array is indexed by a pointer, a function or a class of the program's
         own. Of the lines `told` the source tells."""
-        if not self.sass:
+        shared = self.sass.where(lambda x: x.opcode in _SHARED)
+        if all(self.sass.lines[i] in told for i in shared):
             return
         found = [
             c

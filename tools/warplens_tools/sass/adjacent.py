@@ -42,8 +42,10 @@ class Run(msgspec.Struct, frozen=True):
 
 def runs(sass: Sass) -> list[Run]:
     """Every such run whose lanes lie far enough apart, or at one address, for a vector access of each."""
-    patterns = {p.index: p for p in sass.patterns if p.space == "global"}
-    found = [_run(sass, own, patterns) for own in _neighbours(sass)]
+    several = [own for own in _neighbours(sass) if len(own) > 1]
+    # Following addresses takes longer than all else here: only where there is something to join.
+    patterns = {p.index: p for p in sass.patterns if p.space == "global"} if several else {}
+    found = [_run(sass, own, patterns) for own in several]
     return [run for run in found if run is not None and run.spared]
 
 
@@ -86,7 +88,7 @@ def _run(sass: Sass, own: Sequence[int], patterns: dict[int, AddressPattern]) ->
     first = sass.instructions[own[0]]
     width, pattern = access_bytes(first), patterns.get(own[0])
     place = _place(first.operands)
-    if len(own) < 2 or place is None or pattern is None:
+    if place is None or pattern is None:
         return None
     vector = WIDEST
     known = pattern.stride is not None

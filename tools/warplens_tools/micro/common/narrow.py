@@ -103,13 +103,16 @@ class NarrowTool(SectorTool):
     def small_in_loop(self) -> Narrow | None:
         """Loads of one or two bytes in the deepest loop that loads, none of them wider. What data looks up comes one by
         one."""
-        sass, patterns = self.sass, {p.index: p for p in self.sass.patterns if p.space == "global"}
-        loads = [i for i in patterns if sass.instructions[i].opcode == "LDG" and i not in sass.flow.rare]
+        sass = self.sass
+        loads = [i for i in sass.where(lambda x: x.opcode == "LDG") if i not in sass.flow.rare]
         deepest = max((sass.flow.depths[i] for i in loads), default=0)
         inner = [i for i in loads if sass.flow.depths[i] == deepest]
-        line = sass.hottest_line([i for i in inner if not patterns[i].why.endswith(LOADED)])
         width = max((access_bytes(sass.instructions[i]) for i in inner), default=0)
-        return Narrow(line, "This line", "", width) if line is not None and width <= SMALL else None
+        if not 0 < width <= SMALL:
+            return None
+        chosen = {p.index for p in sass.patterns if p.space == "global" and p.why.endswith(LOADED)}
+        line = sass.hottest_line([i for i in inner if i not in chosen])
+        return Narrow(line, "This line", "", width) if line is not None else None
 
     def _small_too(self, narrow: Narrow) -> tuple[RelatedSpan, ...]:
         """Lines of other loads in loops that are as narrow."""
