@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "driver.h"
 
@@ -181,7 +182,8 @@ void Oracle::find_pure() {
     pure_ = poisoned;
     prepare(cases_[0]);
     run_once();
-    cases_[0].after = memory_.checksums();
+    const Sums first = std::exchange(cases_[0].after, memory_.checksums());
+    cases_[0].of_one_run = first == cases_[0].after;
 }
 
 bool Oracle::poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned) {

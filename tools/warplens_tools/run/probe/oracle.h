@@ -28,6 +28,7 @@ struct Case {
     std::uint64_t seed = 0;
     std::vector<Expected> expected;  // one per stretch
     Sums after;
+    bool of_one_run = true;          // `after` is what was left by the run that gave what is expected
     bool idle = false;               // it changes no input: the program has none of its kind
     Given arguments;             // of the launch
     unsigned grid[3] = {0, 0, 0};    // 0: as the program's
