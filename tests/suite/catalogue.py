@@ -37,6 +37,6 @@ def programs(folder: Path = SUITE) -> tuple[Program, ...]:
     """All of them, by name."""
     entries = tomllib.loads((folder / "suite.toml").read_text(encoding="utf-8"))
     return tuple(
-        msgspec.convert({"name": name, "folder": str(folder)} | entry, Program)
+        msgspec.convert({"name": name, "folder": str(folder.resolve())} | entry, Program)
         for name, entry in sorted(entries.items())
     )
