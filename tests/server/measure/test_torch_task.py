@@ -203,6 +203,54 @@ def test_gradients_of_inputs_are_compared_beside_those_of_parameters(
     assert verdict.state == cheat.state and cheat.said in verdict.reason, verdict
 
 
+#: Sums whose sign, in half of the rows, is a matter of order: a ReLU's gradient jumps there.
+KINKS = """
+import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu((x[:, 0] + x[:, 1]) + x[:, 2])
+def get_inputs():
+    a, b, t = torch.randn(512), torch.randn(512), torch.rand(512) + 1
+    b[::2], t[::2] = -a[::2], 1e-10 * t[::2]
+    return [torch.stack([a, b, t], 1)]
+def get_init_inputs():
+    return []
+"""
+OTHER_ORDER = """
+import torch
+from torch import nn
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        sums = (x[:, 2] + x[:, 0]) + x[:, 1]
+        ctx.save_for_backward(sums)
+        return sums.clamp(min=0)
+    @staticmethod
+    def backward(ctx, g):
+        (sums,) = ctx.saved_tensors
+        return (g * FACTOR * (sums > 0)).unsqueeze(1).expand(-1, 3).contiguous()
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return Own.apply(x)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("factor", "right"), [("1", True), ("1.001", False)])
+def test_a_gradient_may_jump_where_rounding_alone_decides(
+    factor: str, right: bool, python: str, tmp_path: Path
+) -> None:
+    (tmp_path / "kinks.py").write_text(KINKS)
+    (tmp_path / "new.py").write_text(OTHER_ORDER.replace("FACTOR", factor))
+    asked = TorchTask(
+        str(tmp_path / "kinks.py"), str(tmp_path / "new.py"), device="cpu", baselines=(), rounds=4, limit=60.0,
+        threads=1, backward=True, own_work=False,
+    )  # fmt: skip
+    verdict = examine(asked, python=python)
+    assert (verdict.state in MEASURED) == right, verdict
+
+
 #: Forward by a loop of its own; the gradients are the library's, of the same chain.
 LENT = """
 class Apply(torch.autograd.Function):

@@ -173,21 +173,31 @@ class Examination:
         own, truth = self.task.outputs(inputs), self.task.outputs(inputs, double=True)
         self.all_alike(held, truth, own, where)
         if self.backward:
-            along = [c.clone() for c in slot["cotangents"]]
-            fine = self.task.gradients(inputs, along, double=True)
-            plain = self.task.gradients(inputs, along)
-            kept = [(a, b, c) for a, b, c in zip(grads, fine, plain, strict=True) if a is not None]
-            self.all_alike(
-                [a for a, _, _ in kept],
-                [b for _, b, _ in kept],
-                [c for _, _, c in kept],
-                f"{where}, gradients",
-            )
+            self.gradients(grads, inputs, [c.clone() for c in slot["cotangents"]], f"{where}, gradients")
 
-    def all_alike(self, held: list[Any], truth: list[Any], own: list[Any], where: str) -> None:
-        """Compare all outputs of one call. Raises WorkerError."""
-        for is_, exact, plain in zip(held, truth, own, strict=True):
-            said, ratio, lowered = unlike(is_, exact, plain)
+    def gradients(self, grads: list[Any], inputs: list[Any], along: list[Any], where: str) -> None:
+        """Compare all gradients of one call; where the reference's jump, by how far. Raises WorkerError."""
+        fine = self.task.gradients(inputs, along, double=True)
+        plain = self.task.gradients(inputs, along)
+        there = [n for n, grad in enumerate(grads) if grad is not None]
+
+        def compare(jumps: list[Any] | None) -> None:
+            held, truth, own = ([of[n] for n in there] for of in (grads, fine, plain))
+            self.all_alike(held, truth, own, where, [jumps[n] for n in there] if jumps else None)
+
+        try:
+            compare(None)
+        except WorkerError:
+            if self.plain:
+                raise
+            compare(self.task.jumps(inputs, along))
+
+    def all_alike(
+        self, held: list[Any], truth: list[Any], own: list[Any], where: str, jumps: list[Any] | None = None
+    ) -> None:
+        """Compare all arrays of one call. Raises WorkerError."""
+        for is_, exact, plain, jump in zip(held, truth, own, jumps or [None] * len(held), strict=True):
+            said, ratio, lowered = unlike(is_, exact, plain, jump)
             close = torch.allclose(is_.double(), plain.double(), KERNELBENCH, KERNELBENCH, equal_nan=False)
             self.kernelbench = self.kernelbench and (close or not where.startswith("on inputs its own"))
             if self.plain:

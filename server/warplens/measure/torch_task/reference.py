@@ -19,6 +19,9 @@ from remote import WorkerError
 NEAR_ZERO, NO_SPREAD = 0.01, 0.01
 #: What a sum in another order may add to the reference's own error.
 SLACK = 4.0
+#: Units of rounding by which values are moved to see where gradients jump (ReLU, maxima, absolute values), and how
+#: often: a sum in another order lands on the other side of such a point within about as many, every second time.
+NEARBY, TRIALS = 16.0, 24
 #: Relative error below which results are those of a lower precision rather than wrong.
 LOWERED = 2.0**-6
 
@@ -80,14 +83,25 @@ class Task:
         model = self.double if double and self.double is not None else self.model
         if model is self.double:
             inputs, cotangents = [wide_of(x) for x in inputs], [wide_of(c) for c in cotangents]
-        given = [x.clone().requires_grad_() if floating(x) else x for x in inputs]
-        model.zero_grad(set_to_none=True)
-        # not detached: gradients go back through them
-        outputs = tensors(model(*given))
-        pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
-        torch.autograd.backward([o for o, _ in pairs], [c for _, c in pairs])
-        found = [x.grad for x in given if floating(x)] + [p.grad for p in model.parameters()]
-        return [None if g is None else g.detach().clone() for g in found]
+        return _gradients(model, inputs, cotangents)
+
+    def jumps(self, inputs: list[Any], cotangents: list[torch.Tensor]) -> list[torch.Tensor | None]:
+        """How far each gradient moves, at most, where inputs and parameters move by what rounding may move them."""
+        kept = self.double if self.double is not None else self.model
+        wide = [wide_of(x) if kept is self.double else x for x in inputs]
+        along = [wide_of(c) if kept is self.double else c for c in cotangents]
+        exact = _gradients(kept, wide, along)
+        most = [None if g is None else torch.zeros_like(g) for g in exact]
+        for _ in range(TRIALS):
+            model = copy.deepcopy(kept)
+            with torch.no_grad():
+                for moved, own in zip(model.parameters(), self.model.parameters(), strict=True):
+                    moved.copy_(_shaken(moved, own.dtype))
+            given = [_shaken(x, o.dtype) if floating(o) else x for x, o in zip(wide, inputs, strict=True)]
+            for number, (there, here) in enumerate(zip(_gradients(model, given, along), exact, strict=True)):
+                if here is not None and there is not None:
+                    most[number] = torch.maximum(most[number], (there - here).abs())
+        return most
 
     def _doubled(self) -> Any:
         try:
@@ -97,6 +111,22 @@ class Task:
         except Exception:  # noqa: BLE001 - a module that knows no double precision is compared in its own
             return None
         return double
+
+
+def _gradients(model: Any, inputs: list[Any], cotangents: list[torch.Tensor]) -> list[torch.Tensor | None]:
+    given = [x.clone().requires_grad_() if floating(x) else x for x in inputs]
+    model.zero_grad(set_to_none=True)
+    # not detached: gradients go back through them
+    outputs = tensors(model(*given))
+    pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
+    torch.autograd.backward([o for o, _ in pairs], [c for _, c in pairs])
+    found = [x.grad for x in given if floating(x)] + [p.grad for p in model.parameters()]
+    return [None if g is None else g.detach().clone() for g in found]
+
+
+def _shaken(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Each number moved by up to `NEARBY` units of rounding of that type."""
+    return x * (1.0 + NEARBY * torch.finfo(dtype).eps * (2.0 * torch.rand_like(x) - 1.0))
 
 
 def floating(x: Any) -> bool:
@@ -119,10 +149,13 @@ def tensors(outputs: Any) -> list[torch.Tensor]:
     return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
 
 
-def unlike(is_: torch.Tensor, truth: torch.Tensor, reference: torch.Tensor) -> tuple[str, float, bool]:
+def unlike(
+    is_: torch.Tensor, truth: torch.Tensor, reference: torch.Tensor, jump: torch.Tensor | None = None
+) -> tuple[str, float, bool]:
     """How an output is wrong ("" if not), its error in units of the bound, and whether it is of a lower precision.
 
-    The bound rests on the reference's own error against double precision, where there is one.
+    The bound rests on the reference's own error against double precision, where there is one, and on how far each
+    element of it jumps where rounding alone decides.
     """
     if not truth.is_floating_point():
         same = torch.equal(is_, reference)
@@ -137,6 +170,8 @@ def unlike(is_: torch.Tensor, truth: torch.Tensor, reference: torch.Tensor) -> t
     eps = torch.finfo(reference.dtype).eps
     scale = float(wide.abs().mean())
     bound = SLACK * float((own - wide).abs().max()) + 8 * eps * wide.abs() + 32 * eps * scale
+    if jump is not None:
+        bound = bound + SLACK * jump.double()[finite]
     ratio = float(((is_ - wide).abs() / bound.clamp_min(1e-300)).max())
     if ratio <= 1.0:
         return "", ratio, False
