@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
+
+import msgspec
 
 from warplens.measure.verdict import Conditions
 from warplens_tools.arch.gpu import Gpu
@@ -15,6 +17,23 @@ from warplens_tools.errors import MissingToolError
 
 #: Seconds between two readings: NVML itself refreshes power every 20 to 100 ms.
 _PERIOD = 0.1
+
+
+def conditions_together(several: Sequence[Conditions]) -> Conditions:
+    """Of several processes on one card: the medians of theirs, and whatever slowed any of them."""
+
+    def middle(read: Callable[[Conditions], float | None]) -> float | None:
+        values = [value for one in several if (value := read(one)) is not None]
+        return median(values) if values else None
+
+    return msgspec.structs.replace(
+        several[0],
+        sm_clock_mhz=middle(lambda one: one.sm_clock_mhz),
+        memory_clock_mhz=middle(lambda one: one.memory_clock_mhz),
+        temperature_c=middle(lambda one: one.temperature_c),
+        power_w=middle(lambda one: one.power_w),
+        throttling=tuple(dict.fromkeys(reason for one in several for reason in one.throttling)),
+    )
 
 
 class Watch:

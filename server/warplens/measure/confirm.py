@@ -20,10 +20,11 @@ from warplens.measure.build.candidates import Built
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens.measure.build.transplant import transplanted
 from warplens.measure.company import NoWinnerError, Step, beside, may_be_company, side_by_side, waited
+from warplens.measure.conditions import conditions_together
 from warplens.measure.costs import Costs
 from warplens.measure.energy import EnergyGain, EnergyMeter
+from warplens.measure.fresh import Visited, heard_together, not_compared, not_faster, of_each
 from warplens.measure.kernel.accompany import Replacement
-from warplens.measure.kernel.gate import pooled
 from warplens.measure.kernel.shapes import at_shape, keeps_geometry, others_of
 from warplens.measure.kernel.stand_in import StoodIn, stand_in
 from warplens.measure.kernel.visits import VisitResult, Visits, VisitSpec
@@ -39,8 +40,6 @@ from warplens_tools.process.task import Task
 from warplens_tools.run.build import start_command
 from warplens_tools.run.gpu_lock import HANDOVER
 
-#: Names of input sets that a proof gives.
-_MOST_NAMED = 6
 _FREE = (
     "a build command of its own, or one that the fence kept from building the original, may read every file"
 )
@@ -103,17 +102,16 @@ class _Confirming:
             self._at_shapes()
             self._task.say("measuring in fresh processes", None)
             with self._costs.of("fresh processes"):
-                heards = self._fresh()
-            each = [self._opened.verdict(self._built, heard, self._turn.take()) for heard in heards]
-            if odd := _not_faster(each):
+                fresh = self._fresh()
+            if odd := not_faster([visited.verdict for visited in fresh]):
                 return Confirmation(odd)
             # alone, too: how many sets are compared is a matter of time; rebuilding takes longer as a rule
             self._task.say("comparing on all inputs", None)
-            compared = self._on_all_inputs()
-            joined = self._opened.verdict(self._built, _joined(heards, compared), self._turn.take())
-            verdict = _of_each(joined, each)
+            compared = self._on_all_inputs([visited.heard for visited in fresh])
+            verdict = self._of_all(fresh, compared)
             if verdict.state != "faster":
                 return Confirmation(verdict)
+            heards = [visited.heard for visited in fresh]
             rounding = 0.0 if all(h.result.bitwise for h in (compared, *heards)) else ROUNDING
             rounding = LOWERED if any(h.result.lowered for h in (compared, *heards)) else rounding
             self._task.say("comparing launches, whole runs and faults, side by side", None)
@@ -184,53 +182,62 @@ class _Confirming:
             # for want of memory, perhaps
             step("rebuilt program", lambda task: self._settle(rebuilding.result(), task))(self._task)
 
-    def _fresh(self) -> list[VisitResult]:
+    def _fresh(self) -> list[Visited]:
         """One visit per process, on some inputs drawn anew; stops at the first that does not find it right."""
         session = self._opened.session
-        heards: list[VisitResult] = []
+        fresh: list[Visited] = []
         for _ in range(session.settings.confirmations):
-            heards.append(self._visit_alone(Visits(self._opened.place, session.settings, session.folder)))
-            if heards[-1].result.state != "right":
+            fresh.append(self._visit_alone(Visits(self._opened.place, session.settings, session.folder)))
+            if fresh[-1].heard.result.state != "right":
                 break
-        return heards
+        return fresh
 
-    def _visit_alone(self, visits: Visits) -> VisitResult:
-        """With a turn of its own: its program starts while others have the card."""
+    def _visit_alone(self, visits: Visits) -> Visited:
+        """With a turn of its own: its program starts while others have the card. What it says is said with what was
+        read of the card in that turn, which ends before the next process."""
         self._turn.leave()
         heards: list[VisitResult] = []
         visits.judge([self._built.job], heards.append, self._task, self._turn.take)
-        self._turn.take()
-        return heards[-1]
+        conditions = self._turn.take().now()
+        return Visited(heards[-1], self._opened.verdict(self._built, heards[-1], conditions), conditions)
+
+    def _of_all(self, fresh: Sequence[Visited], compared: VisitResult) -> Verdict:
+        """What all fresh processes and the comparison on all inputs come to, under what each of them was timed."""
+        heard = heard_together([visited.heard for visited in fresh], compared)
+        conditions = conditions_together([visited.conditions for visited in fresh])
+        return of_each(
+            self._opened.verdict(self._built, heard, conditions), [visited.verdict for visited in fresh]
+        )
 
     def _alone_at(self, there: VisitSpec, *, thorough: bool = False) -> VisitResult:
         session = self._opened.session
-        visits = Visits(there, session.settings, session.folder, thorough=thorough)
-        return self._held(there, self._visit_alone(visits))
+        visited = self._visit_alone(Visits(there, session.settings, session.folder, thorough=thorough))
+        return self._held(there, visited.heard, visited.verdict)
 
     def _beside_at(self, there: VisitSpec, task: Task) -> None:
         """In this confirmation's own turn, beside its other steps."""
         heards: list[VisitResult] = []
         session = self._opened.session
         Visits(there, session.settings, session.folder).judge([self._built.job], heards.append, task)
-        self._held(there, heards[-1])
+        self._held(there, heards[-1], None)
 
-    def _held(self, there: VisitSpec, heard: VisitResult) -> VisitResult:
+    @staticmethod
+    def _held(there: VisitSpec, heard: VisitResult, found: Verdict | None) -> VisitResult:
         """One visit more, where the candidate has to be right, and faster or the same if it is timed."""
         result = heard.result
         grid = "x".join(map(str, there.target.shape.grid))
         where = f"at launch {there.launch} with grid {grid}"
         if result.state != "right":
             raise NoWinnerError(result.state, f"{where}: {result.reason}")
-        found = self._opened.verdict(self._built, heard, self._turn.take()) if there.timed else None
-        if found is not None and found.state not in ("faster", "same"):
+        if there.timed and found is not None and found.state not in ("faster", "same"):
             raise NoWinnerError(found.state, f"{where}: {found.reason}")
         return heard
 
-    def _on_all_inputs(self) -> VisitResult:
+    def _on_all_inputs(self, fresh: Sequence[VisitResult]) -> VisitResult:
         place = msgspec.structs.replace(self._opened.place, timed=False)
         with self._costs.of("all inputs"):
             heard = self._alone_at(place, thorough=True)
-        self._unknown += _not_compared(heard)
+        self._unknown += not_compared(heard, fresh)
         return heard
 
     def _rebuilt(self, task: Task) -> Rebuilt:
@@ -368,37 +375,3 @@ class _Confirming:
             timeout=session.settings.compile_seconds,
             task=task,
         )
-
-
-def _not_faster(each: Sequence[Verdict]) -> Verdict | None:
-    """The first fresh process's that does not find it faster."""
-    odd = next((v for v in each if v.state != "faster"), None)
-    if odd is None:
-        return None
-    words = f"in fresh process {each.index(odd) + 1}: {odd.reason}"
-    return msgspec.structs.replace(odd, reason=words)
-
-
-def _joined(heards: Sequence[VisitResult], compared: VisitResult) -> VisitResult:
-    """The timings of all fresh processes, with how it compared where it was compared on all inputs."""
-    result = msgspec.structs.replace(compared.result, timings=pooled(heards))
-    return msgspec.structs.replace(heards[0], baseline=compared.baseline, result=result)
-
-
-def _not_compared(heard: VisitResult) -> list[Unknown]:
-    """Sets of inputs that there was no time or memory for, and those that the kernel itself did not stand."""
-    found = []
-    for what, names in (
-        ("results on inputs that there was no time or memory for", heard.baseline.skipped),
-        ("results on inputs under which the kernel itself crashed or hung", heard.given_up),
-    ):
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        if names:
-            found.append(Unknown(what, f"{len(names)} sets: {', '.join(names[:_MOST_NAMED])}{more}"))
-    return found
-
-
-def _of_each(verdict: Verdict, each: Sequence[Verdict]) -> Verdict:
-    ratios = ", ".join(f"{t.speedup.median:.3f}" for v in each for t in v.timings[:1])
-    reason = f"{verdict.reason}; in each of {len(each)} fresh processes: {ratios}"
-    return msgspec.structs.replace(verdict, reason=reason)

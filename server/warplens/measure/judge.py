@@ -199,7 +199,7 @@ class Judge:
             odd, plans = further.judge(
                 built,
                 opened.builder.edited,
-                lambda heard: opened.verdict(one, heard, turn.take()),
+                lambda heard: opened.verdict(one, heard, turn.take().now()),
                 task,
                 all_shapes=True,
             )
@@ -347,7 +347,7 @@ class Judge:
         with Turn(opened.session, f"judging {opened.baseline.kernel}", task) as turn:
 
             def verdict(heard: VisitResult) -> Verdict:
-                return opened.verdict(by_id[heard.result.candidate], heard, turn.take())
+                return opened.verdict(by_id[heard.result.candidate], heard, turn.take().now())
 
             def take(heard: VisitResult) -> None:
                 found = verdict(heard)

@@ -163,15 +163,15 @@ class PreparedWorkload(msgspec.Struct, frozen=True):
         """The edited file as it is."""
         return self.builder.text
 
-    def verdict(self, built: Built, heard: VisitResult, watch: Watch) -> Verdict:
-        """What a visit's result says of a candidate, against the baseline of the same visit."""
+    def verdict(self, built: Built, heard: VisitResult, conditions: Conditions) -> Verdict:
+        """What a visit's result says of a candidate, against its baseline and under its conditions."""
         return verdict_of(
             heard,
             gpu=self.session.gpu,
             settings=self.session.settings,
             resources=built.compiled.resources,
             baseline_resources=self.target.compiled.resources,
-            conditions=watch.now(),
+            conditions=conditions,
             build_seconds=built.seconds,
         )
 

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from warplens.measure import conditions
-from warplens.measure.conditions import Watch
+from warplens.measure.conditions import Watch, conditions_together
+from warplens.measure.verdict import Conditions
 from warplens_tools.arch.load import load_architecture
 from warplens_tools.arch.nvml import GpuState
 from warplens_tools.errors import MissingToolError
@@ -44,4 +45,13 @@ def test_the_medians_of_what_nvml_read_and_every_slowdown(monkeypatch: pytest.Mo
     assert gone.wait(60)
     found = watch.stop()
     assert (found.sm_clock_mhz, found.power_w, found.temperature_c) == (1700, 400, None)
+    assert found.throttling == ("software power cap", "hardware slowdown")
+
+
+def test_several_processes_keep_whatever_slowed_any_of_them() -> None:
+    def one(clock: float | None, *throttling: str) -> Conditions:
+        return Conditions("H200", "", "580", "13.0", sm_clock_mhz=clock, throttling=throttling)
+
+    found = conditions_together([one(1980, "software power cap"), one(None), one(1700, "hardware slowdown")])
+    assert (found.sm_clock_mhz, found.power_w) == (1840, None)
     assert found.throttling == ("software power cap", "hardware slowdown")

@@ -189,6 +189,7 @@ def pooled(heards: Sequence[VisitResult]) -> tuple[TimingRecord, ...]:
                 candidate=tuple(x for p in parts for x in p.candidate),
                 again=tuple(x for p in parts for x in p.again),
                 checked=sum(p.checked for p in parts),
+                inputs=", ".join(dict.fromkeys(p.inputs for p in parts)),
             )
         )
     return tuple(joined)
