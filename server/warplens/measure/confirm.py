@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -101,7 +102,7 @@ class _Confirming:
             # alone on the card, and first: most of those that are no winners end here
             self._at_shapes()
             self._task.say("measuring in fresh processes", None)
-            with self._costs.of("fresh processes"):
+            with self._alone("fresh processes"):
                 fresh = self._fresh()
             if odd := not_faster([visited.verdict for visited in fresh]):
                 return Confirmation(odd)
@@ -126,6 +127,10 @@ class _Confirming:
         verdict = msgspec.structs.replace(verdict, reason=reason)
         return Confirmation(verdict, gain, tuple(dict.fromkeys(self._unknown)))
 
+    def _alone(self, name: str) -> AbstractContextManager[None]:
+        """A step that takes turns with others, whose time there is none of its own."""
+        return self._costs.of(name, lambda: self._turn.waited)
+
     def _pass_on(self) -> None:
         """Somebody who waits for the card gets it first."""
         self._turn.leave()
@@ -137,7 +142,7 @@ class _Confirming:
         if not keeps_geometry(self._built):
             return
         for shape in others_of(self._opened):
-            with self._costs.of("other shapes"):
+            with self._alone("other shapes"):
                 self._alone_at(at_shape(self._opened.place, shape, timed=True))
 
     def _untimed(
@@ -195,9 +200,8 @@ class _Confirming:
     def _visit_alone(self, visits: Visits) -> Visited:
         """With a turn of its own: its program starts while others have the card. What it says is said with what was
         read of the card in that turn, which ends before the next process."""
-        self._turn.leave()
         heards: list[VisitResult] = []
-        visits.judge([self._built.job], heards.append, self._task, self._turn.take)
+        visits.judge([self._built.job], heards.append, self._task, self._turn)
         conditions = self._turn.take().now()
         return Visited(heards[-1], self._opened.verdict(self._built, heards[-1], conditions), conditions)
 
@@ -235,7 +239,7 @@ class _Confirming:
 
     def _on_all_inputs(self, fresh: Sequence[VisitResult]) -> VisitResult:
         place = msgspec.structs.replace(self._opened.place, timed=False)
-        with self._costs.of("all inputs"):
+        with self._alone("all inputs"):
             heard = self._alone_at(place, thorough=True)
         self._unknown += not_compared(heard, fresh)
         return heard

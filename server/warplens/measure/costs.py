@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -17,13 +17,14 @@ class Costs:
         self._lock = threading.Lock()
 
     @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Count what happens inside as this step's."""
-        started = time.monotonic()
+    def of(self, name: str, waited: Callable[[], float] = lambda: 0.0) -> Iterator[None]:
+        """Count what happens inside as this step's, but for the seconds that `waited` grows by: those are counted
+        elsewhere."""
+        started, before = time.monotonic(), waited()
         try:
             yield
         finally:
-            self.add(name, time.monotonic() - started)
+            self.add(name, time.monotonic() - started - (waited() - before))
 
     def add(self, name: str, seconds: float) -> None:
         """Count seconds as this step's."""

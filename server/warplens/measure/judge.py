@@ -357,7 +357,7 @@ class Judge:
                 else:
                     tell(found)
 
-            opened.visits.judge([b.job for b in built], take, task, turn.take)
+            opened.visits.judge([b.job for b in built], take, task, turn)
             if others_of(opened):
                 first = judge_shapes(opened, built, first, verdict, task)
             waiting = [by_id[name] for name, one in first.items() if one.state == "faster"]

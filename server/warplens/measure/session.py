@@ -118,6 +118,8 @@ class Turn:
         self._session, self._what, self._task = session, what, task
         self._held = ExitStack()
         self._watch: Watch | None = None
+        #: Seconds that it was asked for while others had it; the session counts them, too.
+        self.waited = 0.0
 
     def __enter__(self) -> Turn:
         return self
@@ -128,7 +130,9 @@ class Turn:
     def take(self) -> Watch:
         """Have the card, after others if need be; what watches it from then on. Raises as `gpu_lock`."""
         if self._watch is None:
+            asked = time.monotonic()
             self._watch = self._held.enter_context(self._session.card(self._what, self._task))
+            self.waited += time.monotonic() - asked
         return self._watch
 
     def leave(self) -> None:

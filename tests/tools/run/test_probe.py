@@ -39,7 +39,7 @@ HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
 DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job", "rule")
 ORACLE = (
     *("oracle", "written", "learn", "reference", "isolation", "grids", "verify"),
-    *("inputs", "values", "rooms", "guess", "stats", *DRIVING),
+    *("inputs", "areas", "values", "rooms", "guess", "stats", *DRIVING),
 )
 ACCOMPANY = ("accompany", "calls", "plan", "blocks", "allocations", *ORACLE)
 VISIT = ("visit", "trial", "scrub", "blocks", "allocations", *ORACLE)
@@ -210,6 +210,13 @@ def test_inputs_vary_in_every_way_that_could_be_memorised(parts: Parts) -> None:
     assert done.stdout == '{"mistakes": 0}\n'
 
 
+@pytest.mark.compiler
+def test_conditions_that_the_programs_own_inputs_never_meet_are_met(parts: Parts) -> None:
+    program = parts.on_fake_driver(("conditions_test",), ORACLE)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == '{"mistakes": 0}\n'
+
+
 words = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=12)
 lines = st.lists(words, min_size=1, max_size=3).map(" ".join)
 extents = st.tuples(*[st.integers(1, 2**31 - 1)] * 3)
@@ -219,7 +226,8 @@ KINDS = (
     *("redrawn", "permuted", "signs", "zeros", "spikes", "blanks", "specials", "flags", "skewed", "ranged"),
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
     *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
-    *("scalars", "nulls", "wide", "toggled", "many"),
+    *("striped", "turned", "stepped", "vast"),
+    *("scalars", "nulls", "wide", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "moved"),
 )
 fields = st.builds(

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from warplens_tools.run.probe.job import ASKS_FROM, SENTINELS_FROM, WAYS_OF, Variant, VariantKind
 
 #: Buffers of integers that are varied one at a time, and integers that are passed by value: so many of each.
-_BUFFERS, _NUMBERS = 5, 4
+_BUFFERS, _NUMBERS = 8, 4
 
 
 def _each(name: str, kind: VariantKind, many: int, first: int = 0) -> tuple[Variant, ...]:
@@ -29,7 +29,10 @@ _ONE_BUFFER = (
     *_each("one buffer of other integers", "ranged", _BUFFERS),
     *_each("one buffer of integers zero", "vacant", _BUFFERS),
 )
-_FULL_RANGE = _each("one buffer of integers of all sizes", "full", _BUFFERS)
+_FULL_RANGE = (
+    *_each("one buffer of integers of all sizes", "full", _BUFFERS),
+    *_each("mixed signs in one buffer of integers", "turned", _BUFFERS),
+)
 _LESS = (
     Variant("with integers by value one less", kind="less"),
     Variant("with integers by value halved", kind="halved"),
@@ -38,6 +41,20 @@ _LESS = (
     Variant("with ones for zeros by value", kind="raised"),
     *_each("a one for a zero by value", "raised", _NUMBERS),
     *_each("one small integer by value larger", "more", _NUMBERS),
+    *_each("one length by value less than a warp", "few", 2 * _NUMBERS),
+)
+#: Rows and columns without anything, of the lengths that numbers by value say, and rows of one thing alone.
+_EMPTY = (
+    Variant("with runs of zeros", kind="blanks"),
+    Variant("with halves of zeros", kind="halves"),
+    Variant("with zeros alone", kind="naught"),
+    *_each("rows of zeros in one buffer", "blanks", 4),
+    *_each("columns of zeros", "striped", 4),
+)
+#: Squares that overflow or vanish, and no quotient.
+_VAST = (
+    Variant("with a few very large and very small floats", kind="vast"),
+    *_each("a few very large and very small floats in one buffer", "vast", 4),
 )
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
 _ASKED = _drawn("integers that the kernel asks for", "asked", 4)
@@ -52,8 +69,8 @@ _ODD = (
 #: Each buffer by itself: a logarithm of one keeps no other from being negative.
 _MINGLED = (
     *_drawn("other signs and sizes in each buffer", "mingled", 4),
-    *(Variant(f"with one buffer negated ({k + 1})", -1.0, target=k) for k in range(5)),
-    *_each("mixed signs in one buffer", "signs", 5),
+    *(Variant(f"with one buffer negated ({k + 1})", -1.0, target=k) for k in range(_BUFFERS)),
+    *_each("mixed signs in one buffer", "signs", _BUFFERS),
 )
 #: Counts far larger, and other shapes of what is as large.
 _SIZES = (
@@ -76,6 +93,7 @@ _BESIDE = (
     Variant("mixed signs", kind="signs"),
     Variant("other signs and sizes in each buffer", kind="mingled"),
     Variant("runs of zeros", kind="blanks"),
+    Variant("columns of zeros", kind="striped", target=1),
     Variant("floats a thousand times as large", 1000.0),
     Variant("other floats by value", kind="wide"),
     Variant("optional pointers null, or not", kind="toggled"),
@@ -124,13 +142,13 @@ VARIANTS = (
     Variant("with zeros and ones among integers", kind="flags"),
     Variant("with integers nearly all alike", kind="skewed"),
     Variant("with integers repeated", kind="repeated"),
+    Variant("with short and empty rows", kind="stepped"),
+    Variant("with mixed signs of integers", kind="turned"),
     Variant("with integers zero", kind="vacant"),
     *_LESS,
     Variant("with spikes", kind="spikes"),
     Variant("with zeros filled", kind="zeros"),
-    Variant("with runs of zeros", kind="blanks"),
-    Variant("with halves of zeros", kind="halves"),
-    Variant("with zeros alone", kind="naught"),
+    *_EMPTY,
     *_ODD,
     *_ASKED,
     *_BELOW,
@@ -148,6 +166,7 @@ VARIANTS = (
     Variant("scaled by a million", 1e6),
     Variant("scaled by a millionth", 1e-6),
     Variant("with four values alone", kind="ties"),
+    *_VAST,
     *_TWO,
     *ALIASED,
     *_HIGH,
@@ -162,6 +181,8 @@ ALTERNATIVES = (
         "with zeros and ones among integers",
         "with integers nearly all alike",
         "with integers repeated",
+        "with short and empty rows",
+        "with mixed signs of integers",
         "with integers zero",
     ),
     tuple(v.name for v in _ONE_BUFFER),
@@ -169,7 +190,7 @@ ALTERNATIVES = (
     ("with spikes", "with zeros filled"),
     tuple(v.name for v in _ODD),
     tuple(v.name for v in _ASKED),
-    ("with runs of zeros", "with halves of zeros", "with zeros alone"),
+    tuple(v.name for v in _EMPTY),
     ("negated", "with mixed signs", "far from zero"),
     tuple(v.name for v in _MINGLED),
     tuple(v.name for v in _MET),
@@ -181,7 +202,7 @@ ALTERNATIVES = (
     ("scaled by a million", "scaled by a millionth", "with four values alone"),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
-LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH))
+LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH, *_VAST))
 #: Of the launch on larger copies of its memory, where a length, a stride or a count may be larger than the program has
 #: memory for: every integer by value alone, in both directions, some together, and pairs of lengths; and larger ones
 #: beside all of `_BESIDE`.

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -41,6 +42,16 @@ from warplens_tools.toolchain.ptx_asks import asked as asked_of
 _CRASHES = 2
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
+
+
+class CardTurn(Protocol):
+    """The card, which others have meanwhile."""
+
+    def take(self) -> object:
+        """Have it, after others if need be."""
+
+    def leave(self) -> None:
+        """Let others have it."""
 
 
 class VisitSpec(msgspec.Struct, frozen=True):
@@ -125,7 +136,7 @@ class Visits:
         self._baseline: BaselineRecord | None = None
         self._control: ResultRecord | None = None
         self._began, self._start, self._together = 0.0, 0.0, 1
-        self._on_arrival: Callable[[], object] | None = None
+        self._turn: CardTurn | None = None
         self._arrival = 0.0
         self.given_up: list[str] = []
         self._crashed: Counter[str] = Counter()
@@ -135,20 +146,22 @@ class Visits:
         candidates: Sequence[JobCandidate],
         on_heard: Callable[[VisitResult], None],
         task: Task = UNATTENDED,
-        on_arrival: Callable[[], object] | None = None,
+        turn: CardTurn | None = None,
     ) -> None:
         """Hear of every candidate, in as many visits as faults and hangs make of it.
 
-        `on_arrival` is called once, before the program uses the card for the first time: it takes the card, and the
-        program's own start is another's time. Without it the card is the caller's already.
+        `turn` is taken each time when the program is about to use the card, and left while it starts: that is others'
+        time. Without it the card is the caller's already. It is held while `on_heard` is called.
 
         Raises:
             InputError: the launch cannot be visited; says why.
             TimeLimitError: the program never came to the launch in its time.
             MissingToolError, CancelledError: as named.
         """
-        left, self._on_arrival = list(candidates), on_arrival
+        left, self._turn = list(candidates), turn
         while left:
+            if turn is not None:
+                turn.leave()
             batch = left[: self._settings.candidates_per_visit]
             heard: set[str] = set()
 
@@ -230,15 +243,14 @@ class Visits:
                 stall=each,
                 task=task,
                 on_record=on_record,
-                on_arrival=self._arrive if self._on_arrival is not None else None,
+                on_arrival=self._arrive if self._turn is not None else None,
             )
 
     def _arrive(self) -> None:
         """Take the card; the program's start so far is none of its time there."""
-        asked, self._on_arrival = self._on_arrival, None
         self._arrival = time.monotonic() - self._began
-        if asked is not None:
-            asked()
+        if self._turn is not None:
+            self._turn.take()
         self._began = time.monotonic()
 
     def _job(self, batch: Sequence[JobCandidate], result: str) -> Job:

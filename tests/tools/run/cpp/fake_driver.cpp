@@ -53,10 +53,13 @@ void move(Element element, void** arguments) {
     const auto count = argument<std::uint64_t>(arguments, 1), seed = argument<std::uint64_t>(arguments, 4);
     const double scale = argument<double>(arguments, 2), noise = argument<double>(arguments, 3);
     const auto stride = argument<std::uint64_t>(arguments, 5);
+    std::vector<std::uint8_t> cut(warplens::element_size(element));
+    store(element, cut.data(), argument<double>(arguments, 6));
+    const double kept = warplens::load(element, cut.data());
     for (std::uint64_t i = 0; i < count; ++i) {
         std::uint8_t* at = data + i * stride;
         const double value = warplens::load(element, at), r = static_cast<double>(mix(seed + i) >> 11) * 0x1p-52 - 1;
-        if (value == 0 || !std::isfinite(value)) continue;
+        if (value == 0 || !std::isfinite(value) || value == kept) continue;
         store(element, at, scale   ? simulated::moved(element, value, scale, noise * r)
                            : noise ? simulated::shortened(value)
                                    : simulated::filled(element, value));
@@ -86,7 +89,7 @@ std::uint64_t permuted(std::uint64_t i, std::uint64_t count, std::uint64_t seed)
 // As `kernels.cu` varies inputs.
 struct Source {
     const std::uint8_t* data;
-    std::uint64_t count, stride, limit, seed;
+    std::uint64_t count, stride, limit, seed, period;
     unsigned kind;
 
     const std::uint8_t* at(std::uint64_t i) const { return data + i * stride; }
@@ -119,6 +122,11 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
             return static_cast<std::uint64_t>(given[1 + pair % static_cast<std::uint64_t>(given[0])]) ^ (symbol % 2 ? 1ull << (pair >> 60) % 8 : 0);
         }
         case 26: return bits % 16 ? own : s.limit;
+        case 29: return bits >> 63 ? 0 - own : own;
+        case 30: {
+            const std::uint64_t most = 1 + s.seed % 3;
+            return std::min(value(0) + i * most + bits % (most + 1), value(s.count - 1));
+        }
         case 24: return own <= 64 ? own + 1 : own;
         case 21: return bits >> 62 ? own : ~std::uint64_t{0};
         default: return own && !(own >> (8 * width - 1)) ? own - 1 : own;
@@ -133,10 +141,27 @@ double number(const Source& s, std::uint64_t i, Element element) {
         const double other = value == 0 ? warplens::load(element, s.at(mix(s.seed + i * 8) % s.count)) : value;
         return other == 0 ? 0.5 + unit(mix(s.seed ^ i)) : other;
     }
+    auto run_of = [&](std::uint64_t shortest, std::uint64_t longer) {
+        std::uint64_t run = s.period ? s.period : shortest << 2 * longer;
+        while (!s.period && run > 1 && run * 8 > s.count) run /= 2;
+        return run;
+    };
+    auto stays = [&](std::uint64_t of) { return s.period && (of >> 32 & 1) && i % s.period == (of & 0x7fffffff) % s.period; };
     if (s.kind == 5) {
-        std::uint64_t run = 64u << 2 * (s.seed % 5);
-        while (run > 1 && run * 8 > s.count) run /= 2;
-        return mix(s.seed + i / run) >> 63 ? 0 : value;
+        const std::uint64_t of = mix(s.seed + i / run_of(64, s.seed % 5));
+        return of >> 63 && !stays(of) ? 0 : value;
+    }
+    if (s.kind == 28) {
+        if (!s.period) return value;
+        const std::uint64_t column = i % s.period, shared = s.seed >> 32;
+        const bool empty = mix(shared + column) % 8 == 0 || mix(s.seed + column) % 8 == 0 || column == shared % s.period;
+        return empty ? 0 : value;
+    }
+    if (s.kind == 31) {
+        if (element == Element::f16 || (bits % 8192 && i != s.seed % s.count)) return value;
+        const double kept = value != 0 && std::isfinite(value) ? value : 1;
+        const int least = element == Element::f64 ? 512 : 64, places = static_cast<int>(bits >> 20 & 0xffff) % (least - 1);
+        return std::scalbn(kept, (bits >> 63 ? least + places : -least - places) - std::ilogb(kept));
     }
     if (s.kind == 26) {
         double met;
@@ -146,9 +171,8 @@ double number(const Source& s, std::uint64_t i, Element element) {
     if (s.kind == 25 || s.kind == 27) {
         double met;
         std::memcpy(&met, &s.limit, sizeof met);
-        std::uint64_t run = 256u << 2 * (s.seed % 4);
-        while (run > 1 && run * 8 > s.count) run /= 2;
-        return mix(s.seed + i / run) % 4 && i / run != 1 ? value : s.kind == 27 ? met : std::nan("");
+        const std::uint64_t run = run_of(256, s.seed % 4), of = mix(s.seed + i / run);
+        return (of >> 62 && i / run != 1) || stays(of) ? value : s.kind == 27 ? met : std::nan("");
     }
     if (s.kind == 6 || s.kind == 22) {
         const double infinity = static_cast<double>(INFINITY);
@@ -170,7 +194,7 @@ void vary(Element element, unsigned width, void** arguments) {
     std::uint8_t* data = memory(arguments);
     const Source source{reinterpret_cast<const std::uint8_t*>(argument<CUdeviceptr>(arguments, 2)), argument<std::uint64_t>(arguments, 1),
                         argument<std::uint64_t>(arguments, 5), argument<std::uint64_t>(arguments, 6), argument<std::uint64_t>(arguments, 4),
-                        argument<unsigned>(arguments, 3)};
+                        argument<std::uint64_t>(arguments, 7), argument<unsigned>(arguments, 3)};
     for (std::uint64_t i = 0; i < source.count; ++i) {
         std::uint8_t* at = data + i * source.stride;
         const std::uint64_t value = width ? integer(source, i, width) : 0;

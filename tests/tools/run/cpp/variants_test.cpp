@@ -356,14 +356,15 @@ struct Rare {
 
 int rare_values(const Helpers& helpers) {
     constexpr int rows = 200, width = 64;
-    // room for what other shapes reach
+    // room for what other shapes reach, and in front for a width below zero
     static std::vector<int> lengths(4 * rows);
     static std::vector<unsigned> keys(4 * rows);
-    static std::vector<float> x(4 * rows * width), out(4 * rows);
+    static std::vector<float> all(5 * rows * width), out(4 * rows);
+    float* const x = all.data() + rows * width;
     for (int i = 0; i < rows; ++i) lengths[static_cast<std::size_t>(i)] = 1 + i % width, keys[static_cast<std::size_t>(i)] = 5u + 3u * static_cast<unsigned>(i);
     for (int i = 0; i < rows * width; ++i) x[static_cast<std::size_t>(i)] = 0.5f + static_cast<float>(i % 89) / 89;
     static CUdeviceptr at[] = {reinterpret_cast<CUdeviceptr>(lengths.data()), reinterpret_cast<CUdeviceptr>(keys.data()),
-                               reinterpret_cast<CUdeviceptr>(x.data()), reinterpret_cast<CUdeviceptr>(out.data())};
+                               reinterpret_cast<CUdeviceptr>(x), reinterpret_cast<CUdeviceptr>(out.data())};
     static std::uint32_t mode = 0;
     static int n = rows, w = width;
     static void* arguments[] = {&at[0], &at[1], &at[2], &at[3], &mode, &n, &w};

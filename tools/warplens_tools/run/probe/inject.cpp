@@ -215,35 +215,48 @@ void wait_at_gate() {
     enable_calls();
 }
 
+// The program goes no further without the probe: what it was to say would be missed, not known to be missing.
+[[noreturn]] void give_up(const std::exception& error) {
+    probe->results.write(Record("failed").add("reason", error.what()));
+    std::fprintf(stderr, "warplens: %s\n", error.what());
+    _exit(3);
+}
+
+void follow(CUpti_CallbackId id, const CUpti_CallbackData* call) {
+    std::lock_guard<std::recursive_mutex> lock(probe->mutex);
+    const bool enter = call->callbackSite == CUPTI_API_ENTER;
+    if (probe->gated && !leaves_card_alone(call->functionName)) wait_at_gate();
+    if (is_launch(id)) {
+        if (enter) on_launch(id, call);
+        else after_accompanied(id, call);
+    } else if (is_graph_launch(id)) {
+        if (enter) on_graph_launch(id, call);
+    } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction) {
+        const auto* p = static_cast<const cuModuleGetFunction_params*>(call->functionParams);
+        if (!enter && p->hfunc) probe->module_functions.insert(*p->hfunc);
+    } else if (is_capture_begin(id)) {
+        if (enter) ++probe->captures;
+    } else if (is_capture_end(id)) {
+        if (!enter && probe->captures) --probe->captures;
+    } else {
+        probe->executables.follow(id, call);
+        probe->allocations.follow(id, call);
+    }
+}
+
 void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void* data) {
+    const auto* call = static_cast<const CUpti_CallbackData*>(data);
     if (rehearsed) {
-        const auto* call = static_cast<const CUpti_CallbackData*>(data);
         if (is_launch(id) && call->callbackSite == CUPTI_API_ENTER) substitute(id, call, *rehearsed);
         return;
     }
     if (inside) return;
     inside = true;
-    {
-        std::lock_guard<std::recursive_mutex> lock(probe->mutex);
-        const auto* call = static_cast<const CUpti_CallbackData*>(data);
-        const bool enter = call->callbackSite == CUPTI_API_ENTER;
-        if (probe->gated && !leaves_card_alone(call->functionName)) wait_at_gate();
-        if (is_launch(id)) {
-            if (enter) on_launch(id, call);
-            else after_accompanied(id, call);
-        } else if (is_graph_launch(id)) {
-            if (enter) on_graph_launch(id, call);
-        } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction) {
-            const auto* p = static_cast<const cuModuleGetFunction_params*>(call->functionParams);
-            if (!enter && p->hfunc) probe->module_functions.insert(*p->hfunc);
-        } else if (is_capture_begin(id)) {
-            if (enter) ++probe->captures;
-        } else if (is_capture_end(id)) {
-            if (!enter && probe->captures) --probe->captures;
-        } else {
-            probe->executables.follow(id, call);
-            probe->allocations.follow(id, call);
-        }
+    // whoever calls is the driver: no exception leaves here
+    try {
+        follow(id, call);
+    } catch (const std::exception& error) {
+        give_up(error);
     }
     inside = false;
 }
@@ -312,9 +325,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
         subscribe();
         std::atexit(at_exit);
     } catch (const std::exception& error) {
-        probe->results.write(Record("failed").add("reason", error.what()));
-        std::fprintf(stderr, "warplens: %s\n", error.what());
-        _exit(3);
+        give_up(error);
     }
     return 1;
 }

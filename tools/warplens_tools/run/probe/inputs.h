@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -78,10 +80,10 @@ class Inputs {
     // The parameters with the pointers leading elsewhere; none where they are packed.
     Given moved_elsewhere(const Given& given, const std::function<CUdeviceptr(CUdeviceptr)>& to) const;
 
-    // Gives memory, which is as the program left it, a variant's values; asynchronous.
-    void put(const Variant& variant, std::uint64_t seed);
-    // Moves every float by a relative `move` times r, r in [-1, 1].
-    void move(double move, std::uint64_t seed);
+    // Gives memory, which is as the program left it, a variant's values, for a launch with those arguments; asynchronous.
+    void put(const Variant& variant, std::uint64_t seed, const Given& given);
+    // Moves every float by a relative `move` times r, r in [-1, 1]; but for those that `on` has put at a threshold.
+    void move(double move, std::uint64_t seed, const Variant& on);
     // Leaves of the floats that are only read, of one area or all, one of so many parts.
     void keep_part(std::uint64_t part, std::uint64_t parts, std::size_t area);
     static constexpr std::size_t all_areas = SIZE_MAX;
@@ -109,11 +111,25 @@ class Inputs {
     void add_area(const Stretch& stretch, unsigned width);
     Records guessed(const Stretch& stretch) const;
     const std::uint8_t* by_value(std::size_t index) const;
-    bool is_index(const Area& area) const;
+    // What the program's own numbers in an area look like.
+    struct Look {
+        bool index, flag, ascends;
+    };
+    const Look& look(const Area& area) const;
+    bool reaches_as_far(std::int64_t most) const;
+    std::uint64_t row(std::uint64_t seed) const;
     bool only_read(const Area& area) const;
     std::uint64_t fewest() const;
     void vary(const Area& area, const Variant& variant, std::uint64_t seed);
     CUdeviceptr given();
+    // What is met, and whether among integers; nothing where there is no such number.
+    struct Met {
+        bool whole;
+        std::uint64_t integer;
+        double value;
+    };
+    std::optional<Met> met(const Variant& variant) const;
+    bool mostly(const Area& area, double value) const;
     void put_met(const Variant& variant, std::uint64_t seed);
     void mingle(const Area& area, std::uint64_t seed);
     // How far the integers by value have been drawn for one variant.
@@ -142,6 +158,7 @@ class Inputs {
     void change_words(Given& made, const Variant& variant, std::mt19937_64& random) const;
     int number_count() const;  // of integers by value
     void put_one(const Variant& variant, std::uint64_t seed);
+    void put_floats(const Area& area, const Variant& variant, std::uint64_t seed);
 
     const Job& job_;
     const Launch& baseline_;
@@ -156,6 +173,9 @@ class Inputs {
     std::vector<Word> nulls_;  // null pointers within structures by value
     std::vector<std::int64_t> asked_;  // integers that the kernel compares with
     CUdeviceptr given_ = 0;            // the same on the card
+    std::vector<std::uint64_t> lengths_;  // of rows, perhaps: integers by value, as they are for the launch in question
+    mutable std::map<const Area*, Look> looks_;
+    mutable std::map<std::pair<const Area*, double>, bool> mostly_;
     CUdeviceptr spare_ = 0;        // what a null pointer leads to where it shall not be null
 };
 

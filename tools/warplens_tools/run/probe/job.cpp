@@ -66,7 +66,8 @@ Variant read_variant(std::istringstream& line) {
         {"toggled", Variant::toggled}, {"asked", Variant::asked}, {"below", Variant::below}, {"infinities", Variant::infinities},
         {"ties", Variant::ties}, {"many", Variant::many}, {"reshaped", Variant::reshaped},
         {"numbers", Variant::numbers}, {"fewer", Variant::fewer},
-        {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks},
+        {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks}, {"striped", Variant::striped},
+        {"turned", Variant::turned}, {"stepped", Variant::stepped}, {"vast", Variant::vast},  {"few", Variant::few},
         {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}};
     Variant v;
     std::string kind;

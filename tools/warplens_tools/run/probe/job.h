@@ -49,6 +49,10 @@ struct Parameter {
 // times as large, or a hundred; one length twice or four times as large and another one less by as much; pointers that the source asks for whether they are null: null where they are not, and else not.
 // `met` are buffers some of whose elements are what is passed by value, or a float that the kernel compares with; `ranks`
 // have it in runs. `standing` has half of the results there already.
+// `striped` has whole columns of zeros, of matrices as wide as an integer by value says; rows of zeros, of NaN or of a
+// float that is asked for are as long as one says, too, one element of some left as it was. `turned` are integers of other
+// signs, `stepped` ascending ones that rise by little or nothing, so that rows are empty or short; `vast` a few floats
+// whose squares overflow, or vanish, and no quotient. `few` makes a length less than a warp.
 // `aliased` is an input that lies where a result goes to.
 // `high` are 64-bit integers by value that are too large for any length, larger by multiples of 2^32.
 // `voids` are runs of NaN, which leave whole rows without a number; `mingled` gives each buffer of floats other signs and
@@ -56,7 +60,7 @@ struct Parameter {
 // integers one larger.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, scalars, nulls, wide, toggled, many, reshaped, numbers, fewer, mingled, standing, high, aliased, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, scalars, nulls, wide, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -70,6 +74,13 @@ struct Variant {
     // `met`: from here on, a float that the kernel compares with.
     static constexpr std::size_t sentinels_from = 16;
     int target = -1;  // which buffer of integers, or which integer passed by value; -1: all
+    // Of more buffers than there are targets for each, other ones are meant by every seed.
+    static constexpr std::size_t targets = 8;
+    bool means(std::size_t which, std::size_t count, std::uint64_t seed) const {
+        if (target < 0) return true;
+        const auto own = static_cast<std::size_t>(target);
+        return which == (count <= targets || own >= targets ? own : (own + seed % count) % count);
+    }
     // What is changed with it: of buffers, or what is passed by value but for integers. Conditions that only go together
     // are met so.
     std::vector<Variant> beside = {};
@@ -78,8 +89,8 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == toggled || kind == many || kind == reshaped || kind == numbers || kind == high || kind == aliased; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below; }
     // Of what is passed by value, floats or pointers.
@@ -96,11 +107,13 @@ struct Variant {
     // What a NaN or an infinity among the inputs leaves of the results may rest on their order.
     bool odd() const { return any([](const Variant& v) { return v.kind == specials || v.kind == infinities || v.kind == voids; }); }
     // Few values are far larger than all others.
-    bool spiky() const { return any([](const Variant& v) { return v.kind == spikes; }); }
+    bool spiky() const { return any([](const Variant& v) { return v.kind == spikes || v.kind == vast; }); }
     // Numbers that may lead elsewhere.
     bool leads() const { return any([](const Variant& v) { return v.of_integers() || (v.of_numbers() && !v.of_other_values()); }); }
     // Whole rows of zeros: what is divided by their sums is NaN or infinite where the kernel does not guard against it.
-    bool empties() const { return any([](const Variant& v) { return v.kind == blanks || v.kind == halves || v.kind == naught || v.kind == vacant; }); }
+    bool empties() const { return any([](const Variant& v) { return v.kind == blanks || v.kind == striped || v.kind == halves || v.kind == naught || v.kind == vacant; }); }
+    // Numbers that no program has but by mistake or on purpose: who differs there alone is not called wrong.
+    bool remote() const { return any([](const Variant& v) { return v.kind == vast || v.kind == aliased; }); }
 };
 
 // A `__device__` or `__constant__` variable. `live` names its twin in the running program, "" if it has none.

@@ -74,7 +74,10 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: (`voids`), other signs and sizes in each buffer (`mingled`). What is passed by value among the buffers' own (`met`,
 #: in runs: `ranks`), or, from target 16 on, floats that the kernel compares with; small integers one
 #: larger (`plus`); half of the results there already (`standing`). 64-bit integers by value that are too large for any
-#: length, larger by multiples of 2^32 (`high`). An input that lies where a result goes to (`aliased`).
+#: length, larger by multiples of 2^32 (`high`). An input that lies where a result goes to (`aliased`). Columns of
+#: zeros, of matrices as wide as an integer by value says (`striped`); integers of other signs (`turned`), or that rise
+#: by little where they ascend (`stepped`); floats so large or small that squares overflow or vanish (`vast`); a
+#: length less than a warp (`few`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -117,6 +120,11 @@ VariantKind = Literal[
     "standing",
     "high",
     "aliased",
+    "striped",
+    "turned",
+    "stepped",
+    "vast",
+    "few",
 ]
 
 

@@ -98,22 +98,23 @@ __device__ T& element(T* data, u64 i, u64 stride) {
 }
 
 template <class T>
-__device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 seed, u64 stride) {
+__device__ void move_inputs(T* data, u64 count, double scale, double noise, u64 seed, u64 stride, double kept) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) {
         const double uniform = double(mix(seed + i) >> 11) * 0x1p-52 - 1;  // [-1, 1)
         T& here = element(data, i, stride);
         const double value = static_cast<double>(here);
         // 0, infinity and NaN stay what they are: they often mean something (padding, a mask)
-        if (value != 0 && isfinite(value))
+        if (value != 0 && isfinite(value) && value != static_cast<double>(static_cast<T>(kept)))
             here = scale   ? scaled<T>(value, scale, noise * uniform)
                    : noise ? shortened(here)
                            : filled(here);
     }
 }
 
-#define WARPLENS_MOVE(name, type)                                                                              \
-    extern "C" __global__ void name(type* data, u64 count, double scale, double noise, u64 seed, u64 stride) { \
-        move_inputs(data, count, scale, noise, seed, stride);                                                  \
+#define WARPLENS_MOVE(name, type)                                                                             \
+    extern "C" __global__ void name(type* data, u64 count, double scale, double noise, u64 seed, u64 stride,  \
+                                    double kept) {                                                            \
+        move_inputs(data, count, scale, noise, seed, stride, kept);                                           \
     }
 WARPLENS_MOVE(warplens_move_f64, double)
 WARPLENS_MOVE(warplens_move_f32, float)
@@ -146,14 +147,16 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // them, the place and the seed alone. `kind` as in job.h: 0 for redrawn, 1 permuted, 2 mixed signs, 3 filled zeros,
 // 4 spikes, 5 runs of zeros, 6 NaN, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
-// 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it. Redrawn and permuted values are the buffer's own: an index stays in its
+// 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it,
+// 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small.
+// `period` is the length of a row where it is known. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
 
 template <class T>
 struct Source {
     const T* data;
-    u64 count, stride, limit;
+    u64 count, stride, limit, period;
     __device__ const T& operator[](u64 i) const { return element(data, i, stride); }
 };
 
@@ -177,22 +180,56 @@ __device__ T filled_zero(const Source<T>& source, u64 i, u64 seed) {
     return static_cast<T>(0.5 + uniform(mix(seed ^ i)));
 }
 
-// Half of all runs, each long enough for whole rows where there is room for many.
+// Rows, where their length is known; else runs, each long enough for whole rows where there is room for many.
 template <class T>
-__device__ T blanked(const Source<T>& source, u64 i, u64 seed) {
-    u64 run = 64u << 2 * (seed % 5);
+__device__ u64 run_of(const Source<T>& source, u64 shortest, u64 longer) {
+    if (source.period) return source.period;
+    u64 run = shortest << 2 * longer;
     while (run > 1 && run * 8 > source.count) run /= 2;
-    return mix(seed + i / run) >> 63 ? static_cast<T>(0.0) : source[i];
+    return run;
 }
 
-// One run in four, and one at least, each long enough for whole rows where there is room for many.
+// Of half of all rows that are left out, one element stays.
 template <class T>
-__device__ T voided(const Source<T>& source, u64 i, u64 seed) {
-    u64 run = 256u << 2 * (seed % 4);
-    while (run > 1 && run * 8 > source.count) run /= 2;
-    const double infinity = __longlong_as_double(0x7ff0000000000000ll);
-    return mix(seed + i / run) % 4 && i / run != 1 ? source[i] : static_cast<T>(infinity - infinity);
+__device__ bool stays(const Source<T>& source, u64 i, u64 bits) {
+    return source.period && bits >> 32 & 1 && i % source.period == (bits & 0x7fffffff) % source.period;
 }
+
+// Half of all runs.
+template <class T>
+__device__ T blanked(const Source<T>& source, u64 i, u64 seed) {
+    const u64 bits = mix(seed + i / run_of(source, 64, seed % 5));
+    return bits >> 63 && !stays(source, i, bits) ? static_cast<T>(0.0) : source[i];
+}
+
+// One run in four, and one at least.
+template <class T>
+__device__ bool is_void(const Source<T>& source, u64 i, u64 seed) {
+    const u64 run = run_of(source, 256, seed % 4), bits = mix(seed + i / run);
+    return (bits >> 62 == 0 || i / run == 1) && !stays(source, i, bits);
+}
+
+// One column in eight and one at least that all buffers of a seed's upper half share, and as many of each one's own.
+template <class T>
+__device__ bool is_striped(const Source<T>& source, u64 i, u64 seed) {
+    if (!source.period) return false;
+    const u64 column = i % source.period, shared = seed >> 32;
+    return mix(shared + column) % 8 == 0 || mix(seed + column) % 8 == 0 || column == shared % source.period;
+}
+
+// One in 8192, and one at least, is so large that its square overflows and what it is divided by does not, or so small.
+template <class T>
+__device__ T vast(const Source<T>& source, u64 i, u64 seed) {
+    const u64 bits = mix(seed + i);
+    if (bits % 8192 && i != seed % source.count) return source[i];
+    const double value = static_cast<double>(source[i]), kept = value != 0 && isfinite(value) ? value : 1;
+    const int least = sizeof(T) == 8 ? 512 : 64, places = static_cast<int>(bits >> 20 & 0xffff) % (least - 1);
+    const int exponent = bits >> 63 ? least + places : -least - places;
+    return static_cast<T>(scalbn(kept, exponent - ilogb(kept)));
+}
+template <>
+__device__ inline __half vast(const Source<__half>& source, u64 i, u64) { return source[i]; }
+
 
 // One in 8192, and one at least.
 template <class T>
@@ -219,9 +256,11 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     const u64 bits = mix(seed + i);
     if (kind == 3) return filled_zero(source, i, seed);
     if (kind == 5) return blanked(source, i, seed);
-    if (kind == 27) return voided(source, i, seed) == source[i] ? source[i] : static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit)));
+    if (kind == 27) return is_void(source, i, seed) ? static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit))) : source[i];
     if (kind == 26) return bits % 16 ? source[i] : static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit)));
-    if (kind == 25) return voided(source, i, seed);
+    if (kind == 25) return is_void(source, i, seed) ? static_cast<T>(__longlong_as_double(0x7ff8000000000000ll)) : source[i];
+    if (kind == 28) return is_striped(source, i, seed) ? static_cast<T>(0.0) : source[i];
+    if (kind == 31) return vast(source, i, seed);
     if (kind == 6 || kind == 22) return special(source, i, seed, kind == 22);
     if (kind == 23) return source[mix(seed + bits % 4) % source.count];
     if (kind == 13) return (i * 2 < source.count) == bool(seed >> 63) ? static_cast<T>(0.0) : source[i];
@@ -263,6 +302,11 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             return static_cast<T>(static_cast<u64>(given[1 + pair % given[0]]) ^ turned);
         }
         case 26: return bits % 16 ? source[i] : static_cast<T>(source.limit);
+        case 29: return bits >> 63 ? static_cast<T>(0 - source[i]) : source[i];
+        case 30: {
+            const u64 most = 1 + seed % 3, risen = static_cast<u64>(source[0]) + i * most + bits % (most + 1);
+            return static_cast<T>(risen < source[source.count - 1] ? risen : source[source.count - 1]);
+        }
         case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];
         case 21: return bits >> 62 ? source[i] : static_cast<T>(-1);
         default: return lessened(source[i], kind == 12);
@@ -271,8 +315,8 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
 
 #define WARPLENS_VARY(name, type, how)                                                                        \
     extern "C" __global__ void name(type* data, u64 count, const type* from, unsigned kind, u64 seed, u64 stride, \
-                                    u64 limit) {                                                              \
-        const Source<type> source{from, count, stride, limit};                                                \
+                                    u64 limit, u64 period) {                                                  \
+        const Source<type> source{from, count, stride, limit, period};                                        \
         for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) \
             element(data, i, stride) = how(source, i, kind, seed);                                            \
     }

@@ -245,10 +245,10 @@ void Memory::change(const Stretch& s, const std::function<void(CUdeviceptr)>& by
     check(cuMemcpyDtoDAsync(block.at, room_at_, block.bytes, stream_), "changing a variable");
 }
 
-void Memory::move(const Stretch& s, double scale, double noise, std::uint64_t seed) {
+void Memory::move(const Stretch& s, double scale, double noise, std::uint64_t seed, double kept) {
     std::uint64_t size = element_size(s.element), stride = s.stride ? s.stride : size, count = elements(s, size);
     change(s, [&](CUdeviceptr base) {
-        void* arguments[] = {&base, &count, &scale, &noise, &seed, &stride};
+        void* arguments[] = {&base, &count, &scale, &noise, &seed, &stride, &kept};
         launch_over(count, helpers_.of("move", s.element), stream_, arguments);
     });
 }
@@ -261,14 +261,14 @@ void Memory::fill(const Stretch& s) {
     });
 }
 
-void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit) {
+void Memory::vary(const Stretch& s, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit, std::uint64_t period) {
     if (!copy_) return;
     CUdeviceptr source = copy_ + blocks[s.block].saved + s.offset;
     std::uint64_t size = width ? width : element_size(s.element), stride = s.stride ? s.stride : size, count = elements(s, size);
     const CUfunction function =
         width ? helpers_.named("warplens_vary_i" + std::to_string(8 * width)) : helpers_.of("vary", s.element);
     change(s, [&](CUdeviceptr base) {
-        void* arguments[] = {&base, &count, &source, &kind, &seed, &stride, &limit};
+        void* arguments[] = {&base, &count, &source, &kind, &seed, &stride, &limit, &period};
         launch_over(count, function, stream_, arguments);
     });
 }

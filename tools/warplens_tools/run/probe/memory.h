@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -88,11 +89,12 @@ class Memory {
     void write_saved(const Stretch& stretch, const std::uint8_t* from);
     // Of elements side by side, as they are now; asynchronous: `from` outlives it.
     void write(const Stretch& stretch, const std::uint8_t* from);
-    // Moves the floats of a stretch in place.
-    void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed);
+    // Moves the floats of a stretch in place, but for those that are `kept`; NaN: none is.
+    void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed, double kept = std::nan(""));
     // Gives a stretch values of its saved contents' making; elements are integers of `width` bytes where that is
-    // not 0, those of kind `ranged` below `limit`. Changes nothing where the copy is not on the card.
-    void vary(const Stretch& stretch, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit);
+    // not 0, those of kind `ranged` below `limit`; rows are of `period` elements, where that is not 0. Changes nothing
+    // where the copy is not on the card.
+    void vary(const Stretch& stretch, unsigned kind, unsigned width, std::uint64_t seed, std::uint64_t limit, std::uint64_t period = 0);
     // Puts what a stretch held at first where another one lies; asynchronous.
     void copy_saved(const Stretch& from, const Stretch& to);
     // Zeros all of a stretch but one of so many parts.

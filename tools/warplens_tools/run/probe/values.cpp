@@ -20,6 +20,8 @@ constexpr std::int64_t kSmall = 64;
 constexpr std::int64_t kHuge = std::int64_t{1} << 60;
 // Numbers that grow together need so many times the memory at most.
 constexpr double kMostGrown = 3;
+// Fewer than that leave threads of a warp without work.
+constexpr std::uint64_t kWarp = 32;
 // From here on one may be a length of rows or columns.
 constexpr std::int64_t kFewLong = 8;
 
@@ -48,12 +50,16 @@ void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_6
         const std::int64_t grown = value * (10 + static_cast<std::int64_t>(random() % 90));
         std::memcpy(at, &grown, width);
     }
+    if (kind == Variant::few && value > kSmall) {
+        const std::int64_t fewer = 1 + static_cast<std::int64_t>(random() % (kWarp - 1));
+        std::memcpy(at, &fewer, width);
+    }
     // no length, which nobody takes below zero
     if (kind == Variant::below && value >= 0 && value <= kSmall) {
         const std::int64_t negative = value > 1 && random() % 2 ? -value : -1;
         std::memcpy(at, &negative, width);
     }
-    if (kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped) return;
+    if (kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped || kind == Variant::few) return;
     const std::int64_t raised = value ? value : 1, less = value > 0 ? value - 1 : value;
     const std::int64_t other = kind == Variant::raised ? raised : kind == Variant::halved ? value / 2 : less;
     std::memcpy(at, &other, width);
@@ -84,52 +90,24 @@ void redraw(std::uint8_t* at, unsigned width, unsigned way, std::mt19937_64& ran
 
 }  // namespace
 
-// The elements of the smallest buffer: a value below that is in range wherever it is an index.
-std::uint64_t Inputs::fewest() const {
-    std::uint64_t fewest = UINT32_MAX;
-    for (const Typed& t : typed_) {
-        std::size_t end = 0;
-        const Element element = type_at(t.block, t.offset, end);
-        const std::size_t size = is_floating(element) ? element_size(element) : t.width ? t.width : 4;
-        if (memory_.blocks[t.block].variable.empty()) fewest = std::min<std::uint64_t>(fewest, (end - t.offset) / size);
-    }
-    return std::max<std::uint64_t>(fewest, 2);
-}
-
-// Values that reach about as far as some buffer does are more likely its indices than anything else.
-bool Inputs::is_index(const Area& area) const {
-    Stretch seen = area.stretch;
-    seen.bytes = std::min(seen.bytes, kSeen);
-    std::vector<std::uint8_t> bytes(seen.bytes);
-    memory_.read_saved(seen, bytes.data());
-    const std::size_t step = seen.stride ? seen.stride : area.width;
-    std::int64_t most = 0;
-    for (std::size_t at = 0; at + area.width <= bytes.size(); at += step) most = std::max(most, integer_at(bytes.data() + at, area.width));
-    return std::any_of(typed_.begin(), typed_.end(), [&](const Typed& t) {
-        std::size_t end = 0;
-        const Element element = type_at(t.block, t.offset, end);
-        const auto size = static_cast<std::int64_t>(is_floating(element) ? element_size(element) : t.width ? t.width : 4);
-        const std::int64_t count = static_cast<std::int64_t>(end - t.offset) / size;
-        return most < count && 2 * most >= count;
-    });
-}
-
-// What the kernel compares with, on the card: how many, and each.
-CUdeviceptr Inputs::given() {
-    if (given_) return given_;
-    std::vector<std::int64_t> all = asked_;
-    all.insert(all.begin(), static_cast<std::int64_t>(asked_.size()));
-    check(cuMemAlloc(&given_, all.size() * sizeof all[0]), "cuMemAlloc");
-    check(cuMemcpyHtoD(given_, all.data(), all.size() * sizeof all[0]), "cuMemcpyHtoD");
-    return given_;
-}
-
 void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) {
-    if ((variant.kind == Variant::full || variant.kind == Variant::asked) && is_index(area)) return;
+    const bool anywhere = variant.kind == Variant::full || variant.kind == Variant::turned;
+    // no byte leads far, whatever it is
+    if ((anywhere || variant.kind == Variant::asked) && look(area).index && !(anywhere && area.width == 1)) return;
+    if (variant.kind == Variant::turned && look(area).flag) return;
+    if (variant.kind == Variant::stepped && !look(area).ascends) return;
     memory_.vary(area.stretch, variant.kind, area.width, seed, variant.kind == Variant::asked ? given() : fewest());
 }
 
-void Inputs::put(const Variant& variant, std::uint64_t seed) {
+void Inputs::put(const Variant& variant, std::uint64_t seed, const Given& given) {
+    lengths_.clear();
+    for (const Word& word : words_) {
+        if (!integral(word.field.element)) continue;
+        const std::uint8_t* value = given.values.empty() ? by_value(word.parameter) : given.values[word.parameter].data();
+        const std::int64_t length = integer_at(value + word.field.offset, word.field.width);
+        const auto known = static_cast<std::uint64_t>(length);
+        if (length > 1 && length < kHuge && std::find(lengths_.begin(), lengths_.end(), known) == lengths_.end()) lengths_.push_back(known);
+    }
     put_one(variant, seed);
     for (const Variant& other : variant.beside) put_one(other, seed += 0x9e3779b97f4a7c15ull);
 }
@@ -158,41 +136,54 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed) {
         const std::uint64_t shared = variant.kind == Variant::asked ? next() & ~std::uint64_t{UINT32_MAX} : 0;
         for (std::size_t i = 0; i < integers_.size(); ++i) {
             const std::uint64_t own = next();
-            if (variant.target < 0 || variant.target == static_cast<int>(i)) vary(integers_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
+            if (variant.means(i, integers_.size(), job_.seed)) vary(integers_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
         }
         return;
     }
+    // columns that are empty in one buffer are so in others
+    const std::uint64_t shared = variant.kind == Variant::striped ? next() & ~std::uint64_t{UINT32_MAX} : 0;
     for (std::size_t i = 0; i < floats_.size(); ++i) {
-        const Area& area = floats_[i];
-        if (variant.target >= 0 && variant.target != static_cast<int>(i)) continue;
-        if (variant.kind == Variant::mingled) mingle(area, next());
-        else if (variant.kind == Variant::moved) memory_.move(area.stretch, variant.scale, variant.noise, next());
-        else memory_.vary(area.stretch, variant.kind, 0, next(), 0);
+        const std::uint64_t own = next();
+        if (variant.kind == Variant::striped || variant.means(i, floats_.size(), job_.seed)) put_floats(floats_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
     }
+}
+
+void Inputs::put_floats(const Area& area, const Variant& variant, std::uint64_t seed) {
+    if (variant.kind == Variant::mingled) return mingle(area, seed);
+    if (variant.kind == Variant::moved) return memory_.move(area.stretch, variant.scale, variant.noise, seed);
+    const bool in_rows = variant.kind == Variant::blanks || variant.kind == Variant::voids;
+    const std::uint64_t period = variant.kind == Variant::striped ? (lengths_.empty() ? 0 : lengths_[(static_cast<std::size_t>(variant.target) + job_.seed) % lengths_.size()]) : in_rows ? row(seed) : 0;
+    memory_.vary(area.stretch, variant.kind, 0, seed, 0, period);
+}
+
+std::optional<Inputs::Met> Inputs::met(const Variant& variant) const {
+    if (variant.kind != Variant::met && variant.kind != Variant::ranks) return std::nullopt;
+    const auto which = static_cast<std::size_t>(variant.target);
+    if (which >= Variant::sentinels_from) {
+        // those that are few come once more, in rows of other lengths
+        const std::size_t of = job_.sentinels.size(), from = which - Variant::sentinels_from;
+        if (!of || (variant.kind == Variant::met && from >= of)) return std::nullopt;
+        return Met{false, 0, job_.sentinels[from % of]};
+    }
+    if (which >= words_.size()) return std::nullopt;
+    const Word& word = words_[which];
+    const std::uint8_t* at = by_value(word.parameter) + word.field.offset;
+    if (integral(word.field.element)) return Met{true, static_cast<std::uint64_t>(integer_at(at, word.field.width)), 0};
+    return is_floating(word.field.element) ? std::optional<Met>({false, 0, load(word.field.element, at)}) : std::nullopt;
 }
 
 // A number that is passed by value among those of its kind: at a threshold, not only above or below it; or a float that
 // the kernel compares with, which stands for a value that is missing.
 void Inputs::put_met(const Variant& variant, std::uint64_t seed) {
-    const auto which = static_cast<std::size_t>(variant.target);
-    std::uint64_t bits = 0;
-    bool whole = false;
-    double value = 0;
-    if (which >= Variant::sentinels_from) {
-        if (which - Variant::sentinels_from >= job_.sentinels.size()) return;
-        value = job_.sentinels[which - Variant::sentinels_from];
-    } else {
-        if (which >= words_.size()) return;
-        const Word& word = words_[which];
-        const std::uint8_t* at = by_value(word.parameter) + word.field.offset;
-        whole = integral(word.field.element);
-        if (!whole && !is_floating(word.field.element)) return;
-        if (whole) bits = static_cast<std::uint64_t>(integer_at(at, word.field.width));
-        else value = load(word.field.element, at);
+    const std::optional<Met> is = met(variant);
+    if (!is) return;
+    std::uint64_t bits = is->integer;
+    if (!is->whole) std::memcpy(&bits, &is->value, sizeof bits);
+    for (const Area& area : is->whole ? integers_ : floats_) {
+        if (area.variable || (is->whole && look(area).index)) continue;
+        const std::uint64_t own = seed++ * 0x9e3779b97f4a7c15ull;
+        memory_.vary(area.stretch, is->whole ? Variant::met : variant.kind, area.width, own, bits, variant.kind == Variant::ranks ? row(own) : 0);
     }
-    if (!whole) std::memcpy(&bits, &value, sizeof bits);
-    for (const Area& area : whole ? integers_ : floats_)
-        if (!area.variable && !(whole && is_index(area))) memory_.vary(area.stretch, whole ? Variant::met : variant.kind, area.width, seed++ * 0x9e3779b97f4a7c15ull, bits);
 }
 
 // As it is, negated, of mixed signs, or larger or smaller, whatever the next one is.
@@ -203,10 +194,13 @@ void Inputs::mingle(const Area& area, std::uint64_t seed) {
     else if (turn % (kinds + 1)) memory_.move(area.stretch, scales[turn % (kinds + 1)], 0.5, seed);
 }
 
-void Inputs::move(double move, std::uint64_t seed) {
+void Inputs::move(double move, std::uint64_t seed, const Variant& on) {
+    const std::optional<Met> is = met(on);
     for (const Area& area : floats_) {
         const Stretch& s = area.stretch;
-        memory_.move(s, 1, move, seed + s.block + (s.stride ? 0x9e3779b9ull * s.offset : 0));
+        // what was put at a threshold is meant to be there, as zeros are; not where all stands there anyway
+        const bool kept = is && !is->whole && !mostly(area, is->value);
+        memory_.move(s, 1, move, seed + s.block + (s.stride ? 0x9e3779b9ull * s.offset : 0), kept ? is->value : std::nan(""));
     }
 }
 

@@ -198,7 +198,7 @@ class Visit {
             if (!outcome.reason.empty())
                 outcome = in.oracle.by_another_grid(c, loaded.launch(), outcome, [&](const Launch& other) { return once(in, loaded, c, &other); });
             // no launch of the program's has it so, and nothing forbids one
-            if (c.variant.kind == Variant::aliased && outcome.state == std::string("wrong")) outcome.state = "unproven";
+            if (c.variant.remote() && outcome.state == std::string("wrong")) outcome.state = "unproven";
             outcome.difference.ratio = std::max(outcome.difference.ratio, worst.difference.ratio);
             outcome.difference.relative = std::max(outcome.difference.relative, worst.difference.relative);
             outcome.bitwise = outcome.bitwise && worst.bitwise;
