@@ -80,6 +80,21 @@ REST = {
         "(blockIdx.x << 8 | threadIdx.x)",
         "if (IT < n) out[IT] = in[IT];",
     ),
+    "squares": (
+        "double(i) * i",
+        "i * i",
+        "double all = 0; for (int i = threadIdx.x; i < width; i += blockDim.x) all += IT; out[threadIdx.x] = all;",
+    ),
+    "long_squares": (
+        "Long(i) * i",
+        "i * i",
+        "Long all = 0; for (int i = threadIdx.x; i < width; i += blockDim.x) all += IT; sums[threadIdx.x] = all;",
+    ),
+    "squared_places": (
+        "double(in[i]) * in[i]",
+        "in[i] * in[i]",
+        "double all = 0; for (int i = threadIdx.x; i < width; i += blockDim.x) all += IT; out[threadIdx.x] = all;",
+    ),
     "blocks": (
         "size_t(blockIdx.x) * width + threadIdx.x",
         "size_t(blockIdx.x * 64 + threadIdx.x / 4) * width",
@@ -91,6 +106,8 @@ SAID = {
     "amounts": "multiplies the numbers behind parameter 3 in 32 bits",
     "seeds": "uses half of parameter 6",
     "shifted": "numbers threads in 32 bits",
+    "squares": "squares what a loop counts in 32 bits",
+    "long_squares": "squares what a loop counts in 32 bits",
 }
 WIDE = {"image": "size_t", "array": "size_t", "strided": "size_t", "rows": "long long", "tiled": "size_t"}
 WIDE |= {"border": "size_t", "modulo": "size_t", "groups": "size_t"}

@@ -81,6 +81,10 @@ def why(*edits: tuple[str, str]) -> str:
         ([("cudaMalloc(&out, n * sizeof(float))", "cudaMalloc(&out, 4 << 20)")], "allocates out by argv[1]"),
         ([("void rows(", "void __launch_bounds__(128) rows(")], "bounds rows to 128 threads"),
         (
+            [("void rows(", "void __launch_bounds__(128) rows("), ("width, threads,", "width, min(threads, 256),")],
+            "bounds rows to 128 threads",
+        ),
+        (
             [(WALK, "row[threadIdx.x] = in[threadIdx.x];"), ("total(row, width)", "total(row, 1024)")],
             "the original loops up to argv[2]",
         ),
@@ -106,6 +110,9 @@ def test_what_holds_for_this_run_alone_is_said(edits: list[tuple[str, str]], sai
             (SHARED, "threads, 4096>>>"),
             (WALK, "for (int b = 0; b < width; b += 1024)\n for (int c = 0; c < 1024; ++c) row[c] = in[b + c];"),
         ],
+        # a block that follows the run up to what it is bounded to
+        [("void rows(", "void __launch_bounds__(256) rows("), ("width, threads,", "width, std::min(threads, 256),")],
+        [("void rows(", "void __launch_bounds__(64) rows("), ("width, threads,", "width, width < 64 ? width : 64,")],
         [("total(row, width)", "total(row, width / 2) + total(row + width / 2, width - width / 2)")],
     ],
 )  # fmt: skip

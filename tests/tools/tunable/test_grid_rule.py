@@ -36,6 +36,8 @@ def launched(before: str, grid: str, arguments: str = "out, n, rows, columns") -
         ("size_t all = (size_t)rows * columns;", "(unsigned)((all + 255) / 256), 256", "p2 p3 * 255 + 256 /"),
         ("", "std::min(1024, (n + 255) / 256), 256", "1024 p1 255 + 256 / min"),
         ("int depth = read();", "n * depth, 256", "p1 ? *"),
+        ("", "n < 64 ? n : 64, 256", "p1 64 min"),
+        ("", "n >= rows ? n : rows, 256", "p1 p2 max"),
         ("", "blocks_for(n, 256), 256", "p1 256 + 1 - 256 /"),
         ("", "parts(n), 256", "p1 255 + 256 /"),
         ("", "n / 256 + (n % 256 == 0 ? 0 : 1), 256", "p1 256 / 0 1 0 - p1 256 up p1 256 / - * + +"),
@@ -88,7 +90,7 @@ def test_what_a_caller_passes_stands_for_the_parameter() -> None:
         ("", "264, 256"),
         ("int blocks = read();", "blocks, 256"),
         ("int a = read(), b = read();", "n * a * b, 256"),
-        ("", "n > 4 ? n : 4, 256"),
+        ("", "n > 4 ? rows : 4, 256"),
     ],
 )
 def test_there_is_no_rule_of_what_the_kernel_is_not_given(before: str, grid: str) -> None:

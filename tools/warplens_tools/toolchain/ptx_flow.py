@@ -31,6 +31,11 @@ _DIVIDES = ("div.", "rem.", "shr.")
 #: What takes no more of a 64-bit number than its lower half, and the mask that does.
 _HALVES = ("cvt.u32.", "cvt.s32.", "cvt.u16.", "cvt.s16.", "cvt.u8.", "cvt.s8.")
 _LOWER = "4294967295"
+#: What a loop's counter is still one after.
+_COUNTS = ("add.", "sub.", "mov.", "cvt.")
+#: Floats that integers are turned into, and products of floats.
+_TO_FLOAT = re.compile(r"cvt\.\w+\.f(?:32|64)\.[su](?:32|64)")
+_FLOAT_PRODUCT = re.compile(r"(?:mul|fma)(?:\.\w+)*\.f(?:32|64)")
 #: What hands a number on.
 _HANDS_ON = ("mov", "cvt", "add", "sub", "selp", "min", "max", "mad", "shl", "or.", "neg")
 
@@ -100,6 +105,9 @@ class Flow:
         self.loaded: list[tuple[str, str]] = []
         #: Registers that something uses more of than the lower half.
         self.whole: set[str] = set()
+        #: The integers that floats were, and the factors of products of floats.
+        self.turned: dict[str, str] = {}
+        self.float_products: list[tuple[str, str]] = []
         self._kernel = kernel
         self._based: dict[str, set[str]] = {}
         for found in _INSTRUCTION.finditer(body):
@@ -113,6 +121,12 @@ class Flow:
         self._parts = [*_components(made_of)]
         for number, registers in enumerate(self._parts):
             self.round |= dict.fromkeys(registers, number)
+        #: What loops count in, and what is worked out from that by sums alone.
+        self.counters: set[str] = set()
+        for registers in self._parts:
+            goes_round = len(registers) > 1 or registers[0] in made_of.get(registers[0], ())
+            if goes_round or any(map(self._counts, self.steps.get(registers[0], ()))):
+                self.counters |= set(registers)
         #: The parameters and special registers that each rests on.
         self.leaves = self._spread(self._leaves_of)
         #: The pointers that what each is worked out from, without a product, is loaded behind.
@@ -125,6 +139,9 @@ class Flow:
         for registers in self._parts:
             found |= dict.fromkeys(registers, of(registers, found))
         return found
+
+    def _counts(self, step: Step) -> bool:
+        return step.name.startswith(_COUNTS) and not self.counters.isdisjoint(step.sources)
 
     def bases(self, address: str) -> set[str]:
         """The pointers among the parameters that an address is worked out from, not those that are multiplied."""
@@ -146,6 +163,10 @@ class Flow:
         if name.startswith("setp") and name.endswith(("32", "b32")):
             self.compared |= set(_REGISTER.findall(operands))
         parts = _split(operands)
+        if _TO_FLOAT.fullmatch(name):
+            self.turned[parts[0]] = parts[1]
+        elif _FLOAT_PRODUCT.fullmatch(name):
+            self.float_products.append((parts[1], parts[2]))
         stores = name.startswith(_STORES)
         if not name.startswith(_HALVES) and _LOWER not in parts:
             self.whole |= {r for part in (parts if stores else parts[1:]) for r in _REGISTER.findall(part)}

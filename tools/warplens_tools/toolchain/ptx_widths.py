@@ -46,6 +46,9 @@ class Widths(msgspec.Struct, frozen=True):
     #: Threads are numbered over blocks for an address: in 64 bits; by a constant, in 32.
     numbers_wide: bool = False
     numbers_narrow: bool = False
+    #: A loop's counter is multiplied by itself: in 64 bits or as a float, and in 32.
+    squares_wide: bool = False
+    squares_narrow: bool = False
 
 
 def widths_in(ptx: str) -> dict[str, Widths]:
@@ -76,6 +79,8 @@ def _narrower(known: Widths, new: Widths) -> Iterator[str]:
         yield f"the edit uses half of {_said(what)}, which has 64 bits, the kernel all of it"
     if new.numbers_narrow and known.numbers_wide and not known.numbers_narrow and "%ctaid" not in new.wide:
         yield "the edit numbers threads in 32 bits for an address, which the kernel does in 64"
+    if new.squares_narrow and known.squares_wide and not known.squares_narrow:
+        yield "the edit squares what a loop counts in 32 bits, which the kernel does in more"
 
 
 def _said(what: str) -> str:
@@ -115,6 +120,8 @@ class _Products:
             halved=used - whole,
             numbers_wide=self._numbers_threads(),
             numbers_narrow=self._numbers_by_constant(),
+            squares_wide=self._squares(_WIDE) or self._squares_floats(),
+            squares_narrow=self._squares(_NARROW),
         )
 
     def _loaded(self, names: tuple[str, ...]) -> Iterator[str]:
@@ -128,6 +135,20 @@ class _Products:
                 held = [flow.origins.get(source, frozenset()) for source in step.sources[:2]]
                 if (step.number > _VECTOR and any(held) and register in self._near) or all(held):
                     yield from frozenset().union(*held)
+
+    def _squares(self, names: tuple[str, ...]) -> bool:
+        """Whether what a loop counts is multiplied by itself in such instructions."""
+        flow = self._flow
+        products = (
+            step.sources[:2] for steps in flow.steps.values() for step in steps if step.name.startswith(names)
+        )
+        return any(one == other and one in flow.counters for one, other in products)
+
+    def _squares_floats(self) -> bool:
+        flow = self._flow
+        return any(
+            one == other and flow.turned.get(one, "") in flow.counters for one, other in flow.float_products
+        )
 
     def _numbers_threads(self) -> bool:
         """Whether the block's number is multiplied by its length in 64 bits for an address."""

@@ -19,6 +19,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.tunable.covered import Walked
+from warplens_tools.tunable.grid_rule import most_threads
 from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import File, Site
 
@@ -37,6 +38,8 @@ class _Launch(NamedTuple):
     block: frozenset[str]
     shared: frozenset[str]
     walked: Walked
+    #: Threads of its block, at most; None where the text sets no bound.
+    most_threads: int | None
 
     @property
     def lengths(self) -> list[str]:
@@ -98,7 +101,7 @@ def _launch(file: File, kernel: Kernel, site: Site, walked: Walked, named: bool)
         if not parameter.pointer
     )
     grid, block, shared = (lengths_of(file, node, named=named) for node in site.written)
-    return _Launch(kernel, given, grid, block, shared, walked)
+    return _Launch(kernel, given, grid, block, shared, walked, most_threads(file, site))
 
 
 def _launch_fixed(old: _Launch, new: _Launch) -> str:
@@ -107,7 +110,8 @@ def _launch_fixed(old: _Launch, new: _Launch) -> str:
             return why
     bound, known = new.kernel.launch_bounds, old.kernel.launch_bounds
     most = bound.max_threads_value if bound is not None else None
-    if bound is not None and known is None and new.block and old.block and (most is None or most < _LARGEST):
+    largest = _LARGEST if new.most_threads is None else new.most_threads
+    if bound is not None and known is None and new.block and old.block and (most is None or most < largest):
         said = ", ".join(sorted(new.block))
         return f"the edit bounds {new.kernel.name} to {bound.max_threads} threads, its block follows {said}"
     return ""

@@ -9,6 +9,7 @@ passed to the kernel stands for that parameter.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +17,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import Binding, value_node
+from warplens_tools.tunable.run_lengths import lengths_of
 from warplens_tools.tunable.source import File, Site, Value
 
 #: A grid's extents along x, y and z, each in reverse Polish notation: numbers, `p2` for the value of the third
@@ -37,6 +39,51 @@ def grid_rule(file: File, kernel: str) -> GridRule | None:
     found = file.model.kernel(kernel)
     rules = {_of_site(file, site) for site in file.launches_of(found)} if found is not None else set()
     return rules.pop() if len(rules) == 1 else None
+
+
+def most_threads(file: File, site: Site) -> int | None:
+    """The most threads that a launch's block has whatever the run's numbers are: 256 of `min(n, 256)`; None where the
+    text sets no bound."""
+    # an extent that is read as its default alone is not all that it may be
+    seen = frozenset[str]().union(*(lengths_of(file, value.node) for value in site.block or ()))
+    if not site.block or seen != lengths_of(file, site.written[1]):
+        return None
+    reader = _Reader(file, {}, {}, defaults=False)
+    extents = [_most(reader.value(value)) for value in site.block]
+    return None if None in extents else math.prod(extent for extent in extents if extent is not None)
+
+
+def _most(rule: str | None) -> int | None:
+    """The largest value of a rule whose numbers are not known, none of them below zero."""
+    held: list[int | None] = []
+    for word in (rule or "?").split():
+        if re.fullmatch(r"\d+", word):
+            held.append(int(word))
+        elif word not in _OPERATORS | {"up", "min", "max"}:
+            held.append(None)
+        elif len(held) > 1:
+            right, left = held.pop(), held.pop()
+            held.append(_most_of(word, left, right))
+    return held[0] if len(held) == 1 else None
+
+
+def _most_of(operator: str, left: int | None, right: int | None) -> int | None:
+    if operator == "min":
+        return min((known for known in (left, right) if known is not None), default=None)
+    if operator == "%":
+        return right - 1 if right else None
+    if left is None or right is None:
+        return None
+    match operator:
+        case "+":
+            return left + right
+        case "*":
+            return left * right
+        case "max":
+            return max(left, right)
+        case _:
+            # what is taken off, or divided by, may be less than is known
+            return left if operator in ("-", "/", "up") else None
 
 
 def _of_site(file: File, site: Site) -> GridRule | None:
@@ -106,9 +153,13 @@ class _Reader:
         passed: Mapping[Binding, list[int]],
         written: Mapping[str, int],
         given: Mapping[str, str] | None = None,
+        *,
+        defaults: bool = True,
     ) -> None:
-        """`given`: rules of the parameters of the function whose value is read."""
+        """`given`: rules of the parameters of the function whose value is read. `defaults`: what is read at the start
+        of a run is taken for what it is where the run says nothing."""
         self._file, self._passed, self._written, self._given = file, passed, written, given or {}
+        self._defaults = defaults
 
     def value(self, value: Value) -> str | None:
         """The rule of an extent."""
@@ -157,6 +208,8 @@ class _Reader:
             test = test.named_children[0]
         if test is None or test.type != "binary_expression":
             return None
+        if (extreme := self._extreme(test, one, other, depth)) is not None:
+            return extreme
         operator = test.child_by_field_name("operator")
         divided, zero = test, operator is not None and operator.type == "=="
         if operator is not None and operator.type in ("==", "!=", ">"):
@@ -172,6 +225,22 @@ class _Reader:
         rest = f"{sides[0]} {sides[1]} up {sides[0]} {sides[1]} / -"
         return f"{whole} {more} {whole} - {rest} * +"
 
+    def _extreme(self, test: Node, one: Node | None, other: Node | None, depth: int) -> str | None:
+        """`n < 256 ? n : 256`: the smaller or the larger of the two that are compared."""
+        operator = test.child_by_field_name("operator")
+        compared = [test.child_by_field_name(side) for side in ("left", "right")]
+        sides = [self.read(side, depth + 1) for side in compared]
+        said, taken = ([self._squeezed(node) for node in pair] for pair in (compared, (one, other)))
+        if operator is None or operator.type[:1] not in ("<", ">") or None in sides:
+            return None
+        # a bound holds of what is not known, too; what is launched says nothing of it
+        if taken not in (said, said[::-1]) or (self._defaults and "?" in sides):
+            return None
+        return f"{sides[0]} {sides[1]} {'min' if (operator.type[0] == '<') == (taken == said) else 'max'}"
+
+    def _squeezed(self, node: Node | None) -> str:
+        return "".join(self._file.tree.code_of(node).split()) if node is not None else ""
+
     def _name(self, node: Node, depth: int) -> str | None:
         if (given := self._given.get(self._file.tree.code_of(node))) is not None:
             return given
@@ -180,7 +249,7 @@ class _Reader:
             return self._passed_as(node) or self._constant(node)
         behind = self._file.followed(node)
         said = self._through((binding, *behind.through))
-        if said is None and behind.node.id != node.id:
+        if said is None and behind.node.id != node.id and self._defaults:
             said = self.read(behind.node, depth + 1)
         # the rule is held to what the program launches, so that a variable may be taken for what it begins as
         if said is None and (begins := value_node(self._file.tree, binding)) is not None:
