@@ -10,48 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.host_card.toolkit import environment
+from tests.host_card.judging import candidate, on_software_card
 
 from warplens.measure.judge import Judge
-from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.verdict import Candidate, Verdict
-from warplens.service.edited import edits_between
-from warplens_tools.errors import MissingToolError
-from warplens_tools.run.workload import Workload
-from warplens_tools.text import SourceText
 
 pytestmark = [pytest.mark.compiler, pytest.mark.thorough, pytest.mark.slow]
 SOURCE = Path(__file__).parent / "programs" / "scale.cu"
 _KERNEL = "if (i < n) out[i] = in[i] * by + 1.0f;"
-#: A processor takes seconds for what a card does in milliseconds.
-_SETTINGS = MeasureSettings(
-    assume_faster=True,
-    learn_seconds=60.0,
-    hang_seconds=20.0,
-    visit_seconds_per_candidate=100.0,
-    accompany_seconds=10.0,
-    confirmations=1,
-    program_runs=1,
-)
 
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Judge]:
-    try:
-        card = environment()
-    except MissingToolError as error:
-        pytest.skip(str(error))
-    for name in ("CUDA_HOME", "PATH", "LD_LIBRARY_PATH", "WARPLENS_DRIVER"):
-        monkeypatch.setenv(name, card[name])
-    monkeypatch.setenv("WARPLENS_LOCKS", str(tmp_path))
-    with Judge(Workload(str(SOURCE), str(SOURCE)), kernel="scale", settings=_SETTINGS) as opened:
-        yield opened
+    yield from on_software_card(SOURCE, "scale", monkeypatch, tmp_path)
 
 
 def _candidate(name: str, body: str) -> Candidate:
-    before = SourceText.read(SOURCE)
-    after = SourceText(before.text.replace(_KERNEL, body))
-    return Candidate(name, str(SOURCE), "", edits_between(before, after), title=name)
+    return candidate(SOURCE, name, _KERNEL, body)
 
 
 def test_right_and_wrong_candidates(judge: Judge) -> None:

@@ -227,8 +227,8 @@ KINDS = (
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
     *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
     *("striped", "turned", "stepped", "vast"),
-    *("scalars", "nulls", "wide", "toggled", "many", "few"),
-    *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "moved"),
+    *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
+    *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached", "moved"),
 )
 fields = st.builds(
     JobField,

@@ -51,6 +51,10 @@ _EMPTY = (
     *_each("rows of zeros in one buffer", "blanks", 4),
     *_each("columns of zeros", "striped", 4),
 )
+#: Indices that are a length, which is one further than they may go.
+_REACHED = _each("a number by value among indices", "reached", _NUMBERS)
+#: No limit at all.
+_ENDLESS = _each("a float by value infinite", "endless", _NUMBERS)
 #: Squares that overflow or vanish, and no quotient.
 _VAST = (
     Variant("with a few very large and very small floats", kind="vast"),
@@ -167,6 +171,8 @@ VARIANTS = (
     Variant("scaled by a millionth", 1e-6),
     Variant("with four values alone", kind="ties"),
     *_VAST,
+    *_REACHED,
+    *_ENDLESS,
     *_TWO,
     *ALIASED,
     *_HIGH,
@@ -202,7 +208,7 @@ ALTERNATIVES = (
     ("scaled by a million", "scaled by a millionth", "with four values alone"),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
-LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH, *_VAST))
+LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH, *_VAST, *_REACHED, *_ENDLESS))
 #: Of the launch on larger copies of its memory, where a length, a stride or a count may be larger than the program has
 #: memory for: every integer by value alone, in both directions, some together, and pairs of lengths; and larger ones
 #: beside all of `_BESIDE`.

@@ -77,7 +77,8 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: length, larger by multiples of 2^32 (`high`). An input that lies where a result goes to (`aliased`). Columns of
 #: zeros, of matrices as wide as an integer by value says (`striped`); integers of other signs (`turned`), or that rise
 #: by little where they ascend (`stepped`); floats so large or small that squares overflow or vanish (`vast`); a
-#: length less than a warp (`few`).
+#: length less than a warp (`few`), a float by value that is infinite (`endless`); numbers by value among indices
+#: (`reached`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -125,6 +126,8 @@ VariantKind = Literal[
     "stepped",
     "vast",
     "few",
+    "endless",
+    "reached",
 ]
 
 

@@ -4,9 +4,9 @@
 
 #include <cuda.h>
 
-#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -90,7 +90,7 @@ class Memory {
     // Of elements side by side, as they are now; asynchronous: `from` outlives it.
     void write(const Stretch& stretch, const std::uint8_t* from);
     // Moves the floats of a stretch in place, but for those that are `kept`; NaN: none is.
-    void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed, double kept = std::nan(""));
+    void move(const Stretch& stretch, double scale, double noise, std::uint64_t seed, double kept = std::numeric_limits<double>::quiet_NaN());
     // Gives a stretch values of its saved contents' making; elements are integers of `width` bytes where that is
     // not 0, those of kind `ranged` below `limit`; rows are of `period` elements, where that is not 0. Changes nothing
     // where the copy is not on the card.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "compare.h"
@@ -129,7 +130,7 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed) {
         }
         return;
     }
-    if (variant.kind == Variant::met || variant.kind == Variant::ranks) return put_met(variant, seed);
+    if (variant.kind == Variant::met || variant.kind == Variant::ranks || variant.kind == Variant::reached) return put_met(variant, seed);
     if (variant.of_integers()) {
         if (variant.kind == Variant::below && variant.target < 0) return;
         // what is asked for in one buffer has to stand in another
@@ -157,7 +158,7 @@ void Inputs::put_floats(const Area& area, const Variant& variant, std::uint64_t 
 }
 
 std::optional<Inputs::Met> Inputs::met(const Variant& variant) const {
-    if (variant.kind != Variant::met && variant.kind != Variant::ranks) return std::nullopt;
+    if (variant.kind != Variant::met && variant.kind != Variant::ranks && variant.kind != Variant::reached) return std::nullopt;
     const auto which = static_cast<std::size_t>(variant.target);
     if (which >= Variant::sentinels_from) {
         // those that are few come once more, in rows of other lengths
@@ -176,11 +177,12 @@ std::optional<Inputs::Met> Inputs::met(const Variant& variant) const {
 // the kernel compares with, which stands for a value that is missing.
 void Inputs::put_met(const Variant& variant, std::uint64_t seed) {
     const std::optional<Met> is = met(variant);
-    if (!is) return;
+    if (!is || (variant.kind == Variant::reached && !is->whole)) return;
     std::uint64_t bits = is->integer;
     if (!is->whole) std::memcpy(&bits, &is->value, sizeof bits);
     for (const Area& area : is->whole ? integers_ : floats_) {
-        if (area.variable || (is->whole && look(area).index)) continue;
+        // what is an index goes as far as it may, or one further
+        if (area.variable || (is->whole && look(area).index != (variant.kind == Variant::reached))) continue;
         const std::uint64_t own = seed++ * 0x9e3779b97f4a7c15ull;
         memory_.vary(area.stretch, is->whole ? Variant::met : variant.kind, area.width, own, bits, variant.kind == Variant::ranks ? row(own) : 0);
     }
@@ -296,7 +298,9 @@ void Inputs::reshape(Given& made, int target, std::mt19937_64& random) const {
 
 // Of what is passed by value, what one kind of inputs makes of it.
 void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& random) const {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
     const int integers = number_count();
+    int real = 0;  // the next float
     Drawing drawing{variant, random, integers, static_cast<int>(random() % static_cast<unsigned>(std::max(integers, 1)))};
     for (const Word& word : words_) {
         std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
@@ -309,6 +313,7 @@ void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& 
             if (variant.kind == Variant::scalars) move_value(word.field.element, at, random);
             if (variant.kind == Variant::nulls) std::memset(at, 0, element_size(word.field.element));
             if (variant.kind == Variant::wide) widen(word.field.element, at, random);
+            if (variant.kind == Variant::endless && variant.target == real++) store(word.field.element, at, random() % 4 ? infinity : -infinity);
         }
     }
     if (variant.kind == Variant::reshaped) reshape(made, variant.target, random);

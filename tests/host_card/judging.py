@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A judge of a program on the card in software, and candidates for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.host_card.toolkit import environment
+
+from warplens.measure.judge import Judge
+from warplens.measure.judge_settings import MeasureSettings
+from warplens.measure.verdict import Candidate
+from warplens.service.edited import edits_between
+from warplens_tools.errors import MissingToolError
+from warplens_tools.run.workload import Workload
+from warplens_tools.text import SourceText
+
+#: A processor takes seconds for what a card does in milliseconds.
+SETTINGS = MeasureSettings(
+    assume_faster=True,
+    learn_seconds=60.0,
+    hang_seconds=20.0,
+    visit_seconds_per_candidate=100.0,
+    accompany_seconds=10.0,
+    confirmations=1,
+    program_runs=1,
+)
+
+
+def on_software_card(
+    source: Path, kernel: str, monkeypatch: pytest.MonkeyPatch, locks: Path
+) -> Iterator[Judge]:
+    """A judge of a program's kernel; skips the test where there is no toolkit."""
+    try:
+        card = environment()
+    except MissingToolError as error:
+        pytest.skip(str(error))
+    for name in ("CUDA_HOME", "PATH", "LD_LIBRARY_PATH", "WARPLENS_DRIVER"):
+        monkeypatch.setenv(name, card[name])
+    monkeypatch.setenv("WARPLENS_LOCKS", str(locks))
+    with Judge(Workload(str(source), str(source)), kernel=kernel, settings=SETTINGS) as opened:
+        yield opened
+
+
+def candidate(source: Path, name: str, old: str, new: str) -> Candidate:
+    """One in which something that stands there once is another."""
+    before = SourceText.read(source)
+    assert before.text.count(old) == 1, old
+    after = SourceText(before.text.replace(old, new))
+    return Candidate(name, str(source), "", edits_between(before, after), title=name)
