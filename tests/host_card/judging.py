@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,13 @@ from tests.host_card.toolkit import environment
 
 from warplens.measure.judge import Judge
 from warplens.measure.judge_settings import MeasureSettings
-from warplens.measure.verdict import Candidate
+from warplens.measure.kernel.visits import VisitResult, Visits
+from warplens.measure.session import Turn
+from warplens.measure.verdict import Candidate, Verdict
 from warplens.service.edited import edits_between
 from warplens_tools.errors import MissingToolError
+from warplens_tools.process.task import UNATTENDED
+from warplens_tools.run.probe.records import ResultRecord
 from warplens_tools.run.workload import Workload
 from warplens_tools.text import SourceText
 
@@ -50,3 +54,14 @@ def candidate(source: Path, name: str, old: str, new: str) -> Candidate:
     assert before.text.count(old) == 1, old
     after = SourceText(before.text.replace(old, new))
     return Candidate(name, str(source), "", edits_between(before, after), title=name)
+
+
+def compared_thoroughly(judge: Judge, candidates: Sequence[Candidate]) -> list[ResultRecord]:
+    """What one visit on every set of inputs, as a winner is confirmed, says of candidates; all of them build."""
+    opened, refused, heard = judge._open(UNATTENDED), list[Verdict](), list[VisitResult]()
+    built = judge._build(opened, candidates, refused.append, UNATTENDED)
+    assert not refused, [(one.candidate, one.reason) for one in refused]
+    visits = Visits(opened.place, SETTINGS, opened.session.folder, thorough=True)
+    with Turn(opened.session, "comparing", UNATTENDED) as turn:
+        visits.judge([one.job for one in built], heard.append, UNATTENDED, turn)
+    return [one.result for one in heard]

@@ -90,3 +90,21 @@ def test_whether_the_code_asks_what_is_nan() -> None:
         "max.f32 %f1, %f2, %f3;",
     ):
         assert not asked(f"{head}{other}\n}}", "mean").nan
+
+
+def test_pointers_behind_which_no_number_leads_anywhere_or_decides_anything() -> None:
+    head = ".visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1)\n{\n"
+    head += "ld.param.u64 %rd1, [k_param_0];\nld.param.u64 %rd2, [k_param_1];\nld.global.u32 %r1, [%rd1];\n"
+
+    def free(code: str) -> tuple[int, ...]:
+        return asked(f"{head}{code}\n}}", "k").free
+
+    result = "shr.s32 %r2, %r1, 3;\nst.global.u32 [%rd2], %r2;"
+    assert free(result) == (0,)
+    gathered = "mul.wide.s32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd2, %rd3;\nld.global.u32 %r2, [%rd4];"
+    assert free(gathered) == (1,)
+    assert free("setp.lt.s32 %p1, %r1, 8;") == ()
+    assert free("st.shared.u32 [%r9], %r1;") == ()
+    rounded = "cvt.rn.f32.s32 %f1, %r1;\nmul.f32 %f2, %f1, 0f3F000000;\ncvt.rzi.s32.f32 %r3, %f2;\n"
+    assert free(f"{rounded}{gathered.replace('%r1', '%r3')}") == (1,)
+    assert free(f"{rounded}st.global.u32 [%rd2], %r3;") == (0,)

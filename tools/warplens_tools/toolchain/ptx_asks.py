@@ -14,6 +14,8 @@ import struct
 
 import msgspec
 
+from warplens_tools.toolchain.ptx_flow import kernels_of
+
 #: Of more constants than that the smallest are taken.
 _MOST = 24
 _LARGEST = 1 << 31
@@ -52,6 +54,8 @@ class Asked(msgspec.Struct, frozen=True):
     widened: bool = False
     #: Whether the code asks what is NaN.
     nan: bool = False
+    #: Pointers behind which nothing is loaded that an address or a condition is made of: any number may lie there.
+    free: tuple[int, ...] = ()
 
 
 @functools.lru_cache(maxsize=256)
@@ -86,7 +90,16 @@ def asked(ptx: str, kernel: str) -> Asked:
         _unread(body, kernel),
         _widens(body),
         _NAN.search(body) is not None,
+        _free(ptx, kernel),
     )
+
+
+def _free(ptx: str, kernel: str) -> tuple[int, ...]:
+    flow = next((flow for name, flow in kernels_of(ptx) if name == kernel), None)
+    if flow is None:
+        return ()
+    read = {base for _, place in flow.loaded for base in flow.bases(place)}
+    return tuple(sorted(int(base) for base in read - flow.leads()))
 
 
 def _widens(body: str) -> bool:

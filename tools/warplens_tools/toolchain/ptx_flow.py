@@ -35,7 +35,10 @@ _LOWER = "4294967295"
 _COUNTS = ("add.", "sub.", "mov.", "cvt.")
 #: Floats that integers are turned into, and products of floats.
 _TO_FLOAT = re.compile(r"cvt\.\w+\.f(?:32|64)\.[su](?:32|64)")
+_FROM_FLOAT = re.compile(r"cvt\.\w+\.[su](?:8|16|32|64)\.f(?:16|32|64)")
 _FLOAT_PRODUCT = re.compile(r"(?:mul|fma)(?:\.\w+)*\.f(?:32|64)")
+#: What decides where a thread goes, or what others see of it.
+_DECIDES = ("setp", "brx", "atom.shared", "red.shared", "call")
 #: What hands a number on.
 _HANDS_ON = ("mov", "cvt", "add", "sub", "selp", "min", "max", "mad", "shl", "or.", "neg")
 
@@ -98,9 +101,11 @@ class Flow:
         self.wide_parameters = wide_parameters
         #: What makes each register.
         self.steps: dict[str, list[Step]] = {}
-        #: 64-bit registers that memory is reached by, and those that 32-bit numbers are compared in.
+        #: 64-bit registers that memory is reached by, those that 32-bit numbers are compared in, and all that decides
+        #: something, or is handed to where nothing follows it: other memory than global, functions.
         self.addresses: set[str] = set()
         self.compared: set[str] = set()
+        self.conditions: set[str] = set()
         #: Loads from global memory: the instruction's name, and the register of its place.
         self.loaded: list[tuple[str, str]] = []
         #: Registers that something uses more of than the lower half.
@@ -140,6 +145,22 @@ class Flow:
             found |= dict.fromkeys(registers, of(registers, found))
         return found
 
+    def leads(self) -> set[str]:
+        """The pointers behind which numbers are loaded that an address or a condition is made of."""
+        deciding = self.closure(self.addresses | self.conditions)
+        if any(
+            _FROM_FLOAT.match(step.name) for register in deciding for step in self.steps.get(register, ())
+        ):
+            # floats are not followed: any integer that became one may be behind it
+            deciding |= self.closure(set(self.turned.values()))
+        return {
+            base
+            for register in deciding
+            for step in self.steps.get(register, ())
+            if step.place
+            for base in self.bases(step.place)
+        }
+
     def _counts(self, step: Step) -> bool:
         return step.name.startswith(_COUNTS) and not self.counters.isdisjoint(step.sources)
 
@@ -160,13 +181,8 @@ class Flow:
         if not name.startswith(("ld.param", "ld.const")):
             for place in _BRACKETS.findall(operands):
                 self.addresses |= {r for r in _REGISTER.findall(place) if r.startswith("%rd")}
-        if name.startswith("setp") and name.endswith(("32", "b32")):
-            self.compared |= set(_REGISTER.findall(operands))
         parts = _split(operands)
-        if _TO_FLOAT.fullmatch(name):
-            self.turned[parts[0]] = parts[1]
-        elif _FLOAT_PRODUCT.fullmatch(name):
-            self.float_products.append((parts[1], parts[2]))
+        self._note(name, parts)
         stores = name.startswith(_STORES)
         if not name.startswith(_HALVES) and _LOWER not in parts:
             self.whole |= {r for part in (parts if stores else parts[1:]) for r in _REGISTER.findall(part)}
@@ -185,6 +201,18 @@ class Flow:
             sources = tuple(_operand(part) for part in parts[1:])
         for register in _REGISTER.findall(parts[0]):
             self.steps.setdefault(register, []).append(Step(name, sources, place))
+
+    def _note(self, name: str, parts: list[str]) -> None:
+        """What an instruction decides, and what floats come of integers or of one another."""
+        registers = {register for part in parts for register in _REGISTER.findall(part)}
+        if name.startswith(_DECIDES) or (name.startswith("st.") and not name.startswith("st.global")):
+            self.conditions |= registers
+        if name.startswith("setp") and name.endswith(("32", "b32")):
+            self.compared |= registers
+        if _TO_FLOAT.fullmatch(name):
+            self.turned[parts[0]] = parts[1]
+        elif _FLOAT_PRODUCT.fullmatch(name):
+            self.float_products.append((parts[1], parts[2]))
 
     def _parameter(self, operands: str) -> str:
         found = re.search(rf"{re.escape(self._kernel)}_param_(\d+)", operands)

@@ -281,6 +281,7 @@ class Visits:
             sentinels=asked.floats,
             rule=place.rule,
             unread=asked.unread,
+            free=asked.free,
             widened=asked.widened,
             tells_nan=asked.nan,
             candidates=tuple(batch),

@@ -158,10 +158,12 @@ double number(const Source& s, std::uint64_t i, Element element) {
         return empty ? 0 : value;
     }
     if (s.kind == 31) {
-        if (element == Element::f16 || (bits % 8192 && i != s.seed % s.count)) return value;
+        const bool largest = i == s.seed % s.count;
+        if (element == Element::f16 || (bits % 64 && !largest)) return value;
         const double kept = value != 0 && std::isfinite(value) ? value : 1;
-        const int least = element == Element::f64 ? 512 : 64, places = static_cast<int>(bits >> 20 & 0xffff) % (least - 1);
-        return std::scalbn(kept, (bits >> 63 ? least + places : -least - places) - std::ilogb(kept));
+        const int least = element == Element::f64 ? 512 : 64, room = least - 2 - (64 - __builtin_clzll(s.count));
+        const int places = static_cast<int>(bits >> 20 & 0xffff) % room;
+        return std::scalbn(kept, (largest ? 2 * least - 2 : bits >> 63 ? least + places : -least - places) - std::ilogb(kept));
     }
     if (s.kind == 26) {
         double met;

@@ -48,7 +48,10 @@ const Inputs::Look& Inputs::look(const Area& area) const {
         ascend = ascend && value >= last;
         most = std::max(most, last = value);
     }
-    return looks_[&area] = {reaches_as_far(most), flags, ascend && most > 0};
+    std::size_t end = 0;
+    const Typed* said = said_of(area.stretch.block, area.stretch.offset, end);
+    const bool free = said && said->parameter >= 0 && job_.free.count(static_cast<std::size_t>(said->parameter));
+    return looks_[&area] = {!free && reaches_as_far(most), flags, ascend && most > 0};
 }
 
 // Whether more than half of an area's floats, as far as they are looked at, are a value.

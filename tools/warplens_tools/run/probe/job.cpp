@@ -113,6 +113,7 @@ const std::map<std::string, Reader>& readers() {
         {"parameter", [](Job& j, auto& s) { j.parameters.push_back(read_parameter(s)); }},
         {"rule", [](Job& j, auto& s) { read_rule(s, j.rule); }},
         {"unread", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.unread.insert(index); }},
+        {"free", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.free.insert(index); }},
         {"tells_nan", [](Job& j, auto&) { j.tells_nan = true; }},
         {"widened", [](Job& j, auto&) { j.widened = true; }},
         {"global", [](Job& j, auto& s) { j.globals.push_back(rest_of(s)); }},

@@ -155,6 +155,7 @@ struct Job {
     bool tells_nan = false;            // the kernel asks what is NaN: what it makes of it is meant
     bool widened = false;              // doubles come of floats that the kernel has computed
     std::set<std::size_t> unread;      // parameters that the kernel never reads
+    std::set<std::size_t> free;        // pointers behind which no number leads anywhere or decides anything
     std::vector<std::string> globals;  // of the running program's module
     std::map<std::string, Parameter> held;  // what those hold whose types are known
     std::vector<Variant> variants;

@@ -202,6 +202,8 @@ class Job(msgspec.Struct, frozen=True):
     rule: tuple[str, ...] = ()
     #: Parameters that the kernel's code never reads, by index.
     unread: tuple[int, ...] = ()
+    #: Pointers among them behind which no number lies that leads anywhere or decides anything.
+    free: tuple[int, ...] = ()
     #: Whether its code asks what is NaN: what it makes of that is meant.
     tells_nan: bool = False
     #: Whether doubles come of floats that it has computed, and have no more than their precision.
@@ -242,6 +244,7 @@ def encode_job(job: Job) -> str:
     lines += [f"parameter {_parameter(p)}" for p in job.parameters]
     lines += [f"rule {axis} {words}" for axis, words in enumerate(job.rule)]
     lines += [f"unread {index}" for index in job.unread]
+    lines += [f"free {index}" for index in job.free]
     lines += ["widened"] if job.widened else []
     lines += ["tells_nan"] if job.tells_nan else []
     lines += [f"global {name}" for name in job.variables]

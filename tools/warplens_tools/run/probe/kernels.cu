@@ -217,14 +217,16 @@ __device__ bool is_striped(const Source<T>& source, u64 i, u64 seed) {
     return mix(shared + column) % 8 == 0 || mix(seed + column) % 8 == 0 || column == shared % source.period;
 }
 
-// One in 8192, and one at least, is so large that its square overflows and what it is divided by does not, or so small.
+// One in 64 is so large that its square overflows, or so small that it vanishes, and one as large as a quotient's divisor
+// may be; no sum of them all overflows.
 template <class T>
 __device__ T vast(const Source<T>& source, u64 i, u64 seed) {
     const u64 bits = mix(seed + i);
-    if (bits % 8192 && i != seed % source.count) return source[i];
+    const bool largest = i == seed % source.count;
+    if (bits % 64 && !largest) return source[i];
     const double value = static_cast<double>(source[i]), kept = value != 0 && isfinite(value) ? value : 1;
-    const int least = sizeof(T) == 8 ? 512 : 64, places = static_cast<int>(bits >> 20 & 0xffff) % (least - 1);
-    const int exponent = bits >> 63 ? least + places : -least - places;
+    const int least = sizeof(T) == 8 ? 512 : 64, places = static_cast<int>(bits >> 20 & 0xffff) % (least - 2 - (64 - __clzll(source.count)));
+    const int exponent = largest ? 2 * least - 2 : bits >> 63 ? least + places : -least - places;
     return static_cast<T>(scalbn(kept, exponent - ilogb(kept)));
 }
 template <>
