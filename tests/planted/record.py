@@ -26,12 +26,13 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.planted.on_card import build_programs
 from tests.planted.scoring import GAINS, RECORDINGS, controls, planted, twin_of
+from tests.planted.trimmed import write_recording
 
 from warplens_tools.arch.load import load_gpu
 from warplens_tools.collect.ncu import NcuRequest, collect_counters
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch
-from warplens_tools.collect.recording import SUFFIX, write_recording
+from warplens_tools.collect.recording import SUFFIX
 from warplens_tools.cuda.parse import parse
 from warplens_tools.errors import WarplensError
 from warplens_tools.text import SourceText

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.planted.trimmed import trimmed, write_recording
 
 from warplens_tools.collect import metrics as names
 from warplens_tools.collect.ncu_report import read_report
 from warplens_tools.collect.profiled import ProfiledLaunch, counter_evidence
-from warplens_tools.collect.recording import SUFFIX, read_recording, trimmed, write_recording
+from warplens_tools.collect.recording import SUFFIX, read_recording
 from warplens_tools.collect.report_gpu import report_gpu
 from warplens_tools.errors import InputError
 from warplens_tools.toolchain.locate import resolve_toolchain

@@ -43,7 +43,6 @@ def test_cuda_13_entry_and_device_function() -> None:
     assert (entry.name, entry.arch, entry.entry) == ("_Z5spillPdi", "sm_90a", True)
     assert (entry.registers, entry.shared_bytes, entry.barriers) == (32, 4096, 1)
     assert (entry.stack_bytes, entry.spill_store_bytes, entry.spill_load_bytes) == (1360, 2360, 2864)
-    assert entry.cumulative_stack_bytes == 1360
     assert entry.constant_bytes is None
     assert (device.name, device.entry, device.registers, device.spill_store_bytes) == (
         "_Z3reci",

@@ -169,8 +169,6 @@ class SourceModel(msgspec.Struct, frozen=True):
     launches: tuple[LaunchSite, ...]
     constants: tuple[Constant, ...]
     includes: tuple[Include, ...]
-    #: Names of `__device__` functions defined in the file.
-    device_functions: tuple[str, ...] = ()
     #: Places the parser could not read; empty for a clean file.
     errors: tuple[Span, ...] = ()
     has_main: bool = False

@@ -63,7 +63,6 @@ def model_of(tree: SourceTree, path: str) -> SourceModel:
             Include(tree.text.text[slice(*i.target)], i.system, tree.text_span(i.start, i.end))
             for i in tree.masked.directives.includes
         ),
-        device_functions=_device_functions(tree, functions),
         errors=syntax_errors(tree),
         has_main=any(f.name_node.text == b"main" for f in functions),
         needs_arch_specific=_needs_arch_specific(tree.text.text),
@@ -126,11 +125,6 @@ def _placed(tree: SourceTree, use: MacroUse, kernel: Kernel, scopes: list[str]) 
         qualified_name="::".join([*scopes, kernel.qualified_name]),
         name_span=argument_span(tree, use, kernel.name) or tree.text_span(use.start, use.end),
     )
-
-
-def _device_functions(tree: SourceTree, functions: list[Function]) -> tuple[str, ...]:
-    names = (plain_name(tree.text_of(f.name_node)) for f in functions if f.is_device and not f.is_kernel)
-    return tuple(dict.fromkeys(name.rsplit("::", 1)[-1] for name in names))
 
 
 def syntax_errors(tree: SourceTree) -> tuple[Span, ...]:

@@ -18,7 +18,6 @@ _USED = re.compile(r"Used (\d+) registers(.*)")
 _SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
 _BARRIERS = re.compile(r"used (\d+) barriers")
 _CONSTANT = re.compile(r"(\d+) bytes cmem\[(\d+)\]")
-_CUMULATIVE = re.compile(r"(\d+) bytes cumulative stack size")
 
 
 class FunctionReport(msgspec.Struct, frozen=True):
@@ -36,8 +35,6 @@ class FunctionReport(msgspec.Struct, frozen=True):
     #: Constant bank number to bytes; None where no bank is reported (ptxas 13).
     constant_bytes: dict[int, int] | None = None
     barriers: int | None = None
-    #: Stack of the deepest known call chain below it.
-    cumulative_stack_bytes: int | None = None
 
 
 def parse_ptxas(text: str) -> tuple[FunctionReport, ...]:
@@ -66,7 +63,6 @@ def parse_ptxas(text: str) -> tuple[FunctionReport, ...]:
 def _with_usage(report: FunctionReport, registers: int, rest: str) -> FunctionReport:
     shared = _SHARED.search(rest)
     barriers = _BARRIERS.search(rest)
-    cumulative = _CUMULATIVE.search(rest)
     banks = {int(bank): int(size) for size, bank in _CONSTANT.findall(rest)}
     return msgspec.structs.replace(
         report,
@@ -75,5 +71,4 @@ def _with_usage(report: FunctionReport, registers: int, rest: str) -> FunctionRe
         shared_bytes=sum(int(part or 0) for part in shared.groups()) if shared else 0,
         constant_bytes=banks or None,
         barriers=int(barriers[1]) if barriers else 0,
-        cumulative_stack_bytes=int(cumulative[1]) if cumulative else None,
     )

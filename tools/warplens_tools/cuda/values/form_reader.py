@@ -307,7 +307,6 @@ class FormReader:
             step=step,
             comparison=comparison,
             bound=self.form(bound),
-            bound_text=self.tree.text_of(bound) if bound is not None else "",
             # All that one loop steps counts by the same iterations.
             counter=f"iteration@{node.start_byte}",
         )
@@ -332,7 +331,6 @@ class FormReader:
             step=step,
             comparison=comparison,
             bound=self.form(bound),
-            bound_text=self.tree.text_of(bound) if bound is not None else "",
             counter=f"{name}@{node.start_byte}" if step is not None else "",
         )
         return msgspec.structs.replace(loop, trips=iterations(loop))

@@ -35,7 +35,6 @@ class Loop(msgspec.Struct, frozen=True):
     #: "<", "<=", ">", ">=" or "!=", and what the variable is compared with.
     comparison: str = ""
     bound: Form | None = None
-    bound_text: str = ""
     #: Name of the symbol that counts the iterations from 0; "" where the variable has no fixed step.
     counter: str = ""
     #: Iterations, where constant and the same for all threads.

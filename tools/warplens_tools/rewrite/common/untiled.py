@@ -14,7 +14,6 @@ import re
 import msgspec
 from tree_sitter import Node
 
-from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.fills import Fill
 from warplens_tools.rewrite.common.joined_loops import JoinedLoops
@@ -385,8 +384,3 @@ def _conjuncts(node: Node) -> list[Node]:
     if node.type == "binary_expression" and operator_of(node) == "&&":
         return [*_conjuncts(field(node, "left")), *_conjuncts(field(node, "right"))]
     return [node]
-
-
-def has_tiles(view: View) -> bool:
-    """Whether a loop of the kernel waits at a barrier."""
-    return any("__syncthreads" in view.code(n) for n in walk(view.body) if n.type == "for_statement")
