@@ -12,6 +12,7 @@ pytest.importorskip("openai")
 
 from tests.server.agent.bench import timed
 from tests.server.agent.llm.scripted import TextJudge, by_role, case_of, code, plan, role_of, searching
+from tests.standard import STANDARD
 
 from warplens.agent.search_loop import optimize
 from warplens.measure.build.candidates import Builder, Built
@@ -47,7 +48,7 @@ class BuildingJudge(TextJudge):
         super().__init__(SourceText.read(path))
         settings = MeasureSettings(build_jobs=1)
         self.builder = Builder(
-            Workload(str(path), str(path)),
+            Workload(str(path), str(path), flags=STANDARD),
             toolchain=resolve_toolchain(),
             arch="sm_90",
             folder=folder,

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.standard import STANDARD
 
 from warplens.measure.build.candidates import Builder, Built
 from warplens.measure.judge_settings import MeasureSettings
@@ -36,7 +37,7 @@ def test_candidates_are_built_or_told_why_not(tmp_path: Path) -> None:
     foreign.parent.mkdir()
     foreign.write_text("// nothing of the toolkit's\n")
     builder = Builder(
-        Workload(str(PROGRAM), str(PROGRAM)),
+        Workload(str(PROGRAM), str(PROGRAM), flags=STANDARD),
         toolchain=toolchain,
         arch="sm_90",
         folder=tmp_path,
@@ -131,7 +132,7 @@ def test_candidates_are_built_inside_a_fence(tmp_path: Path, monkeypatch: pytest
     unit = project / "k.cu"
     unit.write_text("#include <cstddef>\n__global__ void k(float* x) { x[threadIdx.x] = 1.0f; }\n")
     builder = Builder(
-        Workload(str(unit), str(unit)),
+        Workload(str(unit), str(unit), flags=STANDARD),
         toolchain=toolchain,
         arch="sm_90",
         folder=tmp_path / "builds",
@@ -186,7 +187,7 @@ def test_a_kernel_in_a_header_is_edited_through_its_unit(tmp_path: Path) -> None
     database = [{"directory": str(project), "command": command, "file": str(unit)}]
     (project / "compile_commands.json").write_text(json.dumps(database))
     builder = Builder(
-        Workload(str(header), str(unit)),
+        Workload(str(header), str(unit), flags=STANDARD),
         toolchain=toolchain,
         arch="sm_90",
         folder=tmp_path / "builds",
@@ -226,7 +227,7 @@ def test_a_fence_that_keeps_the_tools_out_is_opened_for_reading(
     monkeypatch.setattr("warplens_tools.run.confine._SYSTEM", ("/usr/bin", "/lib", "/lib64", "/usr/lib"))
     monkeypatch.setattr("warplens.measure.build.fence.readable", lambda *_: ())
     builder = Builder(
-        Workload(str(PROGRAM), str(PROGRAM)),
+        Workload(str(PROGRAM), str(PROGRAM), flags=STANDARD),
         toolchain=toolchain,
         arch="sm_90",
         folder=tmp_path,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.standard import STANDARD
 
 from warplens.measure.build.device_text import DeviceText, asks_more, device_text
 from warplens_tools.toolchain.compile import compile_unit
@@ -51,7 +52,7 @@ def text_of(name: str, code: str, folder: Path) -> DeviceText:
     evidence = compile_unit(
         folder / "unit.cu",
         toolchain=toolchain,
-        flags=CompileFlags((), "test"),
+        flags=CompileFlags(STANDARD, "test"),
         arch="sm_90",
         workdir=folder / name.replace(" ", "-"),
         overlay=BASE.replace("int r = 0;", f"int r = 0; {code}"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.standard import STANDARD
 
 from warplens.measure.build.shipped import shipped_otherwise
 from warplens_tools.run.build import Overlay, build_program
@@ -46,7 +47,7 @@ def shipped(toolchain: Toolchain, folder: Path, judged: str, built: str) -> str:
         overlay=judged,
     )
     program = build_program(
-        Workload(str(unit), str(unit)),
+        Workload(str(unit), str(unit), flags=STANDARD),
         toolchain=toolchain,
         arch="sm_90",
         folder=folder / "program",

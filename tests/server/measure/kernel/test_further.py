@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.standard import STANDARD
 
 from warplens.measure import judge as judge_room
 from warplens.measure import session as session_room
@@ -165,7 +166,7 @@ def judged(
     text = SourceText(CODE)
     start = CODE.index(old)
     edit = TextEdit(text.span(start, start + len(old)), new)
-    with Judge(Workload(str(path), str(path)), kernel=kernel, settings=settings) as judging:
+    with Judge(Workload(str(path), str(path), flags=STANDARD), kernel=kernel, settings=settings) as judging:
         (verdict,) = judging.judge([Candidate("c", str(path), "", (edit,))])
     return verdict
 
@@ -248,7 +249,7 @@ def test_every_shape_is_judged_at_the_confirmation_within_a_bound_that_is_named(
     start = CODE.index("*= N")
     edit = TextEdit(SourceText(CODE).span(start, start + 4), "*= N + 1")
     candidate = Candidate("c", str(path), "", (edit,))
-    with Judge(Workload(str(path), str(path)), kernel="scale", settings=settings) as judging:
+    with Judge(Workload(str(path), str(path), flags=STANDARD), kernel="scale", settings=settings) as judging:
         (verdict,) = judging.judge([candidate])
         assert verdict.state == "faster"
         confirmed = judging.confirm(candidate).verdict

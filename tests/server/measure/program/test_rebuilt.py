@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
+from tests.standard import STANDARD
 
 from warplens.measure.build import geometry
 from warplens.measure.build.candidates import Builder
@@ -85,7 +86,7 @@ class Site:
     def __init__(self, folder: Path, toolchain: Toolchain) -> None:
         source = folder / "program.cu"
         source.write_text(PLAIN)
-        self.workload = Workload(str(source), str(source), time_limit=20)
+        self.workload = Workload(str(source), str(source), flags=STANDARD, time_limit=20)
         self.toolchain, self.arch, self.settings = toolchain, "sm_90", MeasureSettings()
 
     def geometries(self, folder: Path, settings: MeasureSettings, **more: Heavy) -> Geometries:
