@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from tests.standard import STANDARD
 
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import FileReport
@@ -36,9 +37,7 @@ GAINS = RECORDINGS / "gains.json"
 _EXPECT = re.compile(r"//\s*expect:\s*([\w-]+)")
 _CLASS = re.compile(r"//\s*class:\s*(\w+)")
 LINES_APART = 2
-#: What the programs are compiled by: their code is the same by any standard, and the headers of this one are the
-#: shortest to read.
-SETTINGS = {"flags": ["-std=c++14"]}
+SETTINGS = {"flags": list(STANDARD)}
 
 
 class Mark(msgspec.Struct, frozen=True):

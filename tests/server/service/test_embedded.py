@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.agent.doubles import CODE, ComputedJudge
+from tests.standard import STANDARD
 
 from warplens.cli.main import run
 from warplens.measure.judge_settings import Allowed
@@ -142,7 +143,7 @@ def test_every_module_that_is_compiled_without_pytorch_compiles(tmp_path: Path) 
         (string,) = embedded(SourceText.read(path), path)
         (tmp_path / "k.cu").write_text(string.text.text)
         subprocess.run(
-            [nvcc, "-std=c++14", "-arch=sm_90", "-c", str(tmp_path / "k.cu"), "-o", str(tmp_path / "k.o")],
+            [nvcc, *STANDARD, "-arch=sm_90", "-c", str(tmp_path / "k.cu"), "-o", str(tmp_path / "k.o")],
             check=True,
         )
         assert {b"forward", b"backward"} <= set((tmp_path / "k.o").read_bytes().split(b"\0"))

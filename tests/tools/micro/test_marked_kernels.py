@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.standard import STANDARD
 
 from warplens.service.report import Report
 from warplens.service.service import CheckOptions, Service
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
-#: Their code is the same by any standard, and the headers of this one are the shortest to read.
-SETTINGS = {"flags": ["-std=c++14"]}
+SETTINGS = {"flags": list(STANDARD)}
 _MARK = re.compile(r"(expect|hint):\s*([\w-]+)")
 
 

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.measure.build.host_texts import ALLOWED, BASE, REFUSED
-from tests.standard import STANDARD
 
 from warplens.measure.build.fence import Fence
 from warplens.measure.build.host_gate import HostGate, take_apart
@@ -38,7 +37,7 @@ def opened(place: Path) -> tuple[HostSplit, HostGates]:
         pytest.skip("no nvcc")
     unit = place / "unit.cu"
     unit.write_text(BASE)
-    flags = flags_of(Workload(str(unit), str(unit), flags=STANDARD))
+    flags = flags_of(Workload(str(unit), str(unit)))
     split = HostSplit(unit, unit, toolchain=toolchain, flags=flags, arch="sm_90", timeout=120)
     return split, HostGates(split, BASE, place / "build", Fence(toolchain, flags, MeasureSettings()))
 
