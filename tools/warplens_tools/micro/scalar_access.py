@@ -90,6 +90,9 @@ class ScalarAccess(NarrowTool):
         narrow = self._small()
         if narrow is not None:
             yield self.of_few_bytes(narrow)
+            shared = self.bytes_in_shared()
+            if shared is not None:
+                yield shared
         else:
             yield from self.told_by_sass()
 

@@ -20,6 +20,8 @@ from warplens_tools.sass.warps import WARP
 
 #: Bytes that one access takes at most.
 WIDEST = 16
+#: Vectors from which a run is a stretch of its lane's own, though its end fills none: stencils are shorter.
+_LONG = 3
 _PLACE = re.compile(r"\[(R\d+)(?:\.\w+)*(?:\+(-?0x[0-9a-f]+))?\]")
 
 
@@ -94,7 +96,7 @@ def _run(sass: Sass, own: Sequence[int], patterns: dict[int, AddressPattern]) ->
     known = pattern.stride is not None
     while vector > width and (
         vector > len(own) * width
-        or (not known and len(own) * width % vector)
+        or (not known and len(own) * width % vector and len(own) * width < _LONG * vector)
         or not _fits(pattern, place[1], vector)
     ):
         vector //= 2

@@ -30,9 +30,9 @@ _MOST, _BUSY = 0.5, 0.7
 #: Instructions in all, and for each access of global memory, from which a thread that moves at most `WIDE` bytes is
 #: mostly there to find out where they are.
 _ALL, _EACH = 32, 10
-#: Instructions of a kernel that does more than move: it meets, shares, calls, or computes. A few scale what it moves.
+#: Instructions of a kernel that does more than move: it meets others, or computes. A few scale what it moves.
+_MEETS = frozenset({"BAR", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "CALL", "SHFL", "VOTE", "MATCH"})
 _FEW, _COMPUTES = 0.1, frozenset({"fp64", "fp32", "fp16", "tensor"})
-_WORKS = frozenset({"BAR", "ATOM", "ATOMG", "RED", "REDG", "CALL", "MUFU", "SHFL"})
 
 
 class Narrow(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class NarrowTool(SectorTool):
         every = [*self._unjoined()]
         yield from every
         lines = {f.line for f in every}
-        others = (self._bytes_in_shared, self._little)
+        others = (self.bytes_in_shared, self._little)
         found = next((f for other in others if (f := other()) is not None and f.line not in lines), None)
         if found is not None:
             yield found
@@ -128,7 +128,7 @@ class NarrowTool(SectorTool):
             for n, size in others[:4]
         )
 
-    def _bytes_in_shared(self) -> Finding | None:
+    def bytes_in_shared(self) -> Finding | None:
         """Bytes that are read from shared memory one by one, and keep the load/store pipe as busy as any."""
         weight, code = self.sass.weights, self.sass.instructions
         every = self.sass.where(lambda x: pipe_of(x) == "lsu")
@@ -162,17 +162,13 @@ class NarrowTool(SectorTool):
         bytes_ = sum(access_bytes(sass.instructions[i]) for i in moves)
         # A reciprocal is most often an integer division's, of an index.
         works = sum(
-            pipe_of(x) in _COMPUTES or (x.opcode in _WORKS and "RCP" not in x.modifiers) for x in code
+            pipe_of(x) in _COMPUTES or (x.opcode == "MUFU" and "RCP" not in x.modifiers) for x in code
         )
         ends = next((n for n, x in enumerate(code) if x.opcode == "BRA" and x.target == x.address), len(code))
         line = sass.hottest_line(stores)
-        if (
-            sass.flow.loops
-            or works > _FEW * ends
-            or line is None
-            or bytes_ > WIDE
-            or ends < max(_ALL, _EACH * len(moves))
-        ):
+        alone = not sass.flow.loops and not any(x.opcode in _MEETS for x in code)
+        mostly_moves = alone and works <= _FEW * ends and bytes_ <= WIDE
+        if line is None or not mostly_moves or ends < max(_ALL, _EACH * len(moves)):
             return None
         return self.finding(
             line,
