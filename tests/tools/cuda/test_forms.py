@@ -179,3 +179,39 @@ def test_the_rank_in_a_grid_counts_blocks_and_one_among_data_is_unknown() -> Non
     assert (grid.evaluate(of), size.evaluate(of)) == ((2 + 4) * 8 + 3, 64)
     assert index_of("auto c = cg::coalesced_threads();", "c.thread_rank()") is None
     assert index_of("Queue q;", "q.size()") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "prelude", "told"),
+    [
+        ("", "elsewhere(n, 2);", "n"),
+        ("", "elsewhere(n);", "n"),
+        ("__device__ void here(int& x) { x = 0; }", "here(n);", None),
+        ("__device__ int here(int x) { return x; }", "here(n);", "n"),
+        ("", "const int m = n; elsewhere(m);", "n"),
+        ("", "int m = n; elsewhere(m);", None),
+        ("", "n = elsewhere(n);", None),
+    ],
+)
+def test_only_a_function_that_the_file_has_changes_a_parameter_by_a_reference(
+    before: str, prelude: str, told: str | None
+) -> None:
+    name = "m" if " m =" in prelude else "n"
+    text = SourceText(f"{before}\n__global__ void k(float* a, int n) {{ {prelude} a[{name}] = 0; }}")
+    tree = parse_tree(text)
+    found = accesses(tree, model_of(tree, "k.cu").kernels[0])[0]
+    assert (forms.describe(found.index) if found.index is not None else None) == told
+
+
+def test_what_all_threads_load_from_one_place_counts_as_a_parameter() -> None:
+    text = SourceText(
+        "__global__ void k(float* a, const int* w) { a[threadIdx.x * w[blockIdx.x] + w[threadIdx.x]] = 0;"
+        " a[threadIdx.x * w[blockIdx.x]] = 0; }"
+    )
+    tree = parse_tree(text)
+    found = [x for x in accesses(tree, model_of(tree, "k.cu").kernels[0]) if x.name == "a"]
+    assert [x.index for x in found] == [None, None]
+    apart = [x.traced.told_by_lanes for x in found if x.traced is not None]
+    assert apart[0] is None
+    assert apart[1] is not None
+    assert forms.describe(apart[1].growth("threadIdx.x") or Form()) == "w[blockIdx.x]"
