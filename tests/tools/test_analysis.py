@@ -12,11 +12,11 @@ from warplens_tools.collect import metrics as names
 from warplens_tools.evidence import CounterEvidence, KernelEvidence
 from warplens_tools.finding import Bottleneck, BottleneckClass, Vote
 from warplens_tools.kernel import KernelView
-from warplens_tools.micro import low_ilp, scalar_access, sfu_bound
+from warplens_tools.micro import low_ilp, misaligned_access, sfu_bound
 from warplens_tools.testing import odd_evidence, views
 
 KERNEL = "__global__ void k(float *a) { a[threadIdx.x] = 1; }"
-TOOLS = (scalar_access.ScalarAccess, sfu_bound.SfuBound, low_ilp.LowIlp)
+TOOLS = (misaligned_access.MisalignedAccess, sfu_bound.SfuBound, low_ilp.LowIlp)
 
 
 def viewed(analytic: BottleneckClass, measured: BottleneckClass | None) -> KernelView:
@@ -33,10 +33,10 @@ def viewed(analytic: BottleneckClass, measured: BottleneckClass | None) -> Kerne
     ("analytic", "measured", "run"),
     [
         ("compute", None, {"sfu-bound", "low-ilp"}),
-        ("memory", None, {"scalar-access", "low-ilp"}),
-        ("compute", "latency", {"scalar-access", "sfu-bound", "low-ilp"}),
-        ("memory", "memory", {"scalar-access", "low-ilp"}),
-        ("memory", "mixed", {"scalar-access", "sfu-bound", "low-ilp"}),
+        ("memory", None, {"misaligned-access", "low-ilp"}),
+        ("compute", "latency", {"misaligned-access", "sfu-bound", "low-ilp"}),
+        ("memory", "memory", {"misaligned-access", "low-ilp"}),
+        ("memory", "mixed", {"misaligned-access", "sfu-bound", "low-ilp"}),
     ],
 )
 def test_the_tools_of_both_votes_run(
