@@ -88,7 +88,9 @@ def test_what_was_fixed_no_longer_counts(here: Path, capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("where", [".", "sub", "../elsewhere"])
-def test_a_patch_is_taken_from_anywhere(here: Path, where: str) -> None:
+def test_a_patch_is_taken_from_anywhere(
+    here: Path, where: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     folder = here / "deep" / "project"
     (folder / "sub").mkdir(parents=True)
     (here / "deep" / "elsewhere").mkdir()
@@ -101,16 +103,16 @@ def test_a_patch_is_taken_from_anywhere(here: Path, where: str) -> None:
     for path, data in texts.items():
         path.write_bytes(data)
     os.chdir(folder / where)
-    command = [*WARPLENS, "check", "--tier", "source", "--fix", "--diff", *map(str, texts)]
-    shown = subprocess.run(command, capture_output=True, check=False)
-    err = shown.stderr.decode()
-    assert shown.returncode == 0, err
+    status = run(["check", "--tier", "source", "--fix", "--diff", *map(str, texts)])
+    patch, told = capfdbinary.readouterr()
+    err = told.decode()
+    assert status == 0, err
     assert all(path.read_bytes() == data for path, data in texts.items())
     root = "." if "patch -p1 -d" not in err else err.rsplit("patch -p1 -d ", 1)[1].strip()
     os.chdir(folder / where)
     done = subprocess.run(
         ["patch", "-p1", "-d", root],
-        input=shown.stdout,
+        input=patch,
         capture_output=True,
         check=False,
     )

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,14 +28,23 @@ def corpus(tmp_path: Path) -> Path:
     return Path(shutil.copytree(MINI, tmp_path / "mini"))
 
 
-def warplens(home: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "warplens", *arguments],
-        env=os.environ | {"WARPLENS_HOME": str(home)}, input=text, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+Ask = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_build_search_update_remove(tmp_path: Path, corpus: Path) -> None:
+@pytest.fixture
+def warplens(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Ask:
+    """Runs a command with a home folder, and a text on its standard input."""
+
+    def ask(home: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("WARPLENS_HOME", str(home))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        status = run(arguments)
+        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
+
+    return ask
+
+
+def test_build_search_update_remove(warplens: Ask, tmp_path: Path, corpus: Path) -> None:
     home = tmp_path / "home"
     built = warplens(home, "index", "build", str(corpus), "--name", "mini")
     assert built.returncode == 0 and built.stdout.startswith("built mini: 7 files,"), built.stderr
@@ -73,7 +82,9 @@ def test_build_search_update_remove(tmp_path: Path, corpus: Path) -> None:
     )
 
 
-def test_code_is_searched_for_by_lines_and_from_standard_input(tmp_path: Path, corpus: Path) -> None:
+def test_code_is_searched_for_by_lines_and_from_standard_input(
+    warplens: Ask, tmp_path: Path, corpus: Path
+) -> None:
     home = tmp_path / "home"
     warplens(home, "index", "build", str(corpus), "--name", "mini")
     file = tmp_path / "k.cu"
@@ -97,7 +108,7 @@ def test_one_line_stands_for_the_kernel_around_it(tmp_path: Path) -> None:
             read_code(like)
 
 
-def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_said_in_a_sentence(warplens: Ask, tmp_path: Path) -> None:
     home = tmp_path / "home"
     for arguments in (
         ["search"],
@@ -111,7 +122,9 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
         )
 
 
-def test_a_corpus_is_named_and_one_that_is_not_there_refused(tmp_path: Path, corpus: Path) -> None:
+def test_a_corpus_is_named_and_one_that_is_not_there_refused(
+    warplens: Ask, tmp_path: Path, corpus: Path
+) -> None:
     home = tmp_path / "home"
     warplens(home, "index", "build", str(corpus), "--name", "mini")
     found = warplens(home, "search", "cp_async_wait", "--corpus", "mini", "--format", "json")

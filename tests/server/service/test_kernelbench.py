@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -22,6 +20,7 @@ from tests.server.agent.llm.endpoint import serving
 from tests.server.agent.llm.scripted import by_role, code, plan
 
 from warplens.cli.bench import summary_lines
+from warplens.cli.main import run
 from warplens.measure.torch_task.suite import (
     UNSOLVED,
     Problem,
@@ -219,16 +218,19 @@ def test_a_task_left_without_a_solution_is_searched_again_only_on_another_budget
     assert len(searched) == 4 and [Path(a.task).name for a in examiner.asked] == ["2_two.py"]
 
 
-def test_the_command_says_what_is_missing(folder: Path) -> None:
-    def ran(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "warplens", "bench", "kernelbench", str(folder), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+def test_the_command_says_what_is_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+
+    def ran(*words: str) -> tuple[int, str, str]:
+        return run(["bench", "kernelbench", str(folder), *words]), *capfd.readouterr()
 
     results = ["--results", str(folder / "results"), "--solutions", str(folder / "solutions")]
-    missing = ran("--level", "3", *results)
-    assert missing.returncode == 2 and "has no level3" in missing.stderr
-    unsolved = ran("--level", "1", "--problems", "10", *results, "--format", "json")
-    assert unsolved.returncode == 0, unsolved.stderr
-    (only,) = json.loads(unsolved.stdout)["results"]
+    status, _, said = ran("--level", "3", *results)
+    assert status == 2 and "has no level3" in said
+    status, unsolved, said = ran("--level", "1", "--problems", "10", *results, "--format", "json")
+    assert status == 0, said
+    (only,) = json.loads(unsolved)["results"]
     assert only["verdict"]["reason"] == UNSOLVED
-    assert "10_ten" in ran("--level", "1", "--problems", "10", *results).stdout
+    assert "10_ten" in ran("--level", "1", "--problems", "10", *results)[1]
