@@ -38,7 +38,6 @@ bool Oracle::set_own_grid(const Case& c, Launch& launch) const {
     return follow(launch, baseline_, c.arguments.numbers, job_.roomy) || stays;
 }
 
-// Whether a candidate's grid is its own, the case's numbers are others, and nothing tells by which rule it follows from them.
 bool Oracle::is_untold(const Case& c, const Launch& launch) const {
     const bool told = launch.rule && !launch.rule->held_to(inputs_.passed({}), launch.grid).empty();
     return !told && !c.arguments.numbers.empty() && !is_baselines(launch) && any_grid();

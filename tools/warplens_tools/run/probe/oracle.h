@@ -63,6 +63,8 @@ class Oracle {
     // Whether the case says something of a launch: a smaller grid says nothing of one that has a grid of its own, and other
     // numbers nothing where the baseline's grid rests on them and the launch's own is not known.
     bool means(const Case& c, const Launch& launch) const;
+    // Whether a launch has a grid of its own, the case's numbers are others, and nothing tells by which rule it follows.
+    bool is_untold(const Case& c, const Launch& launch) const;
     // The outcome of a launch on the case, once it is known what comes of other grids that its host code might give it.
     Outcome by_another_grid(const Case& c, const Launch& launch, const Outcome& first, const std::function<Outcome(const Launch&)>& again);
     // Compares memory, as a run on that case left it. `known` are checksums that were found right before: a
@@ -122,7 +124,6 @@ class Oracle {
     void set_grid_by_rule(Case& c, Launch& launch) const;
     bool set_own_grid(const Case& c, Launch& launch) const;
     bool has_own_rule(const Launch& launch) const;
-    bool is_untold(const Case& c, const Launch& launch) const;
     std::vector<Launch> guessed(const Case& c, const Launch& launch) const;
     bool is_baselines(const Launch& launch) const;
     bool any_grid() const;

@@ -100,16 +100,9 @@ class Arrived(_Record, frozen=True, tag="arrived"):
 class Opened(_Record, frozen=True, tag="opened"):
     """The launch was reached and memory saved."""
 
-    grid: Extent
-    block: Extent
-    shared: int
-    cooperative: bool
-    allocations: int
     bytes: int
     #: Kinds of memory that cannot be compared.
     opaque: tuple[str, ...]
-    #: The driver's CUDA version, e.g. 13000.
-    cuda: int
     seconds: float
     #: Nodes of the launch's graph that were run one by one before it.
     graph_nodes: int = 0
@@ -131,15 +124,7 @@ class BaselineRecord(_Record, frozen=True, tag="baseline"):
     changed_bytes: int
     #: Bytes of outputs that do not depend on what lay there before, and are poisoned.
     pure_bytes: int
-    #: Bytes of results of unknown type.
-    untyped_bytes: int
-    #: The longest reduction per result that the launch's time allows.
-    length: float
-    #: Repeats agree, within rounding for floats; and bitwise.
-    repeats: bool
-    bitwise: bool
-    #: Durations, ns, warm; and where they come from.
-    samples: tuple[float, ...]
+    #: Where durations come from.
     origin: str
     learn_seconds: float
     warm_up_seconds: float

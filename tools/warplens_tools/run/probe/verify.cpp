@@ -160,21 +160,11 @@ Record Oracle::summary(const Oracle* further) const {
     for (const Oracle* each : {this, further})
         for (std::size_t i = 0; each && i < each->skipped_.size(); ++i) add(skipped, each->skipped_[i]);
     if (!further && !job_.rooms.empty()) add(skipped, "on larger copies of its memory");
-    bool repeats = true, spread = false;
-    std::size_t untyped = 0;
-    for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        repeats = repeats && cases_[0].expected[i].repeats;
-        spread = spread || !cases_[0].expected[i].spread.empty();
-        if (stretches_[i].element == Element::other) untyped += stretches_[i].held();
-    }
     Record record("baseline");
     record.raw("cases", "[" + names + "]").raw("dropped", "[" + dropped + "]");
     record.raw("skipped", "[" + skipped + "]");
     record.add("changed_bytes", std::uint64_t{changed_bytes_}).add("pure_bytes", std::uint64_t{pure_bytes_});
-    record.add("untyped_bytes", std::uint64_t{untyped}).add("length", tolerance_.length);
-    record.add("repeats", repeats).add("bitwise", repeats && !spread);
-    record.add("blind", blind_);
-    return record;
+    return record.add("blind", blind_);
 }
 
 }  // namespace warplens

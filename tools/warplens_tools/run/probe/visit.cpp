@@ -35,19 +35,10 @@ constexpr double kRoomShare = 1;
 
 enum Exit { done = 0, unusable = 3, stopped = 4 };
 
-Record opening(const Launch& launch, const Memory& memory, const Allocations& allocations, std::size_t nodes) {
-    Record record("opened");
-    record.extent("grid", launch.grid[0], launch.grid[1], launch.grid[2]);
-    record.extent("block", launch.block[0], launch.block[1], launch.block[2]);
-    record.add("shared", std::uint64_t{launch.shared}).add("cooperative", launch.cooperative);
-    record.add("allocations", std::uint64_t{memory.blocks.size()}).add("bytes", std::uint64_t{memory.bytes()});
-    record.add("graph_nodes", std::uint64_t{nodes});
+Record opening(const Memory& memory, const Allocations& allocations, std::size_t nodes) {
     std::string opaque;
     for (const char* kind : allocations.opaque()) opaque += (opaque.empty() ? "" : ",") + quoted(kind);
-    record.raw("opaque", "[" + opaque + "]");
-    int driver = 0;
-    cuDriverGetVersion(&driver);
-    return record.add("cuda", std::uint64_t(driver));
+    return Record("opened").add("bytes", std::uint64_t{memory.bytes()}).add("graph_nodes", std::uint64_t{nodes}).raw("opaque", "[" + opaque + "]");
 }
 
 void add_difference(Record& record, const Outcome& outcome, bool compared) {
@@ -74,7 +65,7 @@ class Visit {
         check(cuCtxSynchronize(), "filling gaps");
         memory_ = std::make_unique<Memory>(std::move(blocks), helpers_, stream_, job.seed * 2 + 1);
         if (!job.rooms.empty()) rooms_ = Rooms::around(job, baseline, *memory_);
-        results_.write(opening(baseline, *memory_, allocations, nodes).add("seconds", now() - started));
+        results_.write(opening(*memory_, allocations, nodes).add("seconds", now() - started));
     }
 
     void learn() {
@@ -88,7 +79,6 @@ class Visit {
         const auto samples = job_.option("time") ? trial_->warm_up() : std::vector<double>{};
         slow_ = !samples.empty() && median(samples) > kSlow;
         results_.write(oracle_->summary(roomy_.get())
-                           .add("samples", samples)
                            .add("origin", trial_->origin())
                            .add("learn_seconds", learned - started)
                            .add("room_seconds", learned - own)
@@ -244,11 +234,13 @@ class Visit {
         return outcome;
     }
 
-    // A set of inputs to time on beside the program's own, another one for each candidate; nullptr if there is none.
-    const Case* other_inputs() {
+    // A set of inputs to time a launch on beside the program's own, another one for each candidate; nullptr if there is
+    // none. Not those on which being wrong proves nothing: in a timed launch nothing else can be tried.
+    const Case* other_inputs(const Launch& launch) {
         std::vector<const Case*> like, all;
         for (const Case& c : oracle_->cases()) {
-            if (&c == &oracle_->cases()[0] || !c.standing.empty() || c.variant.kind == Variant::fewer) continue;
+            if (&c == &oracle_->cases()[0] || !c.standing.empty() || c.variant.kind == Variant::fewer || c.variant.kind == Variant::aliased) continue;
+            if (!oracle_->means(c, launch) || oracle_->is_untold(c, launch)) continue;
             all.push_back(&c);
             if (c.variant.ordinary()) like.push_back(&c);
         }
@@ -280,7 +272,7 @@ class Visit {
         refuse_local(loaded->launch().function);
         const double ready = now();
         // what it is timed on beside the program's own inputs it has not seen before
-        const Case* unseen = job_.option("time") ? other_inputs() : nullptr;
+        const Case* unseen = job_.option("time") ? other_inputs(loaded->launch()) : nullptr;
         Outcome outcome = right(own(), *loaded, [&](const Case& c) { return &c != unseen; });
         if (roomy_ && outcome.reason.empty()) {
             loaded.reset();
