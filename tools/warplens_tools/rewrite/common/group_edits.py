@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from tree_sitter import Node
 
+from warplens_tools.cuda.kernels import template_parameters
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.loop_headers import initialised
 from warplens_tools.rewrite.common.counting import strided
 from warplens_tools.rewrite.common.groups import Group, Joined, member_type, neutral
+from warplens_tools.rewrite.common.reading import WORD
 from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sharing import Join, Sharing
 from warplens_tools.rewrite.common.statements import KernelEdits
@@ -63,6 +67,8 @@ class GroupEdits:
         kind = member_type(join.kind, fold.place)
         if not kind:
             raise Refused(f"the type of {fold.place} is not known")
+        if self._inner & set(WORD.findall(kind)) and kind not in self._inner:
+            raise Refused(f"the type of {fold.place} is made of what the kernel alone knows")
         if join.resets:
             empty = neutral(fold, kind)
             if not empty:
@@ -73,7 +79,20 @@ class GroupEdits:
         except ValueError as why:
             raise Refused(f"{fold.place} cannot be joined: {why}") from why
         self.made.after(join.behind, *joined.lines)
-        self.helpers |= dict.fromkeys(joined.helpers)
+        self.helpers |= dict.fromkeys(self._templated(helper) for helper in joined.helpers)
+
+    @cached_property
+    def _inner(self) -> frozenset[str]:
+        """Names of types that the kernel alone knows: of its template's parameters, and those that it declares."""
+        function = self.made.expanded.function
+        declared = {self.tree.code_of(name) for name in walk(function.body) if name.type == "type_identifier"}
+        declared = {n for n in declared if _declares(self.tree.code_of(function.body), n)}
+        return frozenset({*template_parameters(self.tree, function.node), *declared})
+
+    def _templated(self, helper: str) -> str:
+        """The helper function, over those of the types in it that the file does not know."""
+        types = [w for w in dict.fromkeys(WORD.findall(helper)) if w in self._inner]
+        return f"template <{', '.join(f'typename {t}' for t in types)}>\n{helper}" if types else helper
 
     def define_helpers(self, *constants: str) -> None:
         """Constants and helper functions in front of the kernel and the comment that belongs to it.
@@ -108,6 +127,11 @@ class GroupEdits:
     def _start(self) -> int:
         span = self.tree.text_span(self.made.expanded.function.start, self.made.expanded.function.start + 1)
         return self.made.text.offset(span.line, span.column)
+
+
+def _declares(code: str, name: str) -> bool:
+    """Whether code gives a type that name."""
+    return re.search(rf"\busing\s+{name}\s*=|\btypedef\b[^;]*\b{name}\s*;|\bstruct\s+{name}\b", code) is not None
 
 
 def _may_dangle(statement: Node) -> bool:

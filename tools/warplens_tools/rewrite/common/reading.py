@@ -11,8 +11,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.lexical import matching
-from warplens_tools.cuda.syntax.tree import parse_tree, walk
+from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
 from warplens_tools.cuda.values.form_reader import FormReader
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader
 from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.base import Apply, RewriteResult, Target
@@ -40,6 +41,22 @@ def refusing(read: Reading) -> Apply:
         return read(View(text, model, kernel), target)
 
     return apply
+
+
+def concrete_type(model: SourceModel, kernel: Kernel, tree: SourceTree, written: str) -> str:
+    """The type that a template's parameter stands for in every launch, or another name for a type; else `written`.
+
+    "" where launches differ.
+    """
+    names = kernel.template_parameters
+    layouts = layouts_of(tree)
+    plain = layouts.plain(written) if written not in names else written
+    if plain not in names:
+        return plain
+    place = names.index(plain)
+    sites = model.launches_of(kernel)
+    given = {s.template_arguments[place] if place < len(s.template_arguments) else "" for s in sites}
+    return layouts.plain(given.pop()) if len(given) == 1 else ""
 
 
 class View:
@@ -132,14 +149,8 @@ class View:
         return found.element_type if found is not None else ""
 
     def concrete(self, element_type: str) -> str:
-        """The type that a template's parameter stands for in every launch; any other type as it is."""
-        names = self.kernel.template_parameters
-        if element_type not in names:
-            return element_type
-        place = names.index(element_type)
-        sites = self.model.launches_of(self.kernel)
-        given = {s.template_arguments[place] if place < len(s.template_arguments) else "" for s in sites}
-        return given.pop() if len(given) == 1 else ""
+        """As `concrete_type`."""
+        return concrete_type(self.model, self.kernel, self.tree, element_type)
 
     def space(self, node: Node) -> str:
         """The memory space that an access goes to."""

@@ -17,7 +17,7 @@ from warplens_tools.rewrite.common.fold_values import check_integer_folds
 from warplens_tools.rewrite.common.groups import joined_value, neutral
 from warplens_tools.rewrite.common.kernel_reader import JOINED
 from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.reading import field, renamed, statements
+from warplens_tools.rewrite.common.reading import concrete_type, field, renamed, statements
 from warplens_tools.rewrite.common.reductions import Fold, folds
 from warplens_tools.rewrite.common.refusal import Refused
 
@@ -173,8 +173,9 @@ def _type(found: Opened, fold: Fold) -> str:
         node = node.parent
     kind = node.child_by_field_name("type") if node is not None else None
     written = " ".join(found.reader.tree.code_of(kind).split()) if kind is not None else ""
-    integer = integer_type(written) if written else None
-    if written not in _FLOATING and (integer is None or integer.bytes not in _EXCHANGED):
+    concrete = concrete_type(found.model, found.kernel, found.reader.tree, written)
+    integer = integer_type(concrete) if concrete else None
+    if concrete not in _FLOATING and (integer is None or integer.bytes not in _EXCHANGED):
         raise Refused(f"the type of {fold.place} is not known to be a number's")
     return written
 
