@@ -39,6 +39,8 @@ Oracle::Oracle(const Job& job, const Launch& baseline, Memory& memory, CUstream 
 
 void Oracle::prepare(const Case& c) {
     memory_.restore(dirty_);
+    // other numbers may have led the kernel there: that says nothing of the next run
+    memory_.fill_tails(kTail);
     arguments_ = c.arguments.pointers.empty() ? nullptr : const_cast<void**>(c.arguments.pointers.data());
     prepared_ = &c;
     std::copy(c.grid, c.grid + 3, grid_);

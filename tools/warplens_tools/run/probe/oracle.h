@@ -92,6 +92,7 @@ class Oracle {
     bool owns(const Chunks& chunks, const Chunks& own) const;
     Chunks filled_by_baseline(const Case& c);
     void mark_filled(const Case& c);
+    bool meets_by_chance() const;
     double run_once();                          // seconds
     int repeats_of(const Case& own, int done) const;
     int moved_pairs(bool own) const;
