@@ -233,6 +233,8 @@ REFUSED = {
     "a place that data choose": kernel_of("for (int j = 0; j < m; ++j) y[z[j]] += x[j];"),
     "one element for all": kernel_of("for (int j = 0; j < m; ++j) y[r] = x[j];"),
     "few iterations": kernel_of("for (int j = 0; j < 4; ++j) s += x[4 * r + j];"),
+    "a window": kernel_of("for (int j = -m; j <= m; ++j) s += x[99 * r + 9 + j];"),
+    "what a vector leaves": kernel_of("for (int j = r * 8; j < n && j < r * 8 + 8; ++j) s += x[j];"),
     "two foldings of one": kernel_of("for (int j = 0; j < m; ++j) { s += x[j]; s *= 0.5f; }"),
     "a state": kernel_of("for (int j = 0; j < m; ++j) s += next(&z[0]) + next(&m);"),
     "lanes that work together": kernel_of("for (int j = 0; j < m; ++j) s += __shfl_down_sync(~0u, x[j], 1);"),
@@ -251,6 +253,62 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_may_not_be_shared_is_refused(slug: str, name: str) -> None:
     assert rewritten(slug, REFUSED[name])[0].refused
+
+
+TAPS = """
+template <int kTaps> __global__ void taps(const float* x, float* y, int n) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= n) return;
+  float s = 0.0f;
+  for (int j = 0; j < kTaps; ++j) s += x[r * kTaps + j];
+  y[r] = s;
+}
+void run(float* x, float* y, int n) { constexpr int K = 5; taps<K><<<(n + 127) / 128, 128>>>(x, y, n); }
+"""
+TRIANGLE = """
+__global__ void solve(const double* lower, double* x, int systems) {
+  int s = blockIdx.x * blockDim.x + threadIdx.x;
+  if (s >= systems) return;
+  const double* l = lower + s * 64;
+  for (int i = 0; i < 8; i++) {
+    double sum = 0.0;
+    for (int k = 0; k < i; k++) sum += l[i * 8 + k] * x[s * 8 + k];
+    x[s * 8 + i] = (x[s * 8 + i] - sum) / (20.0 + l[i * 8 + i]);
+  }
+}
+"""
+SOLVED = "  int n = atoi(argv[1]);\n  Device<double> l(n * 64), x(n * 8, 2);\n  solve<<<(n + 63) / 64, 64>>>(l, x, n); x.show();"
+
+
+@pytest.mark.parametrize("slug", ["warp-per-row", "block-per-row"])
+def test_a_template_s_number_says_how_long_a_loop_is(slug: str) -> None:
+    assert rewritten(slug, TAPS)[0].refused
+    assert not rewritten(slug, TAPS.replace("K = 5", "K = 500"))[0].refused
+
+
+def test_short_rows_have_few_lanes_and_no_block() -> None:
+    text = program(TRIANGLE, SOLVED)
+    assert "kLanesPerRow = 4;" in holds("warp-per-row", text, (37,), (70,), relative=1e-12)
+    assert rewritten("block-per-row", text)[0].refused
+
+
+PLANES = """
+__global__ void shift(const float* x, const float* w, float* y, int rows, int planes, int len) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  for (int c = 0; c < planes; c++) {
+    float by = w[c];
+    for (int i = 0; i < len; i++) y[(r * planes + c) * len + i] = x[(r * planes + c) * len + i] * by;
+  }
+}
+void run(float* x, float* y, int n) { shift<<<(n + 127) / 128, 128>>>(x, x, y, n, 4, 900); }
+"""
+
+
+def test_of_a_nest_the_loop_that_most_is_read_along_is_shared() -> None:
+    after = rewritten("warp-per-row", PLANES)[1]
+    assert "for (int i = lane; i < len; i += kLanesPerRow)" in after
+    assert "for (int c = 0; c < planes; c++)" in after
 
 
 def test_it_is_done_once() -> None:

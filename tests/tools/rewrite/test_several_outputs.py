@@ -147,6 +147,27 @@ __global__ void rows(const float* x, float* y, int n, int c) {
 }
 
 
+PROGRAMS["a state that a function changes"] = (
+    """
+__device__ inline float draw(unsigned& state, int* drawn) {
+  state = state * 1664525u + 1013904223u;
+  *drawn += 1;
+  return (state >> 8) * (1.0f / 16777216.0f);
+}
+__global__ void walks(float* out, int n, int steps, unsigned seed) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned state = seed + 77u * i;
+  int drawn = 0;
+  float sum = 0.0f;
+  for (int s = 0; s < steps; ++s) sum += draw(state, &drawn);
+  out[i] = sum + drawn;
+}
+""",
+    WH + "  Device<float> o(w * h); walks<<<(w * h + 63) / 64, 64>>>(o, w * h, 9, 5u); o.show();",
+)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_several_outputs_are_worked_out(name: str) -> None:
     after = holds(

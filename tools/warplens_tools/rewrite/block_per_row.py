@@ -88,7 +88,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     if axes[0].block != 1 and not axes[0].numbered():
         raise Refused("the kernel does not number its threads")
     axes = [axis for axis in axes if axis.threads or axis.sizes or axis.called()]
-    sharer = Sharer(found.reader, found.rows())
+    sharer = Sharer(found.reader, found.rows(), least=_SMALLEST)
     sharing = sharer.share()
     sharer.check_neighbours()
     numbers = {axis.axis: _number(found, axis) for axis in axes}

@@ -73,7 +73,7 @@ from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.refusal import refusing
 from warplens_tools.rewrite.common.sharing import Sharer
-from warplens_tools.rewrite.common.warp_rows import number_by_warps
+from warplens_tools.rewrite.common.warp_rows import lanes_for, number_by_warps
 from warplens_tools.text import SourceText
 
 
@@ -88,7 +88,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     sharer = Sharer(found.reader, found.rows())
     sharing = sharer.share()
     sharer.check_neighbours()
-    rows = number_by_warps(found, numbering)
+    rows = number_by_warps(found, numbering, lanes_for(sharer.longest()))
     writer = GroupEdits(found.edits, WarpGroup(found.style, rows.width, rows.lane))
     writer.write(sharing)
     writer.define_helpers(rows.definition)

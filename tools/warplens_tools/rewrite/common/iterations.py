@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from tree_sitter import Node
 
@@ -12,6 +14,7 @@ from warplens_tools.cuda.values.bindings import changes
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.rewrite.common.counting import LOOPS, Counting
 from warplens_tools.rewrite.common.kernel_reader import KernelReader, Store
+from warplens_tools.rewrite.common.lengths import Length, length_of
 from warplens_tools.rewrite.common.reductions import Fold, folds, name_in
 
 _LEAVES = frozenset({"return_statement", "goto_statement", "co_return_statement", "lambda_expression"})
@@ -32,6 +35,8 @@ class LoopReader(KernelReader):
         super().__init__(expanded, file, kernel)
         #: Arrays of the thread's own of which a loop may not write elements: others need them.
         self.whole: set[str] = set()
+        #: Values of the template's parameters that all launches give it.
+        self.given: dict[str, int] = {}
 
     def work(self, loop: Counting) -> Work:
         """Whether the iterations of a loop may be taken by others, and what they fold into."""
@@ -207,10 +212,15 @@ class LoopReader(KernelReader):
             return f"{pointer.name} {pointer.offset}"
         return "".join(self.tree.code_of(node).split())
 
-    def neighbours(self, loop: Counting) -> int:
-        """How many accesses to global memory go from element to element with the loop's variable."""
-        count = 0
+    def neighbours(self, loop: Counting, among: Iterable[int] = ()) -> int:
+        """How many accesses to global memory go from element to element with the loop's variable.
+
+        `among`: offsets of loops inside it, of whose accesses alone is asked.
+        """
+        count, wanted = 0, frozenset(among)
         for access in self.accesses:
+            if wanted and not any(one.offset in wanted for one in access.loops):
+                continue
             if access.space == "local" or access.traced is None:
                 continue
             mine = next((one for one in access.loops if one.offset == loop.node.start_byte), None)
@@ -221,6 +231,10 @@ class LoopReader(KernelReader):
     def trips(self, loop: Counting) -> int | None:
         """How often a loop runs, where that is constant."""
         return self.forms.loop(loop.node).trips
+
+    def length(self, loop: Counting) -> Length:
+        """How often a loop runs at most."""
+        return length_of(self.forms, loop, self.given)
 
 
 def _given(node: Node) -> tuple[Node | None, Node | None]:

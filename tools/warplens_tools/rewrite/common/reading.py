@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.cuda.syntax.lexical import matching
+from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.constants import layouts_of
@@ -227,15 +227,34 @@ def operator_of(node: Node) -> str:
 
 
 def assigned(node: Node, view: View) -> Iterator[tuple[str, Node]]:
-    """What a node assigns or steps: the variable (or array) at the bottom of each, and the whole place."""
+    """What a node assigns or steps: the variable (or array) at the bottom of each, and the whole place.
+
+    So is a variable whose address is taken, and one that a function of the file takes by reference.
+    """
     for found in walk(node):
         place = None
+        if found.type == "call_expression":
+            yield from ((view.code(one), one) for one in _lent(found, view))
         if found.type == "assignment_expression":
             place = found.child_by_field_name("left")
         elif found.type == "update_expression":
             place = found.child_by_field_name("argument")
         if place is not None:
             yield root_name(place, view), place
+
+
+def _lent(call: Node, view: View) -> Iterator[Node]:
+    """The variables that a call may change: those it is given the address of, or as a reference."""
+    function = call.child_by_field_name("function")
+    name = view.code(function).strip().split("<")[0] if function is not None else ""
+    lists = [split_arguments(one) for one in view.tree.parameter_lists(name)]
+    for place, one in enumerate(field(call, "arguments").named_children):
+        inner = one.child_by_field_name("argument") if one.type == "pointer_expression" else None
+        if inner is not None and inner.type == "identifier" and view.code(one).startswith("&"):
+            yield inner
+        by_reference = (p[place] for p in lists if place < len(p) and "&" in p[place])
+        if one.type == "identifier" and any(not re.search(r"\bconst\b", p) for p in by_reference):
+            yield one
 
 
 def root_name(place: Node, view: View) -> str:

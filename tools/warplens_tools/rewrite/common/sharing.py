@@ -66,12 +66,20 @@ class Sharer:
 
     `row_loops`: offsets of loops that go from one piece of work to the next, which every group does for itself.
     `outermost`: of nested loops the outer one is dealt out, else the one along which accesses are neighbours.
+    `least`: loops that have fewer iterations are not dealt out.
     """
 
-    def __init__(self, reader: LoopReader, row_loops: Iterable[int] = (), *, outermost: bool = False) -> None:
+    def __init__(
+        self,
+        reader: LoopReader,
+        row_loops: Iterable[int] = (),
+        *,
+        outermost: bool = False,
+        least: int = _FEW,
+    ) -> None:
         self.reader, self.tree = reader, reader.tree
         self._rows = frozenset(row_loops)
-        self._outermost = outermost
+        self._outermost, self._least = outermost, least
         self._works: list[Work] = []
         self._guarded: list[tuple[Node, ...]] = []
         self._reasons: list[str] = []
@@ -230,15 +238,15 @@ class Sharer:
         inner = (
             [] if self._outermost else [w for w in self._inner(loop.body) if self.reader.neighbours(w.loop)]
         )
-        if inner and not self.reader.neighbours(loop):
+        # what a nest does most is done in its inner loops
+        if inner and not self.reader.neighbours(loop, [w.loop.node.start_byte for w in inner]):
             self._visit(loop.body)
         else:
             self._works.append(work)
 
     def _work(self, loop: Counting) -> Work | None:
         """The loop, if it can be dealt out and is worth it."""
-        trips = self.reader.trips(loop)
-        if (trips is not None and trips < _FEW) or self._is_shared(loop):
+        if self._is_short(loop) or self._is_shared(loop):
             return None
         work = self.reader.work(loop)
         if not work.why_not and not loop.declared and self._is_read_behind(loop):
@@ -247,6 +255,21 @@ class Sharer:
             self._reasons.append(work.why_not)
             return None
         return work
+
+    def _is_short(self, loop: Counting) -> bool:
+        """Whether a loop has too few iterations for the group."""
+        length = self.reader.length(loop)
+        # of a triangle the group does the rows one by one, each with a part of its threads
+        least = self._least // 4 if length.grows else self._least
+        short = length.window or (length.most is not None and length.most < least)
+        if short:
+            self._reasons.append("its loops have too few iterations to share")
+        return short
+
+    def longest(self) -> int | None:
+        """How often the loops that are dealt out run at most; None where nothing tells."""
+        lengths = [self.reader.length(work.loop).most for work in self._works]
+        return None if None in lengths else max((m for m in lengths if m is not None), default=None)
 
     def _is_shared(self, loop: Counting) -> bool:
         """Whether threads have parts of the loop each already: it begins or steps by their numbers."""

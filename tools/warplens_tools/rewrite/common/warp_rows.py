@@ -11,6 +11,8 @@ from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.refusal import Refused
 
 _WARP = 32
+#: Fewer lanes than this read no whole sector, and leave little to join.
+_FEWEST = 4
 
 
 class WarpRows(msgspec.Struct, frozen=True):
@@ -21,7 +23,15 @@ class WarpRows(msgspec.Struct, frozen=True):
     definition: str
 
 
-def number_by_warps(found: Opened, numbering: Numbering) -> WarpRows:
+def lanes_for(longest: int | None) -> int:
+    """Lanes for rows of which the longest has so many elements, None where nothing tells: a few elements a lane."""
+    lanes = _WARP
+    while longest is not None and lanes > _FEWEST and lanes >= longest:
+        lanes //= 2
+    return lanes
+
+
+def number_by_warps(found: Opened, numbering: Numbering, lanes: int = _WARP) -> WarpRows:
     """The edits of launches and thread numbers, and what lanes are called.
 
     Raises:
@@ -29,7 +39,7 @@ def number_by_warps(found: Opened, numbering: Numbering) -> WarpRows:
     """
     # where a block has rows of threads, parts of a warp would not be parts of one row of them
     words = ("lanes", "per", "row") if _is_flat(found) else ("warp", "size")
-    width, definition = found.constant(_WARP, *words)
+    width, definition = found.constant(lanes if _is_flat(found) else _WARP, *words)
     if _launch(found, width):
         _number_by_block(found, numbering)
     else:
