@@ -17,7 +17,9 @@ from warplens_tools.rewrite.base import EVERYWHERE
 from warplens_tools.rewrite.registry import REWRITES
 from warplens_tools.text import SourceText
 
-_POINTER = re.compile(r"\b(float|double|half|__half|unsigned char|uint8_t|unsigned int|unsigned|int)\s*(?:const\s*)?\*")
+_POINTER = re.compile(
+    r"\b(float|double|half|__half|unsigned char|uint8_t|unsigned int|unsigned|int)\s*(?:const\s*)?\*"
+)
 _HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cmath", "cstdint", "cfloat", "climits")
 
 
@@ -96,7 +98,12 @@ def _rewritten(surround: Callable[[str], str]) -> Iterator[tuple[str, str]]:
 
 
 #: At least so many of the rewrites take their samples in these surroundings.
-MOST = {over_its_type: 40, over_a_number: 48, with_its_own_name: 24, bounded: 50}
+MOST: dict[Callable[[str], str], int] = {
+    over_its_type: 40,
+    over_a_number: 48,
+    with_its_own_name: 24,
+    bounded: 50,
+}
 
 
 @pytest.mark.compiler
@@ -118,7 +125,7 @@ def test_what_comes_out_compiles(surround: Callable[[str], str], tmp_path: Path)
     assert len(taken) >= MOST[surround]
 
 
-def test_a_helper_function_is_a_template_where_its_kernel_is() -> None:
-    taken = dict(_rewritten(over_its_type))
-    assert "template <typename T>\n__device__ T lanes_sum(T value) {" in taken["warp-per-row"]
-    assert "template <typename Value>\n__device__ Value lanes_sum(Value value) {" in dict(_rewritten(with_its_own_name))["warp-per-row"]
+@pytest.mark.parametrize(("surround", "name"), [(over_its_type, "T"), (with_its_own_name, "Value")])
+def test_a_helper_function_is_a_template(surround: Callable[[str], str], name: str) -> None:
+    after = dict(_rewritten(surround))["warp-per-row"]
+    assert f"template <typename {name}>\n__device__ {name} lanes_sum({name} value) {{" in after

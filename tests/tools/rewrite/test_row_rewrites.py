@@ -277,7 +277,10 @@ __global__ void solve(const double* lower, double* x, int systems) {
   }
 }
 """
-SOLVED = "  int n = atoi(argv[1]);\n  Device<double> l(n * 64), x(n * 8, 2);\n  solve<<<(n + 63) / 64, 64>>>(l, x, n); x.show();"
+SOLVED = """
+  int n = atoi(argv[1]);
+  Device<double> l(n * 64), x(n * 8, 2);
+  solve<<<(n + 63) / 64, 64>>>(l, x, n); x.show();"""
 
 
 @pytest.mark.parametrize("slug", ["warp-per-row", "block-per-row"])

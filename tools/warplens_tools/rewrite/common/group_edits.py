@@ -131,7 +131,9 @@ class GroupEdits:
 
 def _declares(code: str, name: str) -> bool:
     """Whether code gives a type that name."""
-    return re.search(rf"\busing\s+{name}\s*=|\btypedef\b[^;]*\b{name}\s*;|\bstruct\s+{name}\b", code) is not None
+    return (
+        re.search(rf"\busing\s+{name}\s*=|\btypedef\b[^;]*\b{name}\s*;|\bstruct\s+{name}\b", code) is not None
+    )
 
 
 def _may_dangle(statement: Node) -> bool:

@@ -13,7 +13,6 @@ from warplens_tools.cuda.values.forms import Form, subtract
 from warplens_tools.rewrite.common.counting import LOOPS, Counting
 
 
-
 class Length(msgspec.Struct, frozen=True):
     """How often a loop runs at most; None where nothing tells."""
 
@@ -41,7 +40,9 @@ def length_of(forms: FormReader, loop: Counting, given: Mapping[str, int]) -> Le
     return Length(None if most is None else max(most, 0), grows, window)
 
 
-def _between(first: Form, bound: Form | None, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, bool] | None:
+def _between(
+    first: Form, bound: Form | None, ranges: Mapping[str, tuple[int, int]]
+) -> tuple[int, bool] | None:
     """The largest distance of a bound from the first value, and whether it changes with a loop around."""
     apart = subtract(bound, first) if bound is not None else None
     if apart is None:
@@ -66,7 +67,13 @@ def _ranges_around(forms: FormReader, node: Node) -> dict[str, tuple[int, int]]:
         loop = forms.loop(outer) if outer.type in LOOPS else None
         first = loop.first.value if loop is not None and loop.first is not None else None
         step = loop.step.value if loop is not None and loop.step is not None else None
-        if loop is not None and loop.trips is not None and loop.counter and first is not None and step is not None:
+        if (
+            loop is not None
+            and loop.trips is not None
+            and loop.counter
+            and first is not None
+            and step is not None
+        ):
             ends = (first, first + (loop.trips - 1) * step)
             found[loop.counter] = (min(ends), max(ends))
         outer = outer.parent

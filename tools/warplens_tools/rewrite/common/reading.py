@@ -12,8 +12,8 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
-from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.constants import layouts_of
+from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader
 from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.base import Apply, RewriteResult, Target

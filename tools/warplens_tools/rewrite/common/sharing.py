@@ -70,12 +70,7 @@ class Sharer:
     """
 
     def __init__(
-        self,
-        reader: LoopReader,
-        row_loops: Iterable[int] = (),
-        *,
-        outermost: bool = False,
-        least: int = _FEW,
+        self, reader: LoopReader, row_loops: Iterable[int] = (), outermost: bool = False, least: int = _FEW
     ) -> None:
         self.reader, self.tree = reader, reader.tree
         self._rows = frozenset(row_loops)
