@@ -11,7 +11,7 @@ from tests.tools.rewrite.on_host import holds, program, rewritten
 from tests.tools.rewrite.row_programs import ONE_BLOCK, RC, ROWS, kernel_of
 
 from warplens_tools.cuda.parse import parse
-from warplens_tools.rewrite.base import Target, along_one_axis
+from warplens_tools.rewrite.base import Target, along_one_axis, of_single_outputs
 from warplens_tools.rewrite.registry import rewrite
 from warplens_tools.text import SourceText
 
@@ -39,6 +39,11 @@ def test_rows_are_told_from_planes_that_one_number_is_divided_into() -> None:
     rows = ROWS["updates of a row that a divided number finds"][0]
     assert along_one_axis(rows) == 1.0
     assert along_one_axis(rows.replace("d[v] +=", "sum +=")) < 1.0
+
+
+def test_a_thread_that_writes_a_row_is_told_from_one_with_an_output() -> None:
+    rows = ROWS["updates of a row that a divided number finds"][0]
+    assert of_single_outputs(rows) < of_single_outputs(rows.replace("d[v] +=", "sum +=")) == 1.0
 
 
 CHAINS = ("warp-row-kept", "warp-row-vectors", "block-row-kept", "block-row-vectors")

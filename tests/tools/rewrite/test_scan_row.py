@@ -25,6 +25,24 @@ RUN = SIZES + (
 )
 PROGRAMS = {
     "sums": (SUM, RUN),
+    "shares of a total and of the largest, of a template's type": (
+        """
+template <typename Real> __global__ void shares(const Real* in, Real* out, int rows, int cols) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  const Real* row = in + (size_t)r * cols;
+  Real total = 0, most = row[0];
+  for (int c = 0; c < cols; c++) total += row[c] * row[c];
+  for (int c = 1; c < cols; c++) most = most < row[c] ? row[c] : most;
+  Real upto = 0;
+  for (int c = 0; c < cols; c++) {
+    upto += row[c] * row[c];
+    out[(size_t)r * cols + c] = upto / (total + 1) + most;
+  }
+}
+""",
+        RUN.replace("cumsum<<<", "shares<float><<<"),
+    ),
     "what is before an element, in place, and the whole": (
         """
 __global__ void offsets(int *counts, int *totals, int rows, int cols)
@@ -106,6 +124,14 @@ def test_rows_are_scanned_by_warps(slug: str, name: str) -> None:
 
 
 REFUSED = {
+    "a loop besides that reads what was stored": (
+        SUM.replace(
+            "        float acc = 0;",
+            "        float last = 0;\n        for (int c = 0; c < cols; c++) last += out[r * cols + c];\n"
+            "        float acc = last;",
+        ),
+        "no loop walks",
+    ),
     "a value of its own besides": (
         SUM.replace("acc += in", "float k = acc; acc += k * in"),
         "more than to fold",

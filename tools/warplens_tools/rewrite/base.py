@@ -78,6 +78,11 @@ def along_one_axis(code: str) -> float:
     return 0.1 if divided and _nests(code) < _PASSES and not _stores_along(code) else 1.0
 
 
+def of_single_outputs(code: str) -> float:
+    """What a patch of outputs is worth: nothing shared where a thread writes a row of them."""
+    return 0.1 if _stores_along(code) else 1.0
+
+
 def _stores_along(code: str) -> bool:
     """Whether a loop writes an element of its own in each step: a row of outputs, not one."""
     return any(

@@ -100,7 +100,7 @@ from warplens_tools.rewrite import (
     tensor_tile,
     transpose_tile,
 )
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, of_single_outputs
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.text import SourceText
 
@@ -132,6 +132,7 @@ REWRITE = _CHAIN.rewrite(
     __name__,
     "Give each block a patch of outputs and share what they read",
     answers=("missing-cache-reuse", "uncoalesced-global-read", "uncoalesced-global-write"),
+    likely=of_single_outputs,
     chance=0.5,
     gain=6.0,
     ranges={**register_tile.REWRITE.ranges, **several_outputs.REWRITE.ranges},

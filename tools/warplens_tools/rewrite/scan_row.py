@@ -52,20 +52,20 @@ void run(const float* in, float* out, int rows, int cols) {
 }
 ```
 
-Running products, minima and maxima are taken as well, and sums of what is before an element. Left alone: loops that
-carry anything else from one element to the next, go down, or are left early.
+Running products, minima and maxima are taken as well, and sums of what is before an element. Other loops over the row
+may fold it besides, as for a total that every sum is divided by: they are dealt out to the same lanes. Left alone:
+loops that carry anything else from one element to the next, go down, or are left early.
 """
 
 from __future__ import annotations
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target, along_one_axis
-from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup, part_mask
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.refusal import Refused, refusing
-from warplens_tools.rewrite.common.scans import Scan, ScanWriter, guard_stores, read_row_scan
+from warplens_tools.rewrite.common.scans import Scan, ScanWriter, guard_stores, read_row_scan, share_beside
 from warplens_tools.rewrite.common.warp_rows import WarpRows, number_by_warps
 from warplens_tools.text import SourceText
 
@@ -82,7 +82,8 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer = _Writer(found, scan, rows)
     writer.put(writer.lines())
     guard_stores(found, scan, f"{rows.lane} == 0")
-    GroupEdits(found.edits, WarpGroup(found.style, rows.width, rows.lane)).define_helpers(rows.definition)
+    group = WarpGroup(found.style, rows.width, rows.lane)
+    share_beside(found, scan, group).define_helpers(rows.definition)
     edits = (*found.edits.edits(), *found.launches.edits())
     return RewriteResult(edits, title="Scan each row by a warp", caveat="" if scan.is_exact else REORDERED)
 

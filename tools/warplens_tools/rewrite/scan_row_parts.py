@@ -72,12 +72,11 @@ from __future__ import annotations
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target, along_one_axis
-from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup, part_mask
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.refusal import refusing
-from warplens_tools.rewrite.common.scans import Scan, ScanWriter, guard_stores, read_row_scan
+from warplens_tools.rewrite.common.scans import Scan, ScanWriter, guard_stores, read_row_scan, share_beside
 from warplens_tools.rewrite.common.warp_rows import WarpRows, number_by_warps
 from warplens_tools.text import SourceText
 
@@ -99,7 +98,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer.put(writer.lines())
     guard_stores(found, scan, f"{rows.lane} == 0")
     group = WarpGroup(found.style, rows.width, rows.lane)
-    GroupEdits(found.edits, group).define_helpers(rows.definition, definition)
+    share_beside(found, scan, group).define_helpers(rows.definition, definition)
     edits = (*found.edits.edits(), *found.launches.edits())
     caveat = "" if scan.is_exact else REORDERED
     return RewriteResult(edits, title="Scan each row by a warp, several elements a lane", caveat=caveat)

@@ -14,15 +14,18 @@ from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite.common.column_blocks import walks_columns
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.fold_values import check_integer_folds
-from warplens_tools.rewrite.common.groups import joined_value, neutral
+from warplens_tools.rewrite.common.group_edits import GroupEdits
+from warplens_tools.rewrite.common.groups import Group, joined_value, neutral
 from warplens_tools.rewrite.common.kernel_reader import JOINED
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.reading import concrete_type, field, renamed, statements
 from warplens_tools.rewrite.common.reductions import Fold, folds
 from warplens_tools.rewrite.common.refusal import Refused
+from warplens_tools.rewrite.common.sharing import Sharer
 
 _FOLDED = frozenset({"+", "*", "max", "min"})
 _FLOATING = frozenset({"float", "double"})
+_ELEMENTS = frozenset({"subscript_expression", "pointer_expression"})
 #: Integers of these sizes are exchanged by lanes as they are.
 _EXCHANGED = (4, 8)
 
@@ -39,6 +42,8 @@ class Scan(msgspec.Struct, frozen=True):
     declared: tuple[Node, ...]
     before: tuple[Node, ...]
     behind: tuple[Node, ...]
+    #: Other loops of the kernel, which only fold.
+    beside: tuple[Node, ...] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -46,8 +51,8 @@ class Scan(msgspec.Struct, frozen=True):
         return integer_type(self.type) is not None or self.fold.operation in ("max", "min")
 
 
-def read_scan(found: Opened) -> Scan:
-    """The kernel's scan: its only loop.
+def read_scan(found: Opened, *, beside: bool = False) -> Scan:
+    """The kernel's scan: its only loop, or with `beside` the only one that stores.
 
     Raises:
         Refused: it has none, or its iterations do more.
@@ -56,6 +61,8 @@ def read_scan(found: Opened) -> Scan:
     if JOINED.search(reader.tree.code_of(reader.body)):
         raise Refused("threads work together already")
     loops = [n for n in walk(reader.body) if n.type in LOOPS]
+    others = _only_folding(found, loops) if beside and len(loops) > 1 else []
+    loops = [n for n in loops if not any(o.start_byte <= n.start_byte < o.end_byte for o in others)]
     loop = counting(reader.expanded, loops[0]) if len(loops) == 1 else None
     if loop is None or loop.downward or loop.step != "1" or len(loop.bounds) != 1 or not loop.declared:
         raise Refused("no loop walks a row and stores what it came to on the way")
@@ -69,7 +76,16 @@ def read_scan(found: Opened) -> Scan:
     if fold is None or fold.operation not in _FOLDED or "." in fold.place:
         raise Refused("the loop folds into no variable, or into several")
     _check_apart(found, loop)
-    return _read(found, loop, fold)
+    return msgspec.structs.replace(_read(found, loop, fold), beside=tuple(others))
+
+
+def _only_folding(found: Opened, loops: Sequence[Node]) -> list[Node]:
+    """The outermost loops that store nothing to memory, and read nothing that another loop stores."""
+    stored = {s.array for n in loops for s in found.reader.stores(n) if s.space != "local"}
+    tops = [n for n in loops if not any(o.start_byte < n.start_byte < o.end_byte for o in loops)]
+    alone = [n for n in tops if not any(s.space != "local" for s in found.reader.stores(n))]
+    read = {found.reader.array_of(e)[0] for n in alone for e in walk(n) if e.type in _ELEMENTS}
+    return [] if stored & read else alone
 
 
 def _check_apart(found: Opened, loop: Counting) -> None:
@@ -106,10 +122,22 @@ def read_row_scan(found: Opened) -> Scan:
     Raises:
         Refused: there is none, or threads that are neighbours walk down neighbouring columns.
     """
-    scan = read_scan(found)
+    scan = read_scan(found, beside=True)
     if walks_columns(found.reader, scan.loop.body):
         raise Refused("neighbouring threads walk down neighbouring columns")
     return scan
+
+
+def share_beside(found: Opened, scan: Scan, group: Group) -> GroupEdits:
+    """The edits that deal out the loops beside the scan, whose helper functions are still to be defined.
+
+    Raises:
+        Refused: one cannot be dealt out.
+    """
+    writer = GroupEdits(found.edits, group)
+    for loop in scan.beside:
+        writer.write(Sharer(found.reader, found.rows()).share(loop))
+    return writer
 
 
 def guard_stores(found: Opened, scan: Scan, condition: str) -> None:
