@@ -226,7 +226,7 @@ KINDS = (
     *("redrawn", "permuted", "signs", "zeros", "spikes", "blanks", "specials", "flags", "skewed", "ranged"),
     *("full", "less", "halved", "halves", "naught", "vacant", "repeated", "raised", "shifted", "more"),
     *("asked", "below", "infinities", "ties", "plus", "voids", "met", "ranks"),
-    *("striped", "turned", "stepped", "vast"),
+    *("striped", "turned", "stepped", "vast", "longer"),
     *("scalars", "nulls", "wide", "endless", "toggled", "many", "few"),
     *("reshaped", "numbers", "fewer", "mingled", "standing", "high", "aliased", "reached", "moved"),
 )

@@ -28,6 +28,7 @@ _ONE_BUFFER = (
     *_each("one buffer of integers drawn anew", "redrawn", _BUFFERS),
     *_each("one buffer of other integers", "ranged", _BUFFERS),
     *_each("one buffer of integers zero", "vacant", _BUFFERS),
+    *_each("a few integers of one buffer far larger", "longer", _BUFFERS),
 )
 _FULL_RANGE = (
     *_each("one buffer of integers of all sizes", "full", _BUFFERS),

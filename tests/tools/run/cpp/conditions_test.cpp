@@ -18,7 +18,7 @@ constexpr int kRows = 100, kWidth = 96;
 // Matrices a and b of so many rows and columns, rows of whole numbers one behind the other, and results like a.
 struct Data {
     const float *a, *b;
-    const int *begin, *numbers;
+    const int *begin, *numbers, *counts;
     float* out;
     int rows, width;
     float limit;
@@ -70,6 +70,8 @@ const Pair kPairs[] = {
      [](const Data& d, int r, int) { return segment(d, r, 2); }},
     {"a quotient by a shift", "turned", [](const Data& d, int r, int c) { return static_cast<float>(d.numbers[(r + c) % 400] / 4); },
      [](const Data& d, int r, int c) { return static_cast<float>(d.numbers[(r + c) % 400] >> 2); }},
+    {"counts of 50 at most", "longer", [](const Data& d, int r, int) { return row(d, r, 0) * static_cast<float>(d.counts[r]); },
+     [](const Data& d, int r, int) { return row(d, r, 0) * static_cast<float>(std::min(d.counts[r], 50)); }},
     {"above, not at", "met", [](const Data& d, int r, int c) { return d.at(r, c) >= d.limit ? 1.0f : 2.0f; },
      [](const Data& d, int r, int c) { return d.at(r, c) > d.limit ? 1.0f : 2.0f; }},
     {"rows as long as a warp", "few", [](const Data& d, int r, int) { return row(d, r, 0); },
@@ -84,19 +86,20 @@ class Program {
         for (std::size_t i = 0; i < a_.size(); ++i) a_[i] = 0.51f + static_cast<float>(i % 89) / 71, b_[i] = 3 - a_[(i * 7) % a_.size()];
         for (int i = 0; i <= 50; ++i) begin_.push_back(8 * i);
         for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = static_cast<int>(1 + i * 37 % 1000);
-        addresses_ = {at(a_), at(b_), at(begin_), at(numbers_), at(out_)};
-        for (CUdeviceptr& address : addresses_) arguments_.push_back(&address);
-        arguments_.push_back(&rows_), arguments_.push_back(&width_), arguments_.push_back(&limit_);
+        for (int r = 0; r < kRows; ++r) counts_.push_back(1 + r % 7);
+        addresses_ = {at(a_), at(b_), at(begin_), at(numbers_), at(out_), at(counts_)};
+        for (std::size_t i = 0; i < 5; ++i) arguments_.push_back(&addresses_[i]);
+        arguments_.push_back(&rows_), arguments_.push_back(&width_), arguments_.push_back(&limit_), arguments_.push_back(&addresses_[5]);
     }
 
     fake::Kernel kernel(const Body& body) const {
         return {"kernel", [body](void** given) {
             Data d;
             auto get = [&](int i, auto& to) { std::memcpy(&to, given[i], sizeof to); };
-            get(0, d.a), get(1, d.b), get(2, d.begin), get(3, d.numbers), get(4, d.out), get(5, d.rows), get(6, d.width), get(7, d.limit);
+            get(0, d.a), get(1, d.b), get(2, d.begin), get(3, d.numbers), get(4, d.out), get(5, d.rows), get(6, d.width), get(7, d.limit), get(8, d.counts);
             for (int r = 0; r < d.rows; ++r)
                 for (int c = 0; c < d.width; ++c) d.out[r * d.width + c] = body(d, r, c);
-        }, {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 8}, {40, 4}, {44, 4}, {48, 4}}};
+        }, {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 8}, {40, 4}, {44, 4}, {48, 4}, {56, 8}}};
     }
 
     Launch launch(fake::Kernel& kernel) {
@@ -107,7 +110,7 @@ class Program {
     }
 
     std::vector<Block> blocks() const {
-        const std::size_t bytes[] = {4 * a_.size(), 4 * b_.size(), 4 * begin_.size(), 4 * numbers_.size(), 4 * out_.size()};
+        const std::size_t bytes[] = {4 * a_.size(), 4 * b_.size(), 4 * begin_.size(), 4 * numbers_.size(), 4 * out_.size(), 4 * counts_.size()};
         std::vector<Block> found(addresses_.size());
         for (std::size_t i = 0; i < found.size(); ++i) found[i].base = addresses_[i], found[i].bytes = bytes[i];
         return found;
@@ -118,7 +121,7 @@ class Program {
     static CUdeviceptr at(std::vector<T>& values) { return reinterpret_cast<CUdeviceptr>(values.data()); }
 
     std::vector<float> a_, b_, out_;
-    std::vector<int> begin_, numbers_;
+    std::vector<int> begin_, numbers_, counts_;
     int rows_ = kRows, width_ = kWidth;
     float limit_ = 1.25f;
     std::vector<CUdeviceptr> addresses_;
@@ -128,10 +131,10 @@ class Program {
 Job job() {
     Job made;
     made.seed = 11;
-    const bool integer[] = {false, false, true, true, false, true, true, false};
-    for (int i = 0; i < 8; ++i) {
+    const bool integer[] = {false, false, true, true, false, true, true, false, true};
+    for (int i = 0; i < 9; ++i) {
         Parameter p;
-        p.index = i, p.element = integer[i] ? Element::integer : Element::f32, p.constant = i < 4, p.scalar = i > 4, p.width = integer[i] ? 4 : 0;
+        p.index = i, p.element = integer[i] ? Element::integer : Element::f32, p.constant = i < 4 || i == 8, p.scalar = i > 4 && i < 8, p.width = integer[i] ? 4 : 0;
         made.parameters.push_back(p);
     }
     auto add = [&](const char* name, Variant::Kind kind, int many, bool targeted) {
@@ -143,7 +146,7 @@ Job job() {
     add("less", Variant::less, 2, true), add("redrawn", Variant::redrawn, 1, false);
     add("blanks", Variant::blanks, 6, false), add("striped", Variant::striped, 2, true), add("stepped", Variant::stepped, 2, false);
     add("turned", Variant::turned, 1, false), add("met", Variant::met, 3, true),
-    add("few", Variant::few, 2, true), add("vast", Variant::vast, 1, false);
+    add("few", Variant::few, 2, true), add("longer", Variant::longer, 1, false), add("vast", Variant::vast, 1, false);
     made.options = {{"repeats", 4}, {"tolerance_factor", 8}, {"learn_seconds", 1e9}, {"lowered", 0}, {"baseline_limit", 60}, {"hang_factor", 50},
                     {"hang_seconds", 60}, {"poison", 1}, {"fill", 1}, {"perturb", 1}};
     return made;

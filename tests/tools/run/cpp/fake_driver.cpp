@@ -123,6 +123,7 @@ std::uint64_t integer(const Source& s, std::uint64_t i, unsigned width) {
         }
         case 26: return bits % 16 ? own : s.limit;
         case 29: return bits >> 63 ? 0 - own : own;
+        case 32: return 2 * i < s.count && bits >> 60 == 0 && own > 0 && own <= 64 ? own * (2 + bits % 15) : own;
         case 30: {
             const std::uint64_t most = 1 + s.seed % 3;
             return std::min(value(0) + i * most + bits % (most + 1), value(s.count - 1));

@@ -67,7 +67,7 @@ Variant read_variant(std::istringstream& line) {
         {"ties", Variant::ties}, {"many", Variant::many}, {"reshaped", Variant::reshaped},
         {"numbers", Variant::numbers}, {"fewer", Variant::fewer},
         {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks}, {"striped", Variant::striped},
-        {"turned", Variant::turned}, {"stepped", Variant::stepped}, {"vast", Variant::vast},  {"few", Variant::few}, {"endless", Variant::endless}, {"reached", Variant::reached},
+        {"turned", Variant::turned}, {"stepped", Variant::stepped}, {"vast", Variant::vast},  {"few", Variant::few}, {"longer", Variant::longer}, {"endless", Variant::endless}, {"reached", Variant::reached},
         {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}};
     Variant v;
     std::string kind;

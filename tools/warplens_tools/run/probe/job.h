@@ -51,7 +51,7 @@ struct Parameter {
 // have it in runs. `standing` has half of the results there already.
 // `striped` has whole columns of zeros, of matrices as wide as an integer by value says; rows of zeros, of NaN or of a
 // float that is asked for are as long as one says, too, one element of some left as it was. `turned` are integers of other
-// signs, `stepped` ascending ones that rise by little or nothing, so that rows are empty or short; `vast` a few floats
+// signs, `stepped` ascending ones that rise by little or nothing, so that rows are empty or short, `longer` small ones a few of which, in the first half, are many times as large; `vast` a few floats
 // whose squares overflow, or vanish, and no quotient. `few` makes
 // a length less than a warp, `endless` a float by value infinite; `reached` are indices some of which are a number by
 // value, as far as they never go.
@@ -62,7 +62,7 @@ struct Parameter {
 // integers one larger.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -91,7 +91,7 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == reached; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached; }
     bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below; }

@@ -78,7 +78,7 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: zeros, of matrices as wide as an integer by value says (`striped`); integers of other signs (`turned`), or that rise
 #: by little where they ascend (`stepped`); floats so large or small that squares overflow or vanish (`vast`); a
 #: length less than a warp (`few`), a float by value that is infinite (`endless`); numbers by value among indices
-#: (`reached`).
+#: (`reached`); a few small integers of a buffer's first half many times as large (`longer`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -127,6 +127,7 @@ VariantKind = Literal[
     "vast",
     "few",
     "endless",
+    "longer",
     "reached",
 ]
 

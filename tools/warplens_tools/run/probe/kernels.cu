@@ -148,7 +148,7 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // 4 spikes, 5 runs of zeros, 6 NaN, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
 // 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it,
-// 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small.
+// 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger.
 // `period` is the length of a row where it is known. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
@@ -233,13 +233,19 @@ template <>
 __device__ inline __half vast(const Source<__half>& source, u64 i, u64) { return source[i]; }
 
 
+// No number: of a float any that is none, since code that takes it apart may mind which.
+template <class T>
+__device__ T no_number(u64) { return static_cast<T>(__longlong_as_double(0x7ff8000000000000ll)); }
+template <>
+__device__ inline float no_number(u64 bits) { return __uint_as_float(0x7f800001u | (static_cast<unsigned>(bits >> 32) & 0x807fffffu)); }
+
 // One in 8192, and one at least.
 template <class T>
 __device__ T special(const Source<T>& source, u64 i, u64 seed, bool infinite) {
     const u64 bits = mix(seed + i);
     if (bits % 8192 && i != seed % source.count) return source[i];
     const double infinity = __longlong_as_double(0x7ff0000000000000ll);
-    return static_cast<T>(!infinite ? infinity - infinity : bits >> 63 ? infinity : -infinity);
+    return !infinite ? no_number<T>(bits) : static_cast<T>(bits >> 63 ? infinity : -infinity);
 }
 
 // One element in 256 is a thousand to ten thousand times larger; of 16-bit types, which hold less, 16 to 64 times.
@@ -260,7 +266,7 @@ __device__ T varied(const Source<T>& source, u64 i, unsigned kind, u64 seed) {
     if (kind == 5) return blanked(source, i, seed);
     if (kind == 27) return is_void(source, i, seed) ? static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit))) : source[i];
     if (kind == 26) return bits % 16 ? source[i] : static_cast<T>(__longlong_as_double(static_cast<long long>(source.limit)));
-    if (kind == 25) return is_void(source, i, seed) ? static_cast<T>(__longlong_as_double(0x7ff8000000000000ll)) : source[i];
+    if (kind == 25) return is_void(source, i, seed) ? no_number<T>(bits) : source[i];
     if (kind == 28) return is_striped(source, i, seed) ? static_cast<T>(0.0) : source[i];
     if (kind == 31) return vast(source, i, seed);
     if (kind == 6 || kind == 22) return special(source, i, seed, kind == 22);
@@ -305,6 +311,8 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
         }
         case 26: return bits % 16 ? source[i] : static_cast<T>(source.limit);
         case 29: return bits >> 63 ? static_cast<T>(0 - source[i]) : source[i];
+        // counts, mostly, of which the last ones may lead no further
+        case 32: return 2 * i < source.count && bits >> 60 == 0 && source[i] > 0 && source[i] <= 64 ? static_cast<T>(source[i] * (2 + bits % 15)) : source[i];
         case 30: {
             const u64 most = 1 + seed % 3, risen = static_cast<u64>(source[0]) + i * most + bits % (most + 1);
             return static_cast<T>(risen < source[source.count - 1] ? risen : source[source.count - 1]);
