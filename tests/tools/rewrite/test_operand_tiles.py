@@ -505,3 +505,9 @@ def test_a_stride_of_two_grids_leaves_outputs_out() -> None:
     code, main = PROGRAMS["outputs that threads stride over by the grid"]
     twice = code.replace("col += gridDim.x", "col += 2 * gridDim.x")
     assert code != twice and rewritten("register-tile", program(twice, main))[0].refused
+
+
+def test_blocks_beyond_a_triangle_do_nothing() -> None:
+    text = program(*PROGRAMS["a triangle, elements by macros that end with the kernel"])
+    after = holds("register-tile", text, (150, 3, 20), relative=1e-5, absolute=1e-5)
+    assert re.search(r"if \(j0 >= i0 \+ \w+\) return;", after)

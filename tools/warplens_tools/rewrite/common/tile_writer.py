@@ -34,6 +34,9 @@ _PADDING_BYTES = 16
 #: Longer tiles are unrolled in part: code that outgrows the instruction cache costs more than it saves.
 _MOST_UNROLLED, _UNROLLED = 32, 8
 
+#: `col <= row` of two variables.
+_ORDERED = re.compile(r"(\w+)\s*(<=?|>=?)\s*(\w+)")
+
 
 class TileWriter:
     """The new text of one kernel, and of its launches."""
@@ -114,7 +117,18 @@ class TileWriter:
         if len(self.sides) > 1:
             x = self.sides[0]
             lines.append(f"const int {self.thread} = threadIdx.y * {x.threads} + threadIdx.x;")
-        return "\n".join([*lines, *(self._origin(side) for side in reversed(self.sides))])
+        lines += [self._origin(side) for side in reversed(self.sides)]
+        return "\n".join([*lines, *(self._beyond(c) for c in self.outputs.others)]).rstrip("\n")
+
+    def _beyond(self, condition: str) -> str:
+        """A block beyond the diagonal of a triangle of outputs, `col <= row`, has none."""
+        found = _ORDERED.fullmatch(condition)
+        sides = {s.axis.name: s for s in self.sides}
+        if found is None or self.outputs.early or not {found[1], found[3]} <= set(sides):
+            return ""
+        less, more = (found[1], found[3]) if found[2][0] == "<" else (found[3], found[1])
+        low, high = sides[less], sides[more]
+        return f"if ({low.first} >= {high.first} + {high.tile}) return;"
 
     def _origin(self, side: Side) -> str:
         """The first of the block's outputs along an axis of the launch."""
