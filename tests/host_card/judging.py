@@ -24,6 +24,7 @@ from warplens_tools.text import SourceText
 #: A processor takes seconds for what a card does in milliseconds.
 SETTINGS = MeasureSettings(
     assume_faster=True,
+    measure_identical=True,
     learn_seconds=60.0,
     hang_seconds=20.0,
     visit_seconds_per_candidate=100.0,

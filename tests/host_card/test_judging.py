@@ -7,6 +7,7 @@ How fast anything is here says nothing; only right and wrong are looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,23 @@ def test_right_and_wrong_candidates(judge: Judge) -> None:
     assert verdicts["right"].state in ("faster", "same", "slower"), verdicts["right"].reason
     confirmed = judge.confirm(right).verdict
     assert confirmed.state in ("faster", "same", "slower"), confirmed.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "said"),
+    [
+        ("beyond", "faster", "taken for faster, not timed"),
+        (
+            "leftovers",
+            "unproven",
+            "the kernel's own results follow from what other launches left in shared memory",
+        ),
+    ],
+)
+def test_a_kernel_with_a_fault_of_its_own_is_not_wrong_against_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, state: str, said: str
+) -> None:
+    source = SOURCE.with_stem(name)
+    with contextmanager(on_software_card)(source, "", monkeypatch, tmp_path) as judge:
+        (verdict,) = judge.judge([Candidate("same", str(source), "", (), title="as it is")])
+    assert (verdict.state, verdict.reason[: len(said)]) == (state, said)

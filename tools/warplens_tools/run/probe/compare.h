@@ -60,6 +60,7 @@ struct Expected {
     std::vector<Pool> pools;           // by size of the result; empty until `settle`
     std::vector<float> common;         // C, by index modulo its length; empty until `settle`
     bool repeats = true;               // the baseline's repeats agree, floats within rounding
+    bool leftover = false;             // they do not where shared memory and registers hold something else before
     bool precise = true;               // how coarsely all is rounded is judged, beside each result
     bool widened = false;              // doubles that come of computed floats: the unit roundoff is theirs
     bool alike = false;                // terms are, so that roundings may all go one way

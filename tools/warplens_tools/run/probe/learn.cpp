@@ -26,7 +26,7 @@ void Oracle::learn_own() {
     Case& own = cases_[0];
     capture(own);
     if (!outputs_.empty()) mark_filled(cases_[0]);
-    for (int i = 1; i < repeats_of(own, i); ++i) {
+    for (int i = find_leftovers(own) ? 2 : 1; i < repeats_of(own, i); ++i) {
         prepare(own);
         run_once();
         const bool same = changed(own.after, memory_.checksums()).empty();
@@ -47,6 +47,26 @@ void Oracle::learn_own() {
     learn_reference(own);
     find_records(own);
     blind_ = sight(own).blind();
+}
+
+// Results that follow from what other launches left in shared memory and registers: they differ from the program's once
+// that is another, and not while it stays. True where nothing differs, which then is one more repeat.
+bool Oracle::find_leftovers(Case& own) {
+    if (!forget_) return false;
+    prepare(own);
+    forget_();
+    run_once();
+    const Sums first = memory_.checksums();
+    if (changed(own.after, first).empty()) return true;
+    std::vector<bool> differs;
+    for (std::size_t k = 0; k < stretches_.size(); ++k)
+        differs.push_back(std::memcmp(read_now(k), own.expected[k].bytes.data(), stretches_[k].held()) != 0);
+    prepare(own);
+    run_once();
+    const bool stays = changed(first, memory_.checksums()).empty();
+    for (std::size_t k = 0; stays && k < stretches_.size(); ++k)
+        if (differs[k]) own.expected[k].leftover = true, own.expected[k].repeats = false;
+    return false;
 }
 
 Column Oracle::column(std::size_t stretch, const std::uint8_t* bytes) const {
@@ -176,7 +196,7 @@ void Oracle::find_pure() {
     }
     // what was poisoned is no longer as the program left it, whatever the baseline did to it on its own inputs
     memory_.restore(dirty_);
-    initial_ = memory_.checksums();
+    keep_initial();
     for (std::size_t i = 0; i < stretches_.size(); ++i)
         if (poisoned[i]) pure_bytes_ += stretches_[i].held();
     pure_ = poisoned;
@@ -294,6 +314,7 @@ void Oracle::learn_variants() {
             const Expected& own = cases_[0].expected[k];
             const double grown = own.spread.empty() ? 1 : growth(own, c.expected[k]);
             c.expected[k].repeats = own.repeats;
+            c.expected[k].leftover = own.leftover;
             c.expected[k].unordered = own.unordered;
             // one spike's place in the order decides how much of the rest is lost, in the baseline too
             c.expected[k].alike = c.variant.alike();

@@ -106,6 +106,7 @@ class Oracle {
     std::size_t add_members(const Typed& said, std::size_t at, std::size_t stop);
     void add(const Stretch& stretch);
     void capture(Case& c);
+    bool find_leftovers(Case& own);
     const std::uint8_t* read_now(std::size_t stretch);
     void learn_own();
     void learn_rounding(Case& c);
@@ -139,6 +140,7 @@ class Oracle {
     CUdeviceptr copy_of(const Stretch& s, const std::map<CUdeviceptr, CUdeviceptr>& copies) const;
     void run_moved(const Case& c, double move, std::uint64_t seed);
     Sight sight(const Case& c) const;
+    void keep_initial();
     void find_pure();
     void add_standing();
     bool poisoned_runs_agree(const std::vector<Bytes>& original, std::vector<bool>& poisoned);

@@ -26,7 +26,7 @@ class Scrub {
     CUfunction shared_ = nullptr, registers_ = nullptr;
     CUdeviceptr sink_ = 0;
     int processors_ = 0, bytes_ = 0;
-    unsigned pattern_ = 0x9e3779b9u;
+    unsigned random_ = 0x9e3779b9u, pattern_ = 0;
 };
 
 }  // namespace warplens
