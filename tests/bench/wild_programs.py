@@ -88,13 +88,15 @@ def judge_one(entry: Entry, folder: Path) -> dict[str, Any]:
     return row
 
 
-def examined(entry: Entry, listed: Path) -> dict[str, Any]:
-    """The same in a process of its own, which may die or hang."""
+def examined(entry: Entry, listed: Path, at_once: int) -> dict[str, Any]:
+    """The same in a process of its own, which may die or hang; of several at once each may wait for all others."""
     command = [sys.executable, __file__, str(listed), "--one", entry.name]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=GIVEN_UP, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=GIVEN_UP * at_once, check=False
+        )
     except subprocess.TimeoutExpired:
-        return {"state": "too slow", "reason": f"nothing after {GIVEN_UP:g} s", "seconds": GIVEN_UP}
+        return {"state": "too slow", "reason": f"nothing after {GIVEN_UP * at_once:g} s", "seconds": GIVEN_UP}
     if done.returncode:
         return {"state": "crashed", "reason": (done.stderr.strip() or "no message").splitlines()[-1]}
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -145,7 +147,7 @@ class Wild:
     def _one(self, entry: Entry) -> None:
         if time.monotonic() >= self._ends:
             return
-        row = {"name": entry.name, **examined(entry, self.options.list)}
+        row = {"name": entry.name, **examined(entry, self.options.list, self.options.at_once)}
         row["in_time"] = in_time(row)
         with self._lock:
             self.rows[entry.name] = row

@@ -40,6 +40,10 @@ from warplens_tools.toolchain.ptx_asks import asked as asked_of
 
 #: Of a kernel's crashes and hangs on inputs of one kind, as of a type's full range: more of them are not risked.
 _CRASHES = 2
+#: Seconds of visits that the kernel itself ended: after so many it is asked nothing more that it has not stood. Three
+#: times as many where a winner is confirmed.
+_LOST_SECONDS = 8.0
+_PAST_LIMIT = "the kernel itself ran past its time limit"
 #: A program may need as long again to reach the launch under the probe.
 _OVERHEAD = 30.0
 
@@ -140,6 +144,7 @@ class Visits:
         self._arrival = 0.0
         self.given_up: list[str] = []
         self._crashed: Counter[str] = Counter()
+        self._lost_seconds = 0.0
 
     def judge(
         self,
@@ -337,6 +342,7 @@ class Visits:
         stage = next((r for r in reversed(run.records) if isinstance(r, Stage)), None)
         if stage is None or any(isinstance(r, BaselineRecord) for r in run.records):
             return False
+        self._lost_seconds += time.monotonic() - self._began
         if any(isinstance(r, Stage) and r.name == "rooms" for r in run.records):
             self._leave_out_of_rooms(stage.name)
         elif stage.name == "poison" and self._poison:
@@ -349,7 +355,11 @@ class Visits:
         elif stage.name == "moved inputs" and self._moves:
             self._moves = False
         elif stage.name.startswith("variant ") and self._variants:
-            self._leave_out(stage.name.removeprefix("variant "))
+            hung = any(isinstance(r, Failed) and r.reason.startswith(_PAST_LIMIT) for r in run.records)
+            self._leave_out(stage.name.removeprefix("variant "), 1 if hung else _CRASHES)
+            if self._lost_seconds > _LOST_SECONDS * (3 if self._thorough else 1):
+                stood = {r.name for r in run.records if isinstance(r, Stage)}
+                self._variants = [v for v in self._variants if f"variant {v.name}" in stood]
         else:
             return False
         self.given_up.append(stage.name)
@@ -364,7 +374,7 @@ class Visits:
         else:
             self._rooms.remove(odd)
 
-    def _leave_out(self, name: str) -> None:
+    def _leave_out(self, name: str, most: int = _CRASHES) -> None:
         """Inputs of another size lead this kernel out of bounds, so would their neighbours; others by themselves."""
         odd = next((v for v in self._variants if v.name == name), None)
         if odd is None or odd.kind == "moved":
@@ -372,7 +382,7 @@ class Visits:
         else:
             self._variants.remove(odd)
             self._crashed[odd.kind] += 1
-            if self._crashed[odd.kind] >= (1 if odd.name in LATE else _CRASHES):
+            if self._crashed[odd.kind] >= (1 if odd.name in LATE else most):
                 self._variants = [v for v in self._variants if v.kind != odd.kind]
 
     def _unusable(self, run: ProbeRun) -> InputError | TimeLimitError:

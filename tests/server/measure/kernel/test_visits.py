@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +12,7 @@ from typing import Any, cast
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.variants import ROOMS, VARIANTS, in_order
 from warplens.measure.kernel.visits import Visits
+from warplens_tools.run.probe.records import Failed, Stage
 
 
 def visits(folder: Path, *, thorough: bool = False, restrict: bool = False) -> Any:
@@ -50,6 +52,25 @@ def test_inputs_of_a_kind_that_two_runs_died_of_are_not_tried_again(tmp_path: Pa
     tried._leave_out("scaled by 3")
     assert "moved" not in kinds(tried._variants)
     assert "blanks" in kinds(tried._variants)
+
+
+def test_what_a_kernel_does_not_stand_costs_a_bounded_time(tmp_path: Path) -> None:
+    tried = visits(tmp_path)
+
+    def ended(*stages: str, seconds: float, said: str) -> list[str]:
+        records = (*(Stage(f"variant {name}") for name in stages), Failed(said))
+        tried._began = time.monotonic() - seconds
+        assert tried._give_up(SimpleNamespace(records=records))
+        return [v.name for v in tried._variants]
+
+    hung = "the kernel itself ran past its time limit when it was launched again"
+    zero = [v.name for v in VARIANTS if v.kind == "vacant"]
+    left = ended("with noise", zero[0], seconds=3.0, said=hung)
+    assert not set(zero) & set(left) and len(left) > 50
+    permuted = next(v.name for v in VARIANTS if v.kind == "permuted")
+    left = ended("with noise", "with spikes", permuted, seconds=6.0, said="an illegal memory access")
+    assert left == ["with noise", "with spikes"]
+    assert tried.given_up == [f"variant {zero[0]}", f"variant {permuted}"]
 
 
 def test_larger_copies_begin_with_one_number_two_conditions_and_several_in_turn() -> None:

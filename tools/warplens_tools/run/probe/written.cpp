@@ -50,15 +50,15 @@ Chunks Oracle::filled_by_baseline(const Case& c) {
 
 void Oracle::find_written() {
     Chunks chunks = written_by(cases_[0]);
+    // the first run also loads code; the second tells how long one takes, and how long others are waited for
+    prepare(cases_[0]);
+    const double seconds = takes_ = run_once();
+    limit_ = std::min(limit_, job_.option("hang_factor") * seconds + job_.option("hang_seconds"));
     if (!outputs_.empty()) {
         stage("fill");
         chunks = merged(chunks, filled_by_baseline(cases_[0]));
     }
     timed_ = chunks;
-    // the first run also loads code; the second tells how long one takes
-    prepare(cases_[0]);
-    const double seconds = takes_ = run_once();
-    limit_ = std::min(limit_, job_.option("hang_factor") * seconds + job_.option("hang_seconds"));
     const Chunks own = chunks;
     for (std::size_t i = 1; i < cases_.size();) {
         if (i >= kFewestCases && !affords(0.3)) {
