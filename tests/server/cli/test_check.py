@@ -197,7 +197,9 @@ def test_fixes_are_written_where_asked_and_the_findings_go(
     _, before = answer(capsys, str(tmp_path), "--arch", "sm_90", "--fix-all")
     assert all(file["findings"] for file in before["files"])
     _, after = answer(capsys, str(tmp_path), "--arch", "sm_90")
-    assert [f["slug"] for file in after["files"] for f in file["findings"]] == []
+    # the loop that normalises rows now reads along them, one narrow load at a time: a hint, for which there is no fix
+    left = [(f["slug"], f["severity"]) for file in after["files"] for f in file["findings"]]
+    assert left == [("one-load-in-flight", "hint")]
 
 
 @pytest.mark.compiler
