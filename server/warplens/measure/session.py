@@ -48,6 +48,7 @@ from warplens_tools.toolchain.link import carries_relocatable
 from warplens_tools.toolchain.locate import Toolchain, tool_version
 from warplens_tools.toolchain.symbols import code_digest
 from warplens_tools.tunable.grid_rule import grid_rule
+from warplens_tools.tunable.left_open import any_block
 from warplens_tools.tunable.source import File
 
 
@@ -226,15 +227,14 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
         if seen.unit.linked is None:
             kept.put(seen.unit.evidence, seen.program, seen.surveyed, seen.alone, seen.build_seconds)
     program, unit, surveyed, alone = seen.program, seen.unit, seen.surveyed, seen.alone
-    command = start_command(work, program)
-    model = parse(builder.text, work.source)
+    file = File(builder.text, model := parse(builder.text, work.source))
     kernels = shares(surveyed, {k.qualified_name for k in model.kernels})
     target = choose(surveyed, kernels, unit.evidence.kernels, kernel)
     defined = model.kernel(target.compiled.qualified_name)
     variables = tuple(name for name in unit.live(program.read_bytes()).values() if name)
     types = source_types(builder.text, Path(work.source), unit.evidence.dependencies, variables)
     place = VisitSpec(
-        command=command,
+        command=start_command(work, program),
         target=target,
         parameters=defined.parameters if defined is not None else (),
         variables=variables,
@@ -247,7 +247,8 @@ def open_workload(session: Session, kernel: str, task: Task, *, fresh: bool = Fa
         held=types.held,
         optional=types.optional,
         ptx=unit.ptx,
-        rule=grid_rule(File(builder.text, model), target.compiled.qualified_name) or (),
+        rule=grid_rule(file, target.compiled.qualified_name) or (),
+        any_block=any_block(file, target.compiled.qualified_name),
         control=control(unit, target.compiled, program.read_bytes()),
     )
     return PreparedWorkload(

@@ -39,7 +39,7 @@ HEADERS: tuple[ToolName, ...] = ("cuda_headers", "cupti_headers")
 DRIVING = ("memory", "launch", "driver", "compare", "rounding", "record", "job", "rule")
 ORACLE = (
     *("oracle", "written", "learn", "reference", "isolation", "grids", "verify"),
-    *("inputs", "areas", "values", "rooms", "guess", "stats", *DRIVING),
+    *("inputs", "areas", "values", "passed", "rooms", "guess", "stats", *DRIVING),
 )
 ACCOMPANY = ("accompany", "calls", "plan", "blocks", "allocations", *ORACLE)
 VISIT = ("visit", "trial", "scrub", "blocks", "allocations", *ORACLE)

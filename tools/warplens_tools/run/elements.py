@@ -199,11 +199,15 @@ def pointer_parameters(
         constant = re.search(r"\bconst\b", pointed) is not None
         # one level of pointers is followed, as in a table of rows
         if stars:
-            element: Element = "other" if stars > 1 else element_of(pointed.replace("*", ""))
-            found.append(JobParameter(index, element, constant=constant, table=stars == 1))
+            held = pointed.partition("*")[0]
+            element: Element = "other" if stars > 1 else element_of(held)
+            # what may not be written is what the entries lead to, not the entries
+            constant = re.search(r"\bconst\b", held) is not None
+            width = integer_width(held) if element == "integer" else 0
+            found.append(JobParameter(index, element, constant=constant, table=stars == 1, width=width))
         else:
-            held = pointed_to(index, pointed, records or {})
-            found.append(msgspec.structs.replace(held, constant=constant))
+            what = pointed_to(index, pointed, records or {})
+            found.append(msgspec.structs.replace(what, constant=constant))
     return tuple(found)
 
 

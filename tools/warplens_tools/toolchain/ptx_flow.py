@@ -65,13 +65,22 @@ def kernels_of(ptx: str) -> Iterator[tuple[str, Flow]]:
     """The kernels of a unit, by name."""
     text = COMMENT.sub(" ", ptx)
     for head in _ENTRY.finditer(text):
-        end = _closing(text, head.end())
-        wide_ones = {
-            str(number)
-            for number, (kind, _) in enumerate(_DECLARED.findall(head[2]))
-            if kind in ("u64", "s64", "b64")
-        }
-        yield head[1], Flow(head[1], text[head.end() : end], wide_ones)
+        yield head[1], _flow(text, head)
+
+
+def flow_of(ptx: str, kernel: str) -> Flow | None:
+    """Of one kernel, by its mangled name; None where the PTX does not have it."""
+    text = COMMENT.sub(" ", ptx)
+    head = next((head for head in _ENTRY.finditer(text) if head[1] == kernel), None)
+    if head is None:
+        return None
+    return _flow(text, head)
+
+
+def _flow(text: str, head: re.Match[str]) -> Flow:
+    kinds = enumerate(_DECLARED.findall(head[2]))
+    wide = {str(number) for number, (kind, _) in kinds if kind in ("u64", "s64", "b64")}
+    return Flow(head[1], text[head.end() : _closing(text, head.end())], wide)
 
 
 def of_kernels(ptx: str, read: Callable[[str], frozenset[str]]) -> dict[str, frozenset[str]]:
@@ -106,8 +115,12 @@ class Flow:
         self.addresses: set[str] = set()
         self.compared: set[str] = set()
         self.conditions: set[str] = set()
+        #: All registers that memory of any kind is reached by, that are compared, or handed to a function.
+        self.leading: set[str] = set()
         #: Loads from global memory: the instruction's name, and the register of its place.
         self.loaded: list[tuple[str, str]] = []
+        #: Instructions on global memory, loads among them: the name, and the register of the place.
+        self.accessed: list[tuple[str, str]] = []
         #: Registers that something uses more of than the lower half.
         self.whole: set[str] = set()
         #: The integers that floats were, and the factors of products of floats.
@@ -181,6 +194,14 @@ class Flow:
         if not name.startswith(("ld.param", "ld.const")):
             for place in _BRACKETS.findall(operands):
                 self.addresses |= {r for r in _REGISTER.findall(place) if r.startswith("%rd")}
+        if not name.startswith(("ld.param", "ld.const")):
+            self.leading |= {r for place in _BRACKETS.findall(operands) for r in _REGISTER.findall(place)}
+        if name.startswith(("setp", "st.param", "call")):
+            self.leading |= set(_REGISTER.findall(operands))
+        if name.startswith(("ld.global", "st.global", "atom", "red.", "ld.v", "st.v")):
+            self.accessed += [
+                (name, r) for place in _BRACKETS.findall(operands) for r in _REGISTER.findall(place)
+            ]
         parts = _split(operands)
         self._note(name, parts)
         stores = name.startswith(_STORES)

@@ -17,6 +17,7 @@ import msgspec
 
 from warplens.measure.build.allowed import HOST_EDITS, why_outside
 from warplens.measure.build.fence import Fence
+from warplens.measure.build.general import why_not_general
 from warplens.measure.build.host_gates import HostGates
 from warplens.measure.build.host_split import HostSplit
 from warplens.measure.build.includes import uses_cutlass
@@ -301,8 +302,11 @@ class Builder:
             if why := rounds_unseen(baseline.rounds, unit.rounds, unit_free_name(target.mangled)):
                 return f"{why}, which is not the instantiation that is compared"
         path = self.workload.source
-        if why := why_not_followed(*(File(side, parse(side, path)) for side in (self.text, text))):
+        files = [File(side, parse(side, path)) for side in (self.text, text)]
+        if why := why_not_followed(*files):
             return f"{why}: it holds for this run's lengths alone"
+        if why := why_not_general(files[0], files[1], baseline, unit):
+            return f"{why}: it holds for what this run makes of them alone"
         return ""
 
     def _rule(self, candidate: Candidate, text: SourceText, kernel: str) -> GridRule | None:

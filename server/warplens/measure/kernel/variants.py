@@ -7,6 +7,8 @@ import random
 from collections.abc import Sequence
 from itertools import zip_longest
 
+import msgspec
+
 from warplens_tools.run.probe.job import ASKS_FROM, SENTINELS_FROM, WAYS_OF, Variant, VariantKind
 
 #: Buffers of integers that are varied one at a time, and integers that are passed by value: so many of each.
@@ -61,6 +63,22 @@ _VAST = (
     Variant("with a few very large and very small floats", kind="vast"),
     *_each("a few very large and very small floats in one buffer", "vast", 4),
 )
+#: Modes that the program never has, and numbers that lead nowhere and so may be of any size.
+_MODES = (
+    *_each("a bit by value turned that the kernel asks for", "masked", 12),
+    *_each("a number of any size by value", "loose", 3),
+    Variant("with numbers of any size by value", kind="loose"),
+)
+#: Orders, limits and factors that are special, one float at a time.
+_SETTLED = _each("one float by value settled", "settled", 20)
+#: Where squares overflow or vanish in a lower precision, and where nothing but denormal numbers is left of floats.
+_EXTREMES = (
+    Variant("scaled by 2^70", 2.0**70),
+    Variant("scaled by 2^-44", 2.0**-44),
+    Variant("scaled by 2^-140", 2.0**-140),
+)
+#: Keys of 64 bits that 32 do not tell apart.
+_UPPER = _drawn("64-bit integers of other upper halves", "upper", 2)
 #: Sentinels: -1 for a length or a place, what the kernel compares with, NaN in one buffer alone.
 _ASKED = _drawn("integers that the kernel asks for", "asked", 4)
 _BELOW = _each("-1 in one buffer of integers", "below", 4)
@@ -85,7 +103,7 @@ _SIZES = (
 )
 _OPTIONAL = _each("one optional pointer null, or not", "toggled", 5)
 #: As many blocks as one likes, where the kernel takes any number of them: half, few, and along the other axes.
-_FEWER = _each("fewer blocks", "fewer", 4)
+_FEWER = (*_each("fewer blocks", "fewer", 4), Variant("with shorter blocks", kind="fewer", target=4))
 #: Thresholds that are met exactly.
 _MET = (
     *_each("what is passed by value among the data", "met", 4),
@@ -115,6 +133,11 @@ def _together(number: Variant, *others: int) -> Variant:
     return Variant(name, kind=number.kind, target=number.target, beside=beside)
 
 
+def _beside(one: Variant, other: Variant) -> Variant:
+    place = f" ({one.target + 1})" if one.target >= 0 else ""
+    return msgspec.structs.replace(one, name=f"with {one.name}{place}, {other.name}", beside=(other,))
+
+
 #: Two conditions at once within the program's memory: lengths one less or halved, or other flags, each beside all of
 #: `_BESIDE` in turn.
 _TWO = (
@@ -124,6 +147,26 @@ _TWO = (
     ),
     *(_together(Variant("with integers by value one less", kind="less"), k, k + 1) for k in range(0, 8, 2)),
     *(_together(Variant("with several numbers less", kind="numbers"), k, k + 3) for k in range(0, 8, 2)),
+    *(
+        _beside(Variant("a bit by value turned", kind="masked", target=k), Variant("NaN", kind="specials"))
+        for k in range(12)
+    ),
+    *(
+        _beside(
+            Variant("infinities in one buffer", kind="infinities", target=k), Variant("zeros", kind="blanks")
+        )
+        for k in range(4)
+    ),
+    *(
+        _beside(Variant("floats by value zero", kind="nulls"), Variant("four values alone", kind="ties")),
+        _beside(Variant("floats by value zero", kind="nulls"), Variant("runs of zeros", kind="blanks")),
+    ),
+    *(
+        _beside(
+            Variant("one integer by value one less", kind="less", target=k), Variant("tables", kind="tables")
+        )
+        for k in range(4)
+    ),
 )
 #: In and out in one place, for kernels that do not forbid it.
 ALIASED = _each("an input where a result goes to", "aliased", 3)
@@ -142,6 +185,9 @@ VARIANTS = (
     Variant("with numbers by value far off", kind="wide"),
     *_OPTIONAL,
     *_FEWER,
+    *_MODES,
+    *_SETTLED,
+    *_UPPER,
     Variant("with integers drawn anew", kind="redrawn"),
     Variant("with integers permuted", kind="permuted"),
     Variant("with zeros and ones among integers", kind="flags"),
@@ -170,6 +216,7 @@ VARIANTS = (
     Variant("scaled by 0.001", 0.001),
     Variant("scaled by a million", 1e6),
     Variant("scaled by a millionth", 1e-6),
+    *_EXTREMES,
     Variant("with four values alone", kind="ties"),
     *_VAST,
     *_REACHED,
@@ -205,8 +252,10 @@ ALTERNATIVES = (
     tuple(v.name for v in ALIASED),
     tuple(v.name for v in _OPTIONAL),
     tuple(v.name for v in _FEWER),
+    tuple(v.name for v in _MODES),
+    tuple(v.name for v in (*_SETTLED, *_UPPER)),
     ("scaled by 3", "scaled by 0.01", "scaled by 1000", "scaled by 0.001"),
-    ("scaled by a million", "scaled by a millionth", "with four values alone"),
+    ("scaled by a million", "scaled by a millionth", "with four values alone", *(v.name for v in _EXTREMES)),
 )
 #: Those that lead a kernel out of bounds more often than not are for confirming alone.
 LATE = frozenset(v.name for v in (*_FULL_RANGE, *_BELOW, *_SIZES, *_HIGH, *_VAST, *_REACHED, *_ENDLESS))
@@ -247,3 +296,16 @@ def in_order(rooms: Sequence[Variant], chance: random.Random) -> tuple[Variant, 
 
 #: Inputs that a lower precision holds exactly: what is off on them was not the precision.
 SHORTENED = Variant("of few bits, which a lower precision holds", 0.0, 1.0)
+
+
+def drawn(variants: Sequence[Variant], *, thorough: bool, shortened: bool) -> tuple[Variant, ...]:
+    """The sets of inputs of one visit, in random order: where results are large, the first ones have to do. Of what is
+    `shortened` a lower precision, where it is allowed, is told."""
+    chance = random.SystemRandom()
+    out: set[str] = set() if thorough else set(LATE)
+    for row in () if thorough else ALTERNATIVES:
+        there = [v.name for v in variants if v.name in row]
+        out |= set(there) - {chance.choice(there)} if there else set()
+    chosen = [v for v in variants if v.name not in out]
+    chance.shuffle(chosen)
+    return (SHORTENED, *chosen) if shortened and variants else tuple(chosen)

@@ -17,7 +17,7 @@ import msgspec
 from warplens.measure.costs import ARRIVAL, LARGER, LEARN, SNAPSHOT, START, WARM_UP
 from warplens.measure.judge_settings import MeasureSettings
 from warplens.measure.kernel.target import Target
-from warplens.measure.kernel.variants import ALTERNATIVES, LATE, ROOMS, SHORTENED, VARIANTS, in_order
+from warplens.measure.kernel.variants import LATE, ROOMS, VARIANTS, drawn, in_order
 from warplens_tools.cuda.model import Parameter
 from warplens_tools.cuda.values import layouts
 from warplens_tools.errors import InputError, TimeLimitError
@@ -37,6 +37,7 @@ from warplens_tools.run.probe.records import (
 )
 from warplens_tools.run.probe.visit import Command, ProbeRun, run_with_probe
 from warplens_tools.toolchain.ptx_asks import asked as asked_of
+from warplens_tools.toolchain.ptx_modes import modes_of
 
 #: Of a kernel's crashes and hangs on inputs of one kind, as of a type's full range: more of them are not risked.
 _CRASHES = 2
@@ -90,6 +91,8 @@ class VisitSpec(msgspec.Struct, frozen=True):
     instead: tuple[str, str] = ("", "")
     #: The kernel's grid by the integers that host code passes; () where that is not known.
     rule: tuple[str, ...] = ()
+    #: Whether host code chooses the length of its blocks as it runs.
+    any_block: bool = False
     #: The unit's PTX, which says what the kernel compares its inputs with.
     ptx: str = ""
 
@@ -262,6 +265,7 @@ class Visits:
         place, s = self._place, self._settings
         shape = place.target.shape
         asked = asked_of(place.ptx, place.target.compiled.mangled)
+        modes = modes_of(place.ptx, place.target.compiled.mangled)
         return Job(
             mode="visit",
             result=result,
@@ -283,6 +287,8 @@ class Visits:
             variants=self._drawn(),
             rooms=in_order(self._rooms, random.SystemRandom()),
             constants=asked.constants,
+            loose=modes.loose,
+            masks=modes.masks,
             sentinels=asked.floats,
             rule=place.rule,
             unread=asked.unread,
@@ -314,19 +320,12 @@ class Visits:
                 # whoever is to be called faster is looked at longer; a control's timings say how all others vary
                 "sift": 0.0 if self._thorough or place.control is not None else s.smallest_gain / 2,
                 "events": place.from_events,
+                "any_block": place.any_block,
             },
         )
 
     def _drawn(self) -> tuple[Variant, ...]:
-        """The sets of inputs of one visit, in random order: where results are large, the first ones have to do."""
-        chance = random.SystemRandom()
-        out: set[str] = set() if self._thorough else set(LATE)
-        for row in () if self._thorough else ALTERNATIVES:
-            there = [v.name for v in self._variants if v.name in row]
-            out |= set(there) - {chance.choice(there)} if there else set()
-        drawn = [v for v in self._variants if v.name not in out]
-        chance.shuffle(drawn)
-        return (SHORTENED, *drawn) if self._settings.lower_precision and self._variants else tuple(drawn)
+        return drawn(self._variants, thorough=self._thorough, shortened=self._settings.lower_precision)
 
     def _lost(self, run: ProbeRun, heard: set[str]) -> ResultRecord | None:
         """The candidate that the visit ended with and that it could not speak of any more."""

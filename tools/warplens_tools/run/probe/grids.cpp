@@ -18,7 +18,10 @@ constexpr unsigned kMostHigh = 65535, kMostBlocks[] = {1u << 28, kMostHigh / 2, 
 Launch Oracle::given(Launch launch) const {
     if (arguments_) launch.parameters = arguments_;
     if (prepared_ && has_own_rule(launch) && !prepared_->arguments.numbers.empty()) set_own_grid(*prepared_, launch);
-    else if (grid_[0] && is_baselines(launch)) std::copy(grid_, grid_ + 3, launch.grid);
+    else if (grid_[0] && is_baselines(launch)) {
+        std::copy(grid_, grid_ + 3, launch.grid);
+        if (threads_) launch.block[0] = threads_;
+    }
     return launch;
 }
 
@@ -120,6 +123,7 @@ void Oracle::set_grid(Case& c) const {
     if (c.variant.kind == Variant::fewer) {
         // half of it, a part that divides nothing, or one along another axis
         const auto k = static_cast<unsigned>(c.variant.target);
+        if (k >= Variant::narrower) return set_narrower(c);
         unsigned& blocks = launch.grid[k < 2 ? 0 : std::min(k - 1, 2u)];
         blocks = k == 1 ? blocks / kFewer + 1 : (blocks + 1) / 2;
     } else if (!rule_.empty()) {
@@ -130,6 +134,18 @@ void Oracle::set_grid(Case& c) const {
     const bool may = any_grid() && launch.grid[1] <= kMostHigh && launch.grid[2] <= kMostHigh;
     c.ruled = c.ruled && may;
     if (may && !is_baselines(launch)) std::copy(launch.grid, launch.grid + 3, c.grid);
+}
+
+// As many threads in twice as many blocks, where the program chooses a block's size as it runs.
+void Oracle::set_narrower(Case& c) const {
+    const bool even = baseline_.block[0] % 64 == 0 && baseline_.block[1] * baseline_.block[2] == 1;
+    if (!job_.option("any_block") || !even || !any_grid() || baseline_.grid[0] > kMostBlocks[0]) {
+        c.launched = false;
+        return;
+    }
+    std::copy(baseline_.grid, baseline_.grid + 3, c.grid);
+    c.grid[0] *= 2;
+    c.threads = baseline_.block[0] / 2;
 }
 
 // What the program would launch for other numbers. More blocks than it launches have their memory in rooms alone.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "compare.h"
 #include "driver.h"
@@ -66,6 +67,8 @@ Inputs::Inputs(const Job& job, const Launch& baseline, Memory& memory)
     }
     std::stable_sort(typed_.begin(), typed_.end(), [&](const Typed& a, const Typed& b) { return place(a) < place(b); });
     find_areas();
+    group(floats_);
+    group(integers_);
     find_pairs();
 }
 
@@ -195,8 +198,13 @@ void Inputs::add_table(const Block& block, CUdeviceptr address, const Parameter&
     std::vector<CUdeviceptr> entries(std::min((block.bytes - table.offset) / sizeof(CUdeviceptr), kTable));
     table.bytes = entries.size() * sizeof(CUdeviceptr);
     memory_.read_saved(table, reinterpret_cast<std::uint8_t*>(entries.data()));
-    for (CUdeviceptr entry : entries)
-        if (entry) add_type(entry, p.element, p.index, p.constant, p.width, {p.stride, p.fields}, p.whole);
+    const std::size_t step = is_floating(p.element) ? element_size(p.element) : p.width;
+    if (p.constant && step) tables_.push_back({table, step});
+    for (CUdeviceptr entry : entries) {
+        if (!entry || !memory_.find(entry)) continue;
+        add_type(entry, p.element, p.index, p.constant, p.width, {p.stride, p.fields}, p.whole);
+        typed_.back().table = true;
+    }
 }
 
 Records Inputs::guessed(const Stretch& stretch) const {
@@ -269,6 +277,20 @@ void Inputs::add_area(const Stretch& stretch, unsigned width) {
     const bool variable = !memory_.blocks[stretch.block].variable.empty();
     if (is_floating(stretch.element)) floats_.push_back({stretch, 0, variable});
     else if (integral(stretch.element) && width && stretch.offset % width == 0) integers_.push_back({stretch, width, variable});
+}
+
+// What all entries of one table lead to is one buffer as any other.
+void Inputs::group(std::vector<Area>& areas) const {
+    std::size_t groups = 0;
+    std::map<int, std::size_t> of_table;
+    for (Area& area : areas) {
+        std::size_t end = 0;
+        const Typed* said = said_of(area.stretch.block, area.stretch.offset, end);
+        area.table = said && said->table ? said->parameter : -1;
+        const auto known = of_table.find(area.table);
+        area.group = area.table >= 0 && known != of_table.end() ? known->second : groups++;
+        if (area.table >= 0) of_table[area.table] = area.group;
+    }
 }
 
 void Inputs::find_areas() {

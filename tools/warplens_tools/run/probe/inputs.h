@@ -3,6 +3,7 @@
 // by value; and other values for them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,6 +27,7 @@ struct Typed {
     unsigned width;
     Records records;               // of structures
     std::size_t whole;             // bytes of one element as it is declared; 0: not known
+    bool table = false;            // a table of pointers leads here
 };
 
 // Elements of one kind: a buffer, or one field of all its structures. `width` is an integer's.
@@ -33,7 +35,12 @@ struct Area {
     Stretch stretch;
     unsigned width;
     bool variable;                 // few numbers in one, as a parameter has them
+    int table = -1;                // the parameter whose table leads here
+    std::size_t group = 0;                 // what is varied as one buffer: all that one table leads to
 };
+
+// Beyond it nothing is a length, and three times as much may be no number any more.
+constexpr std::int64_t kHuge = std::int64_t{1} << 60;
 
 inline bool integral(Element element) { return element == Element::integer; }
 // Of so many bytes, with its sign.
@@ -139,6 +146,7 @@ class Inputs {
         int numbers;                  // how many there are
         int chosen;                   // that one alone is taken below zero
         int number = 0;               // the next one
+        int real = 0;                 // the next float
         double grown = 1;
         bool below = false;           // one is below zero
     };
@@ -146,6 +154,11 @@ class Inputs {
     void meet(std::uint8_t* at, unsigned width, int own, const Drawing& drawing) const;
     void change_number(std::uint8_t* at, unsigned width, Drawing& drawing) const;
     void raise(std::uint8_t* at, unsigned width, std::mt19937_64& random) const;
+    void settle(Element element, std::uint8_t* at, int own, const Drawing& drawing) const;
+    void turn_bit(Given& made, int target) const;
+    void put_tables(std::uint64_t seed);
+    void group(std::vector<Area>& areas) const;
+    static std::size_t groups_of(const std::vector<Area>& areas) { return areas.empty() ? 0 : 1 + std::max_element(areas.begin(), areas.end(), [](const Area& a, const Area& b) { return a.group < b.group; })->group; }
     void reshape(Given& made, int target, std::mt19937_64& random) const;
     void toggle(Given& made, int target) const;
     void alias(Given& made, int target) const;
@@ -169,6 +182,12 @@ class Inputs {
     std::vector<Word> words_;
     std::vector<Lead> leads_;
     std::vector<Pair> pairs_;
+    struct Table {
+        Stretch entries;
+        std::size_t step;          // bytes of an element
+    };
+    std::vector<Table> tables_;    // that lead to what is only read
+    std::vector<CUdeviceptr> moved_;  // entries, while they are written
     std::vector<const Parameter*> optional_;
     std::vector<Word> nulls_;  // null pointers within structures by value
     std::vector<std::int64_t> asked_;  // integers that the kernel compares with

@@ -68,7 +68,8 @@ Variant read_variant(std::istringstream& line) {
         {"numbers", Variant::numbers}, {"fewer", Variant::fewer},
         {"voids", Variant::voids}, {"mingled", Variant::mingled}, {"plus", Variant::plus}, {"met", Variant::met}, {"ranks", Variant::ranks}, {"striped", Variant::striped},
         {"turned", Variant::turned}, {"stepped", Variant::stepped}, {"vast", Variant::vast},  {"few", Variant::few}, {"longer", Variant::longer}, {"endless", Variant::endless}, {"reached", Variant::reached},
-        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}};
+        {"standing", Variant::standing}, {"high", Variant::high}, {"aliased", Variant::aliased}, {"upper", Variant::upper},
+        {"settled", Variant::settled}, {"loose", Variant::loose}, {"masked", Variant::masked}, {"tables", Variant::tables}};
     Variant v;
     std::string kind;
     line >> kind >> v.scale >> v.noise >> v.target;
@@ -115,6 +116,8 @@ const std::map<std::string, Reader>& readers() {
         {"unread", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.unread.insert(index); }},
         {"free", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.free.insert(index); }},
         {"tells_nan", [](Job& j, auto&) { j.tells_nan = true; }},
+        {"loose", [](Job& j, auto& s) { std::size_t index = 0; s >> index; j.loose.insert(index); }},
+        {"mask", [](Job& j, auto& s) { j.masks.emplace_back(); s >> j.masks.back().first >> j.masks.back().second; }},
         {"widened", [](Job& j, auto&) { j.widened = true; }},
         {"global", [](Job& j, auto& s) { j.globals.push_back(rest_of(s)); }},
         {"holds", [](Job& j, auto& s) { std::string name; s >> name; j.held[name] = read_parameter(s); }},

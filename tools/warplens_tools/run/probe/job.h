@@ -60,9 +60,13 @@ struct Parameter {
 // `voids` are runs of NaN, which leave whole rows without a number; `mingled` gives each buffer of floats other signs and
 // sizes than the next. `numbers` are integers by value that are redrawn, larger ones among them; `fewer` is a smaller grid, `plus` small
 // integers one larger.
+// `upper` are 64-bit integers of which some have other upper halves; `settled` one
+// float by value that is a small whole number, or hardly another; `loose` are integers by value that nothing
+// leads by, of any size; `masked` has one more bit that the kernel asks a number by value for, or one less; `tables` are
+// tables of pointers to what is only read, whose entries lead one or two elements further.
 struct Variant {
     // those before `scalars` are kernels.cu's numbers, in its order
-    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, moved };
+    enum Kind : unsigned { redrawn, permuted, signs, zeros, spikes, blanks, specials, flags, skewed, ranged, full, less, halved, halves, naught, vacant, repeated, raised, shifted, more, asked, below, infinities, ties, plus, voids, met, ranks, striped, turned, stepped, vast, longer, upper, scalars, nulls, wide, endless, toggled, many, few, reshaped, numbers, fewer, mingled, standing, high, aliased, reached, settled, loose, masked, tables, moved };
 
     static constexpr double kVanishing = 0.005;
 
@@ -73,6 +77,8 @@ struct Variant {
     static constexpr int ways_of = 16;
     // And from here on, what the kernel asks for: each for each.
     static constexpr int asks_from = 64;
+    // `fewer`: from here on, more blocks of fewer threads.
+    static constexpr unsigned narrower = 4;
     // `met`: from here on, a float that the kernel compares with.
     static constexpr std::size_t sentinels_from = 16;
     int target = -1;  // which buffer of integers, or which integer passed by value; -1: all
@@ -91,12 +97,12 @@ struct Variant {
     bool any(Holds holds) const { return holds(*this) || std::any_of(beside.begin(), beside.end(), holds); }
     bool shortened() const { return kind == moved && scale == 0 && noise != 0; }
     bool own() const { return kind == moved && scale == 1 && noise == 0 && beside.empty(); }
-    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached; }
-    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased; }
+    bool of_integers() const { return kind == redrawn || kind == permuted || (kind >= flags && kind <= full) || kind == vacant || kind == repeated || kind == asked || kind == below || kind == met || kind == ranks || kind == turned || kind == stepped || kind == longer || kind == reached || kind == upper; }
+    bool by_value() const { return kind == scalars || kind == nulls || kind == less || kind == halved || kind == raised || kind == more || kind == wide || kind == endless || kind == toggled || kind == many || kind == few || kind == reshaped || kind == numbers || kind == high || kind == aliased || kind == settled || kind == loose || kind == masked; }
     // Numbers by value, with buffers or, as -1, without.
     bool of_numbers() const { return by_value() || kind == asked || kind == below; }
     // Of what is passed by value, floats or pointers.
-    bool of_other_values() const { return kind == scalars || kind == nulls || kind == wide || kind == endless || kind == toggled || kind == aliased; }
+    bool of_other_values() const { return kind == scalars || kind == nulls || kind == wide || kind == endless || kind == toggled || kind == aliased || kind == settled; }
     // Data of the program's kind: what is gained on it says something of the program's own. Where nearly all is alike, or
     // most is nothing, contention and sparseness are others.
     bool ordinary() const { return beside.empty() && (kind == moved || kind == signs || kind == redrawn || kind == permuted || kind == scalars || kind == zeros); }
@@ -156,6 +162,8 @@ struct Job {
     bool widened = false;              // doubles come of floats that the kernel has computed
     std::set<std::size_t> unread;      // parameters that the kernel never reads
     std::set<std::size_t> free;        // pointers behind which no number leads anywhere or decides anything
+    std::set<std::size_t> loose;       // integers that no address and no branch rests on
+    std::vector<std::pair<std::size_t, std::int64_t>> masks;  // bits that the kernel asks a parameter for
     std::vector<std::string> globals;  // of the running program's module
     std::map<std::string, Parameter> held;  // what those hold whose types are known
     std::vector<Variant> variants;

@@ -78,7 +78,10 @@ class JobParameter(msgspec.Struct, frozen=True):
 #: zeros, of matrices as wide as an integer by value says (`striped`); integers of other signs (`turned`), or that rise
 #: by little where they ascend (`stepped`); floats so large or small that squares overflow or vanish (`vast`); a
 #: length less than a warp (`few`), a float by value that is infinite (`endless`); numbers by value among indices
-#: (`reached`); a few small integers of a buffer's first half many times as large (`longer`).
+#: (`reached`); a few small integers of a buffer's first half many times as large (`longer`). 64-bit integers that
+#: share their lower halves with others (`upper`). By value: one float a small whole number or hardly another
+#: (`settled`), numbers by which nothing is led of any size (`loose`), a bit turned that the kernel asks for (`masked`).
+#: Tables of pointers to what is only read, whose entries lead a little further (`tables`).
 VariantKind = Literal[
     "moved",
     "redrawn",
@@ -129,6 +132,11 @@ VariantKind = Literal[
     "endless",
     "longer",
     "reached",
+    "upper",
+    "settled",
+    "loose",
+    "masked",
+    "tables",
 ]
 
 
@@ -216,6 +224,9 @@ class Job(msgspec.Struct, frozen=True):
     variants: tuple[Variant, ...] = ()
     #: The same of the launch on copies of its memory that have room for more; () for no such copies.
     rooms: tuple[Variant, ...] = ()
+    #: Parameters of integers by which nothing is led, and bits that are asked for: parameter and bit.
+    loose: tuple[int, ...] = ()
+    masks: tuple[tuple[int, int], ...] = ()
     #: Integers that the kernel compares with.
     constants: tuple[int, ...] = ()
     #: And floats.
@@ -246,6 +257,8 @@ def encode_job(job: Job) -> str:
     lines += [f"rule {axis} {words}" for axis, words in enumerate(job.rule)]
     lines += [f"unread {index}" for index in job.unread]
     lines += [f"free {index}" for index in job.free]
+    lines += [f"loose {index}" for index in job.loose]
+    lines += [f"mask {index} {bit}" for index, bit in job.masks]
     lines += ["widened"] if job.widened else []
     lines += ["tells_nan"] if job.tells_nan else []
     lines += [f"global {name}" for name in job.variables]

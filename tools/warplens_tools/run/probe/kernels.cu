@@ -148,7 +148,7 @@ extern "C" __global__ void warplens_fill_bytes(unsigned char* data, u64 count) {
 // 4 spikes, 5 runs of zeros, 6 NaN, 7 zeros and ones, 8 nearly all one value, 9 below a limit, 10 of the
 // type's full range, 11 one less, 12 halved, 13 a half of zeros, 14 and 15 zeros, 16 repeated, 17 one for zero, 18 far from zero,
 // 19 more, 20 of given ones, 21 with -1 among them, 22 infinities, 23 four values, 24 small ones one larger, 25 runs of NaN, 26 one in sixteen what `limit` holds, 27 runs of it,
-// 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger.
+// 28 columns of zeros, 29 other signs, 30 rising by little, 31 very large and very small, 32 a few far larger, 33 with other upper halves.
 // `period` is the length of a row where it is known. Redrawn and permuted values are the buffer's own: an index stays in its
 // array.
 __device__ inline double uniform(u64 bits) { return double(bits >> 11) * 0x1p-53; }  // [0, 1)
@@ -318,6 +318,8 @@ __device__ T varied_integer(const Source<T>& source, u64 i, unsigned kind, u64 s
             return static_cast<T>(risen < source[source.count - 1] ? risen : source[source.count - 1]);
         }
         case 24: return source[i] <= 64 ? static_cast<T>(source[i] + 1) : source[i];
+        // keys that share all that 32 bits hold
+        case 33: return bits >> 62 ? source[i] : static_cast<T>(source[bits % 2 ? i : mix(bits) % source.count] ^ u64{1} << (33 + bits / 2 % 28));
         case 21: return bits >> 62 ? source[i] : static_cast<T>(-1);
         default: return lessened(source[i], kind == 12);
     }

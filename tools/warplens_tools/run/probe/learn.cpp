@@ -72,9 +72,10 @@ bool Oracle::find_leftovers(Case& own) {
 Column Oracle::column(std::size_t stretch, const std::uint8_t* bytes) const {
     const Stretch& s = stretches_[stretch];
     std::size_t width = s.whole ? s.whole : is_floating(s.element) ? element_size(s.element) : 4;
-    for (const auto& [integers, bytes_each, variable] : inputs_.integers()) {
+    for (const Area& area : inputs_.integers()) {
+        const Stretch& integers = area.stretch;
         const bool inside = s.offset >= integers.offset && s.offset < integers.offset + integers.bytes;
-        if (!s.whole && integers.block == s.block && inside && !integers.stride) width = bytes_each;
+        if (!s.whole && integers.block == s.block && inside && !integers.stride) width = area.width;
     }
     return {bytes, width, s.held() / width};
 }

@@ -28,7 +28,7 @@ _HOT = frozenset({"compare", "rounding"})
 #: What is compiled as one text: most of the compiler's time goes into the headers that these share.
 _TOGETHER = (
     ("oracle", "written", "learn", "reference", "isolation", "grids", "verify"),
-    ("inputs", "values", "rooms"),
+    ("inputs", "values", "passed", "rooms"),
     ("executables", "graph", "replay"),
     ("memory", "launch", "driver"),
 )

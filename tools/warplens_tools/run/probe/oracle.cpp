@@ -43,6 +43,7 @@ void Oracle::prepare(const Case& c) {
     arguments_ = c.arguments.pointers.empty() ? nullptr : const_cast<void**>(c.arguments.pointers.data());
     prepared_ = &c;
     std::copy(c.grid, c.grid + 3, grid_);
+    threads_ = c.threads;
     inputs_.put(c.variant, c.seed, c.arguments);
     for (std::size_t k = 0; k < c.standing.size(); ++k)
         if (!c.standing[k].empty()) memory_.write(stretches_[k], c.standing[k].data());

@@ -32,6 +32,7 @@ struct Case {
     bool idle = false;               // it changes no input: the program has none of its kind
     Given arguments;             // of the launch
     unsigned grid[3] = {0, 0, 0};    // 0: as the program's
+    unsigned threads = 0;            // of a block along x; 0: as the program's
     bool slow = false;               // launches take far longer on it
     bool launched = true;            // whether the program could launch it with those arguments
     bool ruled = false;              // whether its grid is what the program would launch
@@ -124,6 +125,7 @@ class Oracle {
     bool stays_inside(const Case& c);
     void set_grid(Case& c) const;
     void set_grid_by_rule(Case& c, Launch& launch) const;
+    void set_narrower(Case& c) const;
     bool set_own_grid(const Case& c, Launch& launch) const;
     bool has_own_rule(const Launch& launch) const;
     std::vector<Launch> guessed(const Case& c, const Launch& launch) const;
@@ -181,6 +183,7 @@ class Oracle {
     std::size_t pure_bytes_ = 0, changed_bytes_ = 0;
     void** arguments_ = nullptr;    // of the case that was prepared last
     unsigned grid_[3] = {0, 0, 0};  // and its grid
+    unsigned threads_ = 0;          // and its block's length
     const Case* prepared_ = nullptr;
     GridRule rule_;                 // of the baseline's grid; empty where there is none
     bool guarded_[3] = {false, false, false};  // along these axes more blocks change nothing

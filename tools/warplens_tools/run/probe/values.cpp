@@ -15,84 +15,12 @@ namespace {
 
 // A variable of so many numbers may hold what others pass by value.
 constexpr std::size_t kFewNumbers = 64;
-// An integer by value that counts as small: a radius, a mode, no length of what lies in memory.
-constexpr std::int64_t kSmall = 64;
-// Beyond it nothing is a length, and three times as much may be no number any more.
-constexpr std::int64_t kHuge = std::int64_t{1} << 60;
-// Numbers that grow together need so many times the memory at most.
-constexpr double kMostGrown = 3;
-// Fewer than that leave threads of a warp without work.
-constexpr std::uint64_t kWarp = 32;
-// From here on one may be a length of rows or columns.
-constexpr std::int64_t kFewLong = 8;
-
-// A float near what it was and of its sign; 0 and 1, which a kernel may leave out, are neither any more.
-void move_value(Element element, std::uint8_t* at, std::mt19937_64& random) {
-    const double value = load(element, at);
-    if (!std::isfinite(value)) return;
-    const double r = std::uniform_real_distribution<>(0.1, 0.3)(random) * (random() % 2 ? 1 : -1);
-    store(element, at, value == 0 ? 0.4 + r : value * (1 + (value == 1 ? std::fabs(r) : r)));
-}
-
-// A float that is far from what it was: a temperature, a tolerance, a share.
-void widen(Element element, std::uint8_t* at, std::mt19937_64& random) {
-    constexpr double factors[] = {-1, 0x1p-6, 0x1p-3, 8, 64};
-    store(element, at, load(element, at) * factors[random() % 5]);
-}
-
-// A length, a width or a step that is one less, or half; what is zero stays, or is one: a flag.
-void change(std::uint8_t* at, unsigned width, Variant::Kind kind, std::mt19937_64& random) {
-    const std::int64_t value = integer_at(at, width);
-    if (kind == Variant::more && value > 0 && value <= kSmall) {
-        const std::int64_t grown = value + 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(3 * value));
-        std::memcpy(at, &grown, width);
-    }
-    if (kind == Variant::many && value > 0 && value <= kSmall) {
-        const std::int64_t grown = value * (10 + static_cast<std::int64_t>(random() % 90));
-        std::memcpy(at, &grown, width);
-    }
-    if (kind == Variant::few && value > kSmall) {
-        const std::int64_t fewer = 1 + static_cast<std::int64_t>(random() % (kWarp - 1));
-        std::memcpy(at, &fewer, width);
-    }
-    // no length, which nobody takes below zero
-    if (kind == Variant::below && value >= 0 && value <= kSmall) {
-        const std::int64_t negative = value > 1 && random() % 2 ? -value : -1;
-        std::memcpy(at, &negative, width);
-    }
-    if (kind == Variant::more || kind == Variant::many || kind == Variant::below || kind == Variant::reshaped || kind == Variant::few) return;
-    const std::int64_t raised = value ? value : 1, less = value > 0 ? value - 1 : value;
-    const std::int64_t other = kind == Variant::raised ? raised : kind == Variant::halved ? value / 2 : less;
-    std::memcpy(at, &other, width);
-}
-
-// Another number, one of four ways: of flags, modes and strides every other one up to four, of others mostly larger ones.
-std::int64_t other_number(std::int64_t v, unsigned way, std::int64_t turn) {
-    if (v > kHuge || v < -kHuge) return way % 2 ? v / 2 : v / 3 + turn;
-    if (v < 0) return way % 2 ? -v : v - 1;
-    if (v <= 4) return (v + 1 + way) % 5;
-    const bool small = v <= kSmall;
-    const std::int64_t larger[] = {small ? v + 1 : 2 * v, small ? 2 * v : v + 1, 3 * v, v + v / 2}, less[] = {small ? 0 : v / 64 + 1, v - 1, v / (small ? 2 : 16) + !small, v / 3};
-    return way == 1 ? less[turn % 4] : larger[(way + turn) % 4];
-}
-
-// All together grow by no more than there is room for; `grown` is by how much they have.
-void redraw(std::uint8_t* at, unsigned width, unsigned way, std::mt19937_64& random, double& grown, double most_grown) {
-    const std::int64_t v = integer_at(at, width);
-    std::int64_t is = other_number(v, way, static_cast<std::int64_t>(random() % 12));
-    const std::int64_t most = (std::int64_t{1} << (8 * width - 2)) - 1;
-    // by as much as there is room for, where it is more
-    if (v > 0 && static_cast<double>(is) > most_grown * static_cast<double>(v)) is = static_cast<std::int64_t>(most_grown * static_cast<double>(v));
-    const double by = v > 0 && is > v ? static_cast<double>(is) / static_cast<double>(v) : 1;
-    if (is > most || grown * by > most_grown) return;
-    grown *= by;
-    std::memcpy(at, &is, width);
-}
 
 }  // namespace
 
 void Inputs::vary(const Area& area, const Variant& variant, std::uint64_t seed) {
-    const bool anywhere = variant.kind == Variant::full || variant.kind == Variant::turned;
+    if (variant.kind == Variant::upper && area.width != 8) return;
+    const bool anywhere = variant.kind == Variant::full || variant.kind == Variant::turned || variant.kind == Variant::upper;
     // no byte leads far, whatever it is
     if ((anywhere || variant.kind == Variant::asked) && look(area).index && !(anywhere && area.width == 1)) return;
     if (variant.kind == Variant::turned && look(area).flag) return;
@@ -119,6 +47,7 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed) {
         const Pair& pair = pairs_[static_cast<std::size_t>(variant.target)];
         return memory_.copy_saved(pair.from, pair.to);
     }
+    if (variant.kind == Variant::tables) return put_tables(seed);
     if (variant.own() || variant.of_other_values() || variant.kind == Variant::fewer || variant.kind == Variant::standing) return;
     if (variant.by_value()) {
         const bool redrawn = variant.kind == Variant::numbers;
@@ -137,7 +66,7 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed) {
         const std::uint64_t shared = variant.kind == Variant::asked ? next() & ~std::uint64_t{UINT32_MAX} : 0;
         for (std::size_t i = 0; i < integers_.size(); ++i) {
             const std::uint64_t own = next();
-            if (variant.means(i, integers_.size(), job_.seed)) vary(integers_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
+            if (variant.means(integers_[i].group, groups_of(integers_), job_.seed)) vary(integers_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
         }
         return;
     }
@@ -145,7 +74,7 @@ void Inputs::put_one(const Variant& variant, std::uint64_t seed) {
     const std::uint64_t shared = variant.kind == Variant::striped ? next() & ~std::uint64_t{UINT32_MAX} : 0;
     for (std::size_t i = 0; i < floats_.size(); ++i) {
         const std::uint64_t own = next();
-        if (variant.kind == Variant::striped || variant.means(i, floats_.size(), job_.seed)) put_floats(floats_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
+        if (variant.kind == Variant::striped || variant.means(floats_[i].group, groups_of(floats_), job_.seed)) put_floats(floats_[i], variant, shared ? shared | (own & UINT32_MAX) : own);
     }
 }
 
@@ -188,6 +117,19 @@ void Inputs::put_met(const Variant& variant, std::uint64_t seed) {
     }
 }
 
+// Each entry leads nought to two elements further than the program's: what it leads to then begins anywhere, and elsewhere
+// than the next one's. What is read stays as long, so that lengths have to be less.
+void Inputs::put_tables(std::uint64_t seed) {
+    for (const Table& table : tables_) {
+        moved_.resize(table.entries.bytes / sizeof(CUdeviceptr));
+        memory_.read_saved(table.entries, reinterpret_cast<std::uint8_t*>(moved_.data()));
+        for (std::size_t i = 0; i < moved_.size(); ++i)
+            if (moved_[i] && memory_.find(moved_[i])) moved_[i] += (seed + i) % 3 * table.step;
+        memory_.write(table.entries, reinterpret_cast<const std::uint8_t*>(moved_.data()));
+        check(cuCtxSynchronize(), "leading a table elsewhere");
+    }
+}
+
 // As it is, negated, of mixed signs, or larger or smaller, whatever the next one is.
 void Inputs::mingle(const Area& area, std::uint64_t seed) {
     constexpr double scales[] = {1, 1, -1, -0.5, 3, 0.01, 100};
@@ -222,154 +164,6 @@ std::vector<std::size_t> Inputs::largest_read() const {
         if (only_read(floats_[i])) found.push_back(i);
     std::stable_sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) { return floats_[a].stretch.bytes > floats_[b].stretch.bytes; });
     return found;
-}
-
-// A small integer by value becomes, as often as not, one that the kernel asks for.
-void Inputs::ask(std::uint8_t* at, unsigned width, Drawing& d) const {
-    const std::int64_t was = integer_at(at, width);
-    if (was > kSmall || was < -kSmall || d.random() % 2) return;
-    const std::int64_t is = asked_[d.random() % asked_.size()];
-    // modes and counts, which lead nowhere far; two below zero make a length of what is none
-    if (is < -1 || is > 4 * kSmall || (is < 0 && d.below)) return;
-    d.below = d.below || is < 0;
-    std::memcpy(at, &is, width);
-}
-
-// One small integer after another is each that the kernel asks for: a step at which something is done, an order.
-void Inputs::meet(std::uint8_t* at, unsigned width, int own, const Drawing& d) const {
-    const auto turn = static_cast<std::size_t>(d.variant.target - Variant::asks_from);
-    const std::int64_t was = integer_at(at, width), is = asked_[turn % asked_.size()];
-    const bool meant = own == static_cast<int>((turn / asked_.size() + job_.seed) % static_cast<unsigned>(std::max(d.numbers, 1)));
-    if (meant && was >= -kSmall && was <= kSmall && is >= 0 && is <= 1024) std::memcpy(at, &is, width);
-}
-
-// The next integer by value.
-void Inputs::change_number(std::uint8_t* at, unsigned width, Drawing& d) const {
-    const Variant& v = d.variant;
-    if (v.of_other_values()) return;
-    const int own = d.number++, within = v.kind == Variant::numbers ? v.target % Variant::ways_of : v.target;
-    // beside others, whichever number there is
-    const int target = v.beside.empty() ? within : within % std::max(d.numbers, 1);
-    if (v.kind == Variant::asked) return ask(at, width, d);
-    if (v.target >= 0 && v.target < Variant::asks_from && target != own) return;
-    if (v.kind == Variant::numbers && v.target >= Variant::asks_from) return meet(at, width, own, d);
-    if (v.kind == Variant::high) return raise(at, width, d.random);
-    if (v.kind == Variant::numbers) {
-        const auto way = static_cast<unsigned>(v.target < 0 ? d.random() % 4 : v.target / Variant::ways_of);
-        if (v.target >= 0 || d.random() % 2) redraw(at, width, way, d.random, d.grown, std::min(kMostGrown, job_.roomy + 1.0));
-    } else if (v.kind != Variant::below || own == d.chosen) {
-        change(at, width, v.kind, d.random);
-    }
-}
-
-// One of 64 bits that is larger than all memory, which makes it no length or place in it, needs all of them.
-void Inputs::raise(std::uint8_t* at, unsigned width, std::mt19937_64& random) const {
-    const std::int64_t was = integer_at(at, width);
-    std::size_t all = 0;
-    for (const Block& block : memory_.blocks) all += block.bytes;
-    if (width != 8 || was <= 0 || was > kHuge || static_cast<std::size_t>(was) <= all) return;
-    const std::int64_t is = was + (static_cast<std::int64_t>(1 + random() % 7) << 32);
-    std::memcpy(at, &is, width);
-}
-
-// Of the lengths by value one becomes twice or four times as large, and another one less by as much: rows and columns of
-// one matrix, all of which still lies where it was.
-void Inputs::reshape(Given& made, int target, std::mt19937_64& random) const {
-    std::vector<const Word*> lengths;
-    for (const Word& word : words_)
-        if (integral(word.field.element) && integer_at(made.values[word.parameter].data() + word.field.offset, word.field.width) >= kFewLong) lengths.push_back(&word);
-    const std::size_t pairs = lengths.size() < 2 ? 0 : lengths.size() * (lengths.size() - 1);
-    if (static_cast<std::size_t>(target) >= pairs) return;
-    const std::size_t longer = static_cast<std::size_t>(target) % lengths.size(), step = 1 + static_cast<std::size_t>(target) / lengths.size();
-    const std::int64_t factor = random() % 2 || (job_.roomy > 0 && job_.roomy < kMostGrown) ? 2 : 4;
-    // what the grid covers cannot grow without it
-    const Word& grown = *lengths[longer];
-    const std::int64_t length = integer_at(made.values[grown.parameter].data() + grown.field.offset, grown.field.width);
-    for (unsigned axis = 0; axis < 3; ++axis)
-        if (!job_.roomy && covers(baseline_, axis, length)) return;
-    for (const bool more : {true, false}) {
-        const Word& word = *lengths[more ? longer : (longer + step) % lengths.size()];
-        std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
-        const std::int64_t was = std::min(integer_at(at, word.field.width), kHuge), is = more ? was * factor : was / factor;
-        std::memcpy(at, &is, word.field.width);
-        made.numbers.emplace_back(was, is);
-    }
-}
-
-// Of what is passed by value, what one kind of inputs makes of it.
-void Inputs::change_words(Given& made, const Variant& variant, std::mt19937_64& random) const {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const int integers = number_count();
-    int real = 0;  // the next float
-    Drawing drawing{variant, random, integers, static_cast<int>(random() % static_cast<unsigned>(std::max(integers, 1)))};
-    for (const Word& word : words_) {
-        std::uint8_t* at = made.values[word.parameter].data() + word.field.offset;
-        if (integral(word.field.element)) {
-            const std::int64_t was = integer_at(at, word.field.width);
-            change_number(at, word.field.width, drawing);
-            const std::int64_t is = integer_at(at, word.field.width);
-            if (is != was) made.numbers.emplace_back(was, is);
-        } else if (is_floating(word.field.element)) {
-            if (variant.kind == Variant::scalars) move_value(word.field.element, at, random);
-            if (variant.kind == Variant::nulls) std::memset(at, 0, element_size(word.field.element));
-            if (variant.kind == Variant::wide) widen(word.field.element, at, random);
-            if (variant.kind == Variant::endless && variant.target == real++) store(word.field.element, at, random() % 4 ? infinity : -infinity);
-        }
-    }
-    if (variant.kind == Variant::reshaped) reshape(made, variant.target, random);
-    if (variant.kind == Variant::toggled) toggle(made, variant.target);
-    if (variant.kind == Variant::aliased) alias(made, variant.target);
-}
-
-// What is read lies where the results go to: its contents, too, are there then.
-void Inputs::alias(Given& made, int target) const {
-    if (static_cast<std::size_t>(target) >= pairs_.size()) return;
-    const Pair& pair = pairs_[static_cast<std::size_t>(target)];
-    const CUdeviceptr address = leads_[pair.out].address;
-    std::memcpy(made.values[leads_[pair.in].parameter].data(), &address, sizeof address);
-}
-
-// Pointers that the kernel asks for, or that are null within structures: null where they are not, and else not.
-void Inputs::toggle(Given& made, int target) const {
-    for (std::size_t i = 0; i < optional_.size(); ++i) {
-        auto& value = made.values[static_cast<std::size_t>(optional_[i]->index)];
-        if (value.size() != sizeof spare_ || (target >= 0 && target != static_cast<int>(i))) continue;
-        CUdeviceptr address = 0;
-        std::memcpy(&address, value.data(), sizeof address);
-        address = address ? 0 : spare_;
-        std::memcpy(value.data(), &address, sizeof address);
-    }
-    for (std::size_t i = 0; i < nulls_.size() && spare_; ++i)
-        if (target < 0 || target == static_cast<int>(optional_.size() + i))
-            std::memcpy(made.values[nulls_[i].parameter].data() + nulls_[i].field.offset, &spare_, sizeof spare_);
-}
-
-int Inputs::number_count() const {
-    return static_cast<int>(std::count_if(words_.begin(), words_.end(), [](const Word& w) { return integral(w.field.element); }));
-}
-
-bool Inputs::varies(const Variant& v) const {
-    if (v.kind == Variant::fewer || v.kind == Variant::standing) return true;
-    if (v.kind == Variant::aliased) return static_cast<std::size_t>(v.target) < pairs_.size();
-    if (v.kind == Variant::toggled) return !optional_.empty() || !nulls_.empty();
-    if (v.of_other_values()) return std::any_of(words_.begin(), words_.end(), [](const Word& w) { return is_floating(w.field.element); });
-    if (v.by_value()) return number_count() > 0;
-    return v.of_integers() ? !integers_.empty() : !floats_.empty();
-}
-
-Given Inputs::arguments(const Variant& variant, std::uint64_t seed) const {
-    Given made;
-    auto of_arguments = [](const Variant& v) { return v.of_numbers() && !(v.kind == Variant::below && v.target >= 0); };
-    if (!variant.any(of_arguments) || !baseline_.parameters) return made;
-    std::mt19937_64 random(seed);
-    for (std::size_t i = 0; i < places_.size(); ++i) made.values.emplace_back(by_value(i), by_value(i) + places_[i].bytes);
-    const auto before = made.values;
-    if (of_arguments(variant)) change_words(made, variant, random);
-    for (const Variant& other : variant.beside)
-        if (other.of_other_values()) change_words(made, other, random);
-    if (made.values == before) return {};
-    for (auto& value : made.values) made.pointers.push_back(value.data());
-    return made;
 }
 
 }  // namespace warplens

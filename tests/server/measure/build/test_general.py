@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an edit takes for granted that the program leaves to the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from warplens.measure.build.general import why_not_general
+from warplens_tools.cuda.parse import parse
+from warplens_tools.text import SourceText
+from warplens_tools.toolchain.ptx_vectors import accesses_of, axes_of
+from warplens_tools.tunable.left_open import any_block, open_axes, placed
+from warplens_tools.tunable.source import File
+
+HOST = """
+int main(int argc, char** argv) {
+    const int n = atoi(argv[1]), batch = argc > 2 ? atoi(argv[2]) : 1, first = argc > 3 ? atoi(argv[3]) : 0;
+    const int threads = argc > 4 ? atoi(argv[4]) : 128;
+    float *x, *y;
+    cudaMalloc(&x, n * 4);
+    cudaMalloc(&y, n * 4);
+    const dim3 grid((n + 31) / 32, 8, batch);
+    k<<<grid, threads>>>(x + first, y, n);
+}
+"""
+KERNEL = "__global__ void k(const float* x, float* y, int n) { y[blockIdx.z * n + threadIdx.x] = x[threadIdx.x]; }\n"
+PTX = """
+.visible .entry _Z1kPKfPfi(
+	.param .u64 _Z1kPKfPfi_param_0,
+	.param .u64 _Z1kPKfPfi_param_1,
+	.param .u32 _Z1kPKfPfi_param_2
+)
+{
+	ld.param.u64 	%rd1, [_Z1kPKfPfi_param_0];
+	ld.param.u64 	%rd2, [_Z1kPKfPfi_param_1];
+	mov.u32 	%r1, %ctaid.z;
+	ld.global.f32 	%f1, [%rd1];
+	st.global.f32 	[%rd2], %f1;
+}
+"""
+VECTORS = PTX.replace("ld.global.f32 	%f1,", "ld.global.v4.f32 	{%f1, %f2, %f3, %f4},")
+
+
+def _file(text: str) -> File:
+    source = SourceText(text)
+    return File(source, parse(source, "k.cu"))
+
+
+def test_what_launches_leave_to_the_run() -> None:
+    file = _file(KERNEL + HOST)
+    assert any_block(file, "k") and open_axes(file, "k") == {"z"} and placed(file, "k") == {0}
+    fixed = _file(
+        KERNEL + HOST.replace("threads>>>", "64>>>").replace("x + first", "x").replace("batch);", "1);")
+    )
+    assert not any_block(fixed, "k") and not open_axes(fixed, "k") and not placed(fixed, "k")
+    assert not placed(file, "gone")
+
+
+def test_how_much_is_read_at_once_and_who_asks_for_blocks() -> None:
+    assert accesses_of(PTX, "_Z1kPKfPfi").widest == {0: 4, 1: 4}
+    assert accesses_of(VECTORS, "_Z1kPKfPfi").widest == {0: 16, 1: 4}
+    asked = VECTORS.replace("mov.u32", "and.b64 	%rd9, %rd1, 15;\n	mov.u32")
+    assert accesses_of(asked, "_Z1kPKfPfi").guarded == {0}
+    assert axes_of(PTX, "_Z1kPKfPfi") == {"z"}
+
+
+class _Kernel:
+    mangled, qualified_name = "_Z1kPKfPfi", "k"
+
+
+class _Unit:
+    """A unit of one kernel, as far as its PTX."""
+
+    def __init__(self, ptx: str) -> None:
+        self.ptx, self.evidence = ptx, self
+        self.kernels = (_Kernel(),)
+
+
+@pytest.mark.parametrize(
+    ("ptx", "why"),
+    [
+        (PTX, ""),
+        (VECTORS, "16 bytes at once behind parameter 1 of k, the kernel 4"),
+        (VECTORS.replace("mov.u32", "and.b64 	%rd9, %rd1, 15;\n	mov.u32"), ""),
+        (PTX.replace("%ctaid.z", "%tid.z"), "does not ask for blockIdx.z"),
+    ],
+)
+def test_planes_and_places_that_a_run_chooses(ptx: str, why: str) -> None:
+    file = _file(KERNEL + HOST)
+    said = why_not_general(file, file, _Unit(PTX), _Unit(ptx))  # type: ignore[arg-type]
+    assert why in said and bool(said) == bool(why)
