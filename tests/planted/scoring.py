@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from tests.standard import STANDARD
+from tests.standard import LATER
 
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import FileReport
@@ -37,7 +37,7 @@ GAINS = RECORDINGS / "gains.json"
 _EXPECT = re.compile(r"//\s*expect:\s*([\w-]+)")
 _CLASS = re.compile(r"//\s*class:\s*(\w+)")
 LINES_APART = 2
-SETTINGS = {"flags": list(STANDARD)}
+SETTINGS = {"flags": list(LATER)}
 
 
 class Mark(msgspec.Struct, frozen=True):

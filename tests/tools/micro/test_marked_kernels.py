@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.standard import STANDARD
+from tests.standard import LATER
 
 from warplens.service.report import Report
 from warplens.service.service import CheckOptions, Service
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
-SETTINGS = {"flags": list(STANDARD)}
+SETTINGS = {"flags": list(LATER)}
 _MARK = re.compile(r"(expect|hint):\s*([\w-]+)")
 
 

@@ -224,8 +224,8 @@ __global__ void attention(const float* Q, const float* K, const float* V, float*
   for (int d = 0; d < D; d++) O[q * D + d] = acc[d] / l;
 }
 """,
-        RC + "  Device<float> q(rows * 40), k(rows * 40, 2), v(rows * 40, 3), o(rows * 40, 4); (void)cols;\n"
-        "  attention<40><<<(rows + 31) / 32, 32>>>(q, k, v, o, rows, 0.125f); o.show();",
+        RC + "  Device<float> q(rows * 72), k(rows * 72, 2), v(rows * 72, 3), o(rows * 72, 4); (void)cols;\n"
+        "  attention<72><<<(rows + 31) / 32, 32>>>(q, k, v, o, rows, 0.125f); o.show();",
     ),
     "a plane of a batch, folded by nested loops": (
         """

@@ -69,7 +69,7 @@ class Walked:
                 continue
             held = set[str]().union(*(_names(tree, one) for one in indices))
             if any(_grows(tree, self._body, node, one, rests) for one in held):
-                found += [] if _is_bounded(tree, node, rests) else [name]
+                found += [] if _is_bounded(tree, self._body, node, rests) else [name]
         return tuple(dict.fromkeys(found))
 
     def _covers(self, tree: SourceTree, body: Node, names: frozenset[str], depth: int) -> bool:
@@ -187,8 +187,9 @@ def _is_part(tree: SourceTree, body: Node, name: str) -> bool:
     return False
 
 
-def _is_bounded(tree: SourceTree, node: Node, rests: frozenset[str]) -> bool:
-    """Whether a test around a node, or before it, holds what rests on a parameter against a number of the text."""
+def _is_bounded(tree: SourceTree, body: Node, node: Node, rests: frozenset[str]) -> bool:
+    """Whether a test around a node, or before it, holds what rests on a parameter against a number of the text, by
+    itself or by a flag that was set to such a test."""
     outer = node.parent
     while outer is not None:
         for one in (outer, *(outer.named_children if outer.type == "compound_statement" else ())):
@@ -198,10 +199,24 @@ def _is_bounded(tree: SourceTree, node: Node, rests: frozenset[str]) -> bool:
                 else None
             )
             if test is not None and one.start_byte <= node.start_byte:
-                code = tree.code_of(test)
+                code = _with_flags(tree, body, test)
                 if _names(tree, test) & rests and (
                     _NUMBER.search(code) or re.search(r"\bk[A-Z]|\b[A-Z]", code)
                 ):
                     return True
         outer = outer.parent
     return False
+
+
+def _with_flags(tree: SourceTree, body: Node, test: Node) -> str:
+    """The text of a test, with the tests that its flags were set to."""
+    code, named = tree.code_of(test), _names(tree, test)
+    for node in walk(body):
+        declared = node.child_by_field_name("declarator") if node.type == "init_declarator" else None
+        value = node.child_by_field_name("value")
+        if declared is not None and value is not None and tree.code_of(declared) in named:
+            compares = any(one.type == "binary_expression" for one in walk(value))
+            code += (
+                f" {tree.code_of(value)}" if compares and re.search(r"[<>]=?|==", tree.code_of(value)) else ""
+            )
+    return code

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 from tree_sitter import Node
 
 from warplens_tools.cuda.kernels import template_parameters
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.loop_headers import initialised
+from warplens_tools.lazily import cached_property
 from warplens_tools.rewrite.common.counting import strided
 from warplens_tools.rewrite.common.groups import Group, Joined, member_type, neutral
 from warplens_tools.rewrite.common.reading import WORD
