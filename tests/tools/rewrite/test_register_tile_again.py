@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from tests.tools.rewrite.on_host import holds, program, rewritten
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.joined_loops import JoinedLoops
-from warplens_tools.rewrite.common.refusal import Refused
 
 SLUG = "register-tile-again"
 MAIN = """

@@ -80,7 +80,7 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.counting import Counting, counting
 from warplens_tools.rewrite.common.insertion import insert_before, start_with_pragmas
 from warplens_tools.rewrite.common.passes import is_unconditional
@@ -96,7 +96,6 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, zero
 from warplens_tools.rewrite.common.walked_array import Walk, WalkedArray, is_declared
 from warplens_tools.text import TextEdit

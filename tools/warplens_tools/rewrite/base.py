@@ -42,6 +42,10 @@ class RewriteResult(msgspec.Struct, frozen=True):
     caveat: str = ""
 
 
+class Refused(Exception):  # noqa: N818 - control flow inside the rewrites, not an error of the user's
+    """The rewrite does not apply; the message says why, for the user."""
+
+
 #: The caveat of what adds up otherwise than the program did.
 REORDERED = "sums are added up in another order: results may differ in the last digits"
 

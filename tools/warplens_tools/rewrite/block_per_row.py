@@ -63,27 +63,22 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, along_one_axis
 from warplens_tools.rewrite.common.collapsed import collapsing
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
 from warplens_tools.rewrite.common.launches import Launch, times
 from warplens_tools.rewrite.common.numbering import Numbering
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.sharing import Sharer
-from warplens_tools.text import SourceText
 
 _WARP, _SMALLEST, _THREADS = 32, 64, 128
 
 
 @collapsing
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Deal the loops of every thread out to a block of its own."""
-    del target
-    found = Opened(text, model, kernel)
     axes = [Numbering(found.reader, axis, found.launches.block_value(i)) for i, axis in enumerate("xy")]
     if axes[0].block != 1 and not axes[0].numbered():
         raise Refused("the kernel does not number its threads")
@@ -96,7 +91,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer = GroupEdits(found.edits, BlockGroup(found.style, "blockDim.x", _lane(axes)))
     writer.write(sharing)
     writer.define_helpers(definition)
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title="Give each row to a block", caveat=REORDERED if sharing.joins else "")
 
 

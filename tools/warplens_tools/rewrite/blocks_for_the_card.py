@@ -47,11 +47,10 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import holds, walk
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import plainly_declared_in
 from warplens_tools.rewrite.common.launches import Launch, Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, refusing, stores
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.thread_forms import axis_letter, is_grids
 

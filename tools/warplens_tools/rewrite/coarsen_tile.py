@@ -79,7 +79,7 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.reading import (
@@ -90,7 +90,6 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     substituted,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.row_tiles import RowTiles, plain_declarations
 from warplens_tools.rewrite.common.style import Style, guarded, indented
 from warplens_tools.text import TextEdit

@@ -38,9 +38,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, calls, field, refusing, unwrapped
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import TextEdit
 
 CAVEAT = "results may differ in the last digits, and what was computed in double because of an integer becomes float"

@@ -37,27 +37,22 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.bindings import value_node
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.cuda.values.loop_headers import condition_of, initialised
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import Counting, counting
 from warplens_tools.rewrite.common.numbering import Numbering
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
-from warplens_tools.text import SourceText
+from warplens_tools.rewrite.common.opened import Opened, opening
 
 CAVEAT = "each thread has other elements: sums may differ in the last digits"
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Deal out every loop over a chunk."""
-    del target
-    found = Opened(text, model, kernel)
     dealer = _Dealer(found)
     loops = [counting(found.reader.expanded, n) for n in walk(found.reader.body) if n.type == "for_statement"]
     done = [loop for loop in loops if loop is not None and dealer.deal(loop)]

@@ -42,9 +42,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, assigned, field, operator_of, refusing, unwrapped
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.text import TextEdit
 

@@ -30,9 +30,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.arithmetic_types import TypeReader
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, field, operator_of, refusing
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import TextEdit
 
 CAVEAT = "lower precision: a few units in the last digit, more for large arguments"

@@ -117,13 +117,12 @@ Left alone: windows with weights, folds that keep where the best was found, and 
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.part_writer import STATIC_BYTES, PartWriter, named
 from warplens_tools.rewrite.common.reading import View, refusing, shares_memory
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.row_folds import RowFolds, check_elements, read_row_folds
 from warplens_tools.rewrite.common.style import indented
 

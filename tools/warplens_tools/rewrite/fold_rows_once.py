@@ -91,13 +91,12 @@ differ in length, and folds that keep where the best was found.
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.declared import unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, launched_outputs
 from warplens_tools.rewrite.common.part_writer import STATIC_BYTES, PartWriter, added
 from warplens_tools.rewrite.common.reading import View, refusing, shares_memory
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.row_folds import RowFolds, check_rows, read_row_folds
 from warplens_tools.rewrite.common.style import indented
 

@@ -83,7 +83,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type, type_bytes
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
@@ -97,7 +97,6 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     substituted,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.windows import Access, read_window

@@ -73,12 +73,11 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.facts.aliasing import same_buffer
 from warplens_tools.cuda.syntax.tree import holds, walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.held_rows import Row, kept_rows, reads
 from warplens_tools.rewrite.common.insertion import insert_before
 from warplens_tools.rewrite.common.passes import Group, Pass, read_groups
 from warplens_tools.rewrite.common.reading import View, field, refusing, statements, stores, substituted
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
 

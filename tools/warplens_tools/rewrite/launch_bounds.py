@@ -34,9 +34,8 @@ from __future__ import annotations
 
 import math
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, refusing
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import TextEdit
 
 _MOST = 1024

@@ -44,25 +44,20 @@ from __future__ import annotations
 
 import re
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.values.loop_headers import initialised
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import strided
 from warplens_tools.rewrite.common.launches import AXES, Launch
 from warplens_tools.rewrite.common.numbering import Numbering
-from warplens_tools.rewrite.common.opened import Opened
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.outer_loops import count_told, outer_loop
-from warplens_tools.rewrite.common.refusal import Refused, refusing
-from warplens_tools.text import SourceText
 
 _TOGETHER = re.compile(r"\b(?:cooperative_groups|this_grid|__threadfence\w*|grid\.sync)\b")
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Deal the first outer loop that allows it out to blocks along a free axis."""
-    del target
-    found = Opened(text, model, kernel)
     if _TOGETHER.search(found.reader.tree.code_of(found.reader.body)):
         raise Refused("its blocks work together")
     launches = found.launches.read()
@@ -76,7 +71,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     found.edits.replace(loop.update, update)
     for launch in launches:
         found.launches.set(launch.grid, {AXES.index(axis): count_told(found, launch, loop)})
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title=f"Give the iterations over {loop.variable} to blocks of their own")
 
 

@@ -51,29 +51,24 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.values.loop_headers import initialised
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import strided
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
 from warplens_tools.rewrite.common.kernel_reader import JOINED
 from warplens_tools.rewrite.common.launches import AXES, Launch, times
 from warplens_tools.rewrite.common.numbering import Numbering
-from warplens_tools.rewrite.common.opened import Opened
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.outer_loops import count_told, outer_loop
-from warplens_tools.rewrite.common.refusal import Refused, refusing
-from warplens_tools.text import SourceText
 
 #: A warp's worth of neighbours, and lines for a block of 256 threads.
 _COLS, _ROWS = 32, 8
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Make the first outer loop along which accesses are neighbours the threads' x."""
-    del target
-    found = Opened(text, model, kernel)
     joined = JOINED.search(found.reader.tree.code_of(found.reader.body))
     if joined:
         raise Refused(f"threads work together already ({joined[0]})")
@@ -100,7 +95,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
         found.launches.set_whole(launch.block, f"dim3({cols}, {rows})")
     writer = GroupEdits(found.edits, WarpGroup(found.style, cols, "threadIdx.x"))
     writer.define_helpers(one, two)
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title=f"Let neighbouring threads take the iterations over {loop.variable}")
 
 

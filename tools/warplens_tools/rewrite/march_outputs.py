@@ -53,7 +53,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.rewrite import restrict_const
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
@@ -68,7 +68,6 @@ from warplens_tools.rewrite.common.reading import (
     substituted,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.thread_forms import axis_letter
 from warplens_tools.text import TextEdit

@@ -56,7 +56,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values import forms
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.insertion import insert_before
 from warplens_tools.rewrite.common.passes import Group, Pass, place_of, read_pairs
@@ -72,7 +72,6 @@ from warplens_tools.rewrite.common.reading import (
     unwrapped,
 )
 from warplens_tools.rewrite.common.reductions import FOLDING
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
 

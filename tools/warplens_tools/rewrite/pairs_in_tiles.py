@@ -101,7 +101,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Product, header_of, read_product
@@ -117,7 +117,6 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     stores,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import guarded, indented
 from warplens_tools.rewrite.common.tile_sides import Shape, Side

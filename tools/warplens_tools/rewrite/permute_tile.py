@@ -65,14 +65,13 @@ from tree_sitter import Node
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.rewrite import transpose_tile
-from warplens_tools.rewrite.base import EVERYWHERE, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import EVERYWHERE, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.digits import Digits, factors, quotients, remainders, without_factors
 from warplens_tools.rewrite.common.evaluated import Values
 from warplens_tools.rewrite.common.flat_number import as_factor, flat_guard, flat_number
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import WORD, View, field, refusing, shares_memory, statements
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.texts import between

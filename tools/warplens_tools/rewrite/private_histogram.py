@@ -55,7 +55,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type, vector_element
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import declared_in, plainly_declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
@@ -69,7 +69,6 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.strided import Strided, block_threads, thread_number
 from warplens_tools.rewrite.common.style import zero

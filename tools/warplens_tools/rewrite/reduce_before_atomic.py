@@ -61,10 +61,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.constants import layouts_of
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, has_barrier, refusing, squeezed
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.strided import Strided, block_threads, thread_number
 from warplens_tools.rewrite.common.style import Style, zero
 

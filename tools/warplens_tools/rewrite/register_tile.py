@@ -88,11 +88,10 @@ multiplications and additions than before.
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.tile_sides import Shape
 from warplens_tools.rewrite.common.tile_writer import TileWriter
 

@@ -96,9 +96,8 @@ from __future__ import annotations
 
 from warplens_tools.cuda.parse import parse
 from warplens_tools.rewrite import register_tile
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, refusing
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.rewrite.common.untiled import TileReader
 from warplens_tools.text import TextEdit

@@ -67,13 +67,12 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.rewrite import index_into_axes, share_uniform_loops
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.axis_walk import AxisWalk, LaunchAxis, launch_axes
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.counting import LOOPS
 from warplens_tools.rewrite.common.launches import times
 from warplens_tools.rewrite.common.reading import View, field, refusing, shares_memory, statements
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import SourceText, TextEdit
 
 _THREADS = 256

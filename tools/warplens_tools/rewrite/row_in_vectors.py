@@ -60,10 +60,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, along_one_axis
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.reading import View, field, refusing, statements, unwrapped
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.vectors import CAVEAT, Array, Work, read_arrays
 from warplens_tools.rewrite.common.widened import widened
 

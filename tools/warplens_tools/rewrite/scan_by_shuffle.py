@@ -77,12 +77,11 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.block_scan import FLOATING, check_block, scan_function, shared_kind
 from warplens_tools.rewrite.common.groups import style_of
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, assigned, field, refusing, squeezed
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.text import TextEdit
 

@@ -64,25 +64,20 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.column_blocks import RANGES, ColumnBlocks
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import ColumnGroup
 from warplens_tools.rewrite.common.kernel_reader import Store
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.scans import Scan, ScanWriter, read_scan
-from warplens_tools.text import SourceText
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Let the threads of a block that have one column scan a stretch of it each."""
-    del target
-    found = Opened(text, model, kernel)
     blocks = ColumnBlocks(found)
     scan = read_scan(found)
     blocks.check_neighbours([scan.loop.body])
@@ -91,7 +86,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer.put(writer.lines())
     _guard(found, scan, parts)
     GroupEdits(found.edits, ColumnGroup(found.style, parts, columns)).define_helpers(*definitions)
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     caveat = "" if scan.is_exact else REORDERED
     return RewriteResult(edits, title="Scan each column by several threads of a block", caveat=caveat)
 

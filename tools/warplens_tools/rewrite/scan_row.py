@@ -59,22 +59,17 @@ loops that carry anything else from one element to the next, go down, or are lef
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, along_one_axis
 from warplens_tools.rewrite.common.groups import WarpGroup, part_mask
 from warplens_tools.rewrite.common.numbering import Numbering
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.scans import Scan, ScanWriter, guard_stores, read_row_scan, share_beside
 from warplens_tools.rewrite.common.warp_rows import WarpRows, number_by_warps
-from warplens_tools.text import SourceText
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Let 32 lanes scan what one thread walks."""
-    del target
-    found = Opened(text, model, kernel)
     scan = read_row_scan(found)
     numbering = Numbering(found.reader, "x", found.launches.block_value(0))
     numbering.check_whole()
@@ -84,7 +79,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     guard_stores(found, scan, f"{rows.lane} == 0")
     group = WarpGroup(found.style, rows.width, rows.lane)
     share_beside(found, scan, group).define_helpers(rows.definition)
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title="Scan each row by a warp", caveat="" if scan.is_exact else REORDERED)
 
 

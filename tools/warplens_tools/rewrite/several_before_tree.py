@@ -63,7 +63,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.only_joined import OnlyJoined
@@ -79,7 +79,6 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.texts import cut
 from warplens_tools.rewrite.common.thread_forms import declared_number

@@ -69,13 +69,12 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.digits import factors
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, launched_outputs
 from warplens_tools.rewrite.common.reading import View, refusing, shares_memory, squeezed, stores
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.several_outputs import OutputsWriter
 

@@ -69,7 +69,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target, in_a_plane
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target, in_a_plane
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
@@ -85,7 +85,6 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import limit_of
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.thread_forms import places_thread

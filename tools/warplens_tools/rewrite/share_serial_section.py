@@ -61,26 +61,21 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import changes
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.sharing import Sharer
 from warplens_tools.rewrite.common.uniform import is_uniform, why_not_all
-from warplens_tools.text import SourceText
 
 _WARP = 32
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Open every section of one thread that has a loop to share."""
-    del target
-    found = Opened(text, model, kernel)
     size = found.launches.block_value(0)
     if (size is not None and size % _WARP) or any(
         found.launches.block_value(a) not in (None, 1) for a in (1, 2)

@@ -55,26 +55,21 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import holds, walk
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import LOOPS, counting
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.sharing import Sharer
 from warplens_tools.rewrite.common.uniform import VaryingNames, why_not_all
-from warplens_tools.text import SourceText
 
 _WARP, _FEW = 32, 64
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Deal out every loop that the threads of a block run alike."""
-    del target
-    found = Opened(text, model, kernel)
     size = found.launches.block_value(0)
     if (
         size is None

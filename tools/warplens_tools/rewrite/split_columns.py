@@ -63,22 +63,17 @@ along `x`, and one that uses `threadIdx.y` already.
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.column_blocks import RANGES, ColumnBlocks
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import ColumnGroup
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import refusing
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.sharing import Sharer
-from warplens_tools.text import SourceText
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Split the loops of every thread among the threads of a block that have its column."""
-    del target
-    found = Opened(text, model, kernel)
     blocks = ColumnBlocks(found)
     sharing = Sharer(found.reader, found.rows(), outermost=True).share()
     blocks.check_neighbours(work.loop.body for work in sharing.works)
@@ -86,7 +81,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer = GroupEdits(found.edits, ColumnGroup(found.style, parts, columns))
     writer.write(sharing)
     writer.define_helpers(*definitions)
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title="Split each column among a block's rows of threads", caveat=REORDERED)
 
 

@@ -40,29 +40,24 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Symbol
 from warplens_tools.cuda.values.loop_headers import initialised
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.kernel_reader import ATOMIC, JOINED
 from warplens_tools.rewrite.common.launches import Launch
 from warplens_tools.rewrite.common.numbering import Numbering
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
-from warplens_tools.text import SourceText
+from warplens_tools.rewrite.common.opened import Opened, opening
 
 _THREAD = forms.variable(Symbol("threadIdx.x", "thread"))
 _SIMPLE = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Let every loop that strides by the block stride by the grid."""
-    del target
-    found = Opened(text, model, kernel)
     joined = JOINED.search(found.reader.tree.code_of(found.reader.body))
     if joined:
         raise Refused(f"threads work together ({joined[0]})")
@@ -80,7 +75,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
         found.edits.replace(loop.update, f"{loop.variable} += gridDim.x * blockDim.x")
     for launch in launches:
         found.launches.set(launch.grid, {0: _grid(found, launch, loops[0])})
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title="Spread one block's work over the card", caveat=_caveat(found))
 
 

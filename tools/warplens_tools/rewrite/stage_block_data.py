@@ -65,7 +65,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.values.forms import Form
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.block_data import AXES, Role, Staged, with_values, without_zeros
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
@@ -82,7 +82,6 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     stores,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
 

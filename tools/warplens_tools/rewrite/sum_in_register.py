@@ -40,25 +40,20 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.values.bindings import changes
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import LOOPS
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
-from warplens_tools.text import SourceText
+from warplens_tools.rewrite.common.opened import Opened, opening
 
 CAVEAT = "undefined results if two of the buffers overlap"
 _ENDS = frozenset({"return_statement", "goto_statement"})
 _ELEMENTS = frozenset({"subscript_expression", "pointer_expression"})
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Give every element that a loop updates a variable of its own."""
-    del target
-    found = Opened(text, model, kernel)
     sums = _Sums(found)
     done: set[str] = set()
     for store in list(found.reader.stores(found.reader.body)):

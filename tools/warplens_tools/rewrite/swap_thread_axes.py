@@ -49,24 +49,19 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.facts.accesses import ArrayAccess
-from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.launches import AXES
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused, refusing
-from warplens_tools.text import SourceText
+from warplens_tools.rewrite.common.opened import Opened, opening
 
 _BUILTINS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _WARPS = ("__shfl", "__ballot", "__any_sync", "__all_sync", "__activemask", "__match", "__reduce", "warpSize", "wmma",
           "cooperative_groups", "asm")  # fmt: skip
 
 
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Exchange `x` with the axis along which more accesses are neighbours."""
-    del target
-    found = Opened(text, model, kernel)
     code = found.reader.tree.code_of(found.reader.body)
     if any(word in code for word in _WARPS):
         raise Refused("lanes of a warp work together already")
@@ -78,7 +73,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
         square = size[0] is not None and size[0] == size[index]
         for extents in (launch.grid, *(() if square else (launch.block,))):
             found.launches.set(extents, {0: extents.axis(index), index: extents.axis(0)})
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title=f"Exchange the axes x and {axis} of its threads")
 
 

@@ -49,10 +49,9 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.reading import View, field, is_base, refusing, stores
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.strided import block_threads, thread_number
 
 #: Of the 48 KiB that a block may declare, a third: eleven blocks of it still fit into an SM.

@@ -138,11 +138,10 @@ from __future__ import annotations
 
 import msgspec
 
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.operand_tiles import read_product
 from warplens_tools.rewrite.common.outputs import launched_outputs
 from warplens_tools.rewrite.common.reading import View, has_barrier, refusing
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.tensor_writer import TensorWriter, including
 
 

@@ -56,7 +56,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import type_bytes
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import THREAD, Axis, Outputs, launched_outputs
@@ -70,7 +70,6 @@ from warplens_tools.rewrite.common.reading import (
     shares_memory,
     stores,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import host_text, limit_of
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.thread_forms import places_thread

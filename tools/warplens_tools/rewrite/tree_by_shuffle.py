@@ -57,9 +57,8 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.reading import View, field, refusing, squeezed, statements, unwrapped
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.trees import Tree, check_tree, element_type, read_join
 from warplens_tools.text import TextEdit

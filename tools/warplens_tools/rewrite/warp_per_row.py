@@ -64,25 +64,20 @@ Blocks are taken to be whole warps where the text does not tell.
 
 from __future__ import annotations
 
-from warplens_tools.cuda.model import Kernel, SourceModel
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, Target, along_one_axis
+from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, along_one_axis
 from warplens_tools.rewrite.common.collapsed import collapsing
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import WarpGroup
 from warplens_tools.rewrite.common.numbering import Numbering
-from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import refusing
+from warplens_tools.rewrite.common.opened import Opened, opening
 from warplens_tools.rewrite.common.sharing import Sharer
 from warplens_tools.rewrite.common.warp_rows import lanes_for, number_by_warps
-from warplens_tools.text import SourceText
 
 
 @collapsing
-@refusing
-def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+@opening
+def apply(found: Opened) -> RewriteResult:
     """Deal the loops of every thread out to 32 lanes."""
-    del target
-    found = Opened(text, model, kernel)
     numbering = Numbering(found.reader, "x", found.launches.block_value(0))
     numbering.check_whole()
     sharer = Sharer(found.reader, found.rows())
@@ -92,7 +87,7 @@ def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) 
     writer = GroupEdits(found.edits, WarpGroup(found.style, rows.width, rows.lane))
     writer.write(sharing)
     writer.define_helpers(rows.definition)
-    edits = (*found.edits.edits(), *found.launches.edits())
+    edits = found.all_edits()
     return RewriteResult(edits, title="Give each row to a warp", caveat=REORDERED if sharing.joins else "")
 
 

@@ -54,12 +54,11 @@ array that is only stored to under a condition.
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import rounded_up
 from warplens_tools.rewrite.common.outputs import Axis, Outputs, head_of, launched_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.vector_writer import VectorWriter
 from warplens_tools.rewrite.common.vectors import (

@@ -53,7 +53,7 @@ import re
 
 from tree_sitter import Node
 
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.reading import (
     View,
@@ -64,7 +64,6 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.vectors import CAVEAT, Array, Work, read_arrays
 from warplens_tools.rewrite.common.widened import widened
 

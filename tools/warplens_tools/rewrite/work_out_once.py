@@ -58,12 +58,11 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite import index_into_axes
-from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.axis_walk import AxisWalk, LaunchAxis, launch_axes
 from warplens_tools.rewrite.common.chains import Chain
 from warplens_tools.rewrite.common.launches import AXES, rounded_up
 from warplens_tools.rewrite.common.reading import View, assigned, refusing, shares_memory, statements
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import SourceText
 
 _ITEMS = 8

@@ -10,6 +10,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, holds, walk
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.launches import AXES, Launches
 from warplens_tools.rewrite.common.reading import (
@@ -22,7 +23,6 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.rewrite.common.texts import cut
 from warplens_tools.text import TextEdit

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 
 from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.text import TextEdit
 

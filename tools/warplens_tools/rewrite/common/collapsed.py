@@ -18,7 +18,7 @@ from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
-from warplens_tools.rewrite.base import Apply, RewriteResult, Target
+from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import plainly_declared_in
 from warplens_tools.rewrite.common.evaluated import Evaluator
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
@@ -32,7 +32,6 @@ from warplens_tools.rewrite.common.reading import (
     substituted,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText, TextEdit

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from tree_sitter import Node
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.kernel_reader import KernelReader
 from warplens_tools.rewrite.common.launches import Launch, times
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused
 
 #: A warp's worth of neighbours, and half a block of 1024 threads.
 _COLUMNS, _PARTS = 32, 16

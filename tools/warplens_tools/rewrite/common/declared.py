@@ -7,8 +7,8 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import View, field
-from warplens_tools.rewrite.common.refusal import Refused
 
 
 class Declared(msgspec.Struct, frozen=True):

@@ -14,10 +14,10 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, plainly_declared_in
 from warplens_tools.rewrite.common.evaluated import Evaluator, Values
 from warplens_tools.rewrite.common.reading import View, field, operator_of, statements, unwrapped
-from warplens_tools.rewrite.common.refusal import Refused
 
 _CAST = re.compile(r"\(\s*(?:size_t|int|long|long long|unsigned|unsigned int|int64_t|uint64_t)\s*\)\s*")
 _COMPOUND = {"/=": "/", "%=": "%", "-=": "-", "+=": "+", "*=": "*"}

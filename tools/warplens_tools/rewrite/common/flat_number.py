@@ -8,6 +8,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.digits import factors
 from warplens_tools.rewrite.common.launches import Launches
@@ -20,7 +21,6 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.thread_forms import declared_number
 
 

@@ -15,8 +15,8 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, holds, walk
 from warplens_tools.cuda.syntax.types import Integer, integer_type
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reductions import Fold
-from warplens_tools.rewrite.common.refusal import Refused
 
 _FLOATING = re.compile(r"\b(?:float|double|half|__half|__nv_bfloat16|nv_bfloat16|auto)[1-4]?\b")
 _LITERAL = re.compile(r"(?!0[xX])[\d']*(?:\.\d*|\d+[eE])\S*|\d+[fF]")

@@ -11,10 +11,10 @@ from warplens_tools.cuda.kernels import template_parameters
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.loop_headers import initialised
 from warplens_tools.lazily import cached_property
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import strided
 from warplens_tools.rewrite.common.groups import Group, Joined, member_type, neutral
 from warplens_tools.rewrite.common.reading import WORD
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sharing import Join, Sharing
 from warplens_tools.rewrite.common.statements import KernelEdits
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import WORD, renamed
-from warplens_tools.rewrite.common.refusal import Refused
 
 _INTEGER = re.compile(r"[\w\s+*/%().-]+")
 _POINTS = 3

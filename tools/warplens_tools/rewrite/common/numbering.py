@@ -9,8 +9,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import is_set_once
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.kernel_reader import KernelReader
-from warplens_tools.rewrite.common.refusal import Refused
 
 _BUILTINS = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
 _APART = frozenset({"/", "%", ">>", "&", "^", "|"})

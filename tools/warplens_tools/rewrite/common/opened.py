@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 
 from tree_sitter import Node
 
@@ -11,14 +13,15 @@ from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
 from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import constants_of
+from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.counting import LOOPS
 from warplens_tools.rewrite.common.groups import Style, style_of
 from warplens_tools.rewrite.common.iterations import LoopReader
 from warplens_tools.rewrite.common.launches import Launch, Launches
 from warplens_tools.rewrite.common.normal_calls import written_out
-from warplens_tools.rewrite.common.refusal import Refused, expanded_kernel
+from warplens_tools.rewrite.common.refusal import expanded_kernel, refusing
 from warplens_tools.rewrite.common.statements import KernelEdits
-from warplens_tools.text import SourceText
+from warplens_tools.text import SourceText, TextEdit
 
 _TIGHTER = frozenset({"*", "/", "%"})
 _SIMPLE = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -56,6 +59,10 @@ class Opened:
             if value is not None:
                 found[name] = value
         return found
+
+    def all_edits(self) -> tuple[TextEdit, ...]:
+        """Those of the kernel, then those of its launches."""
+        return (*self.edits.edits(), *self.launches.edits())
 
     @property
     def style(self) -> Style:
@@ -145,3 +152,15 @@ class Opened:
             if left in names and right in parameters:
                 found.append(right)
         return found
+
+
+def opening(edit: Callable[[Opened], RewriteResult]) -> Apply:
+    """`edit` as the `apply` of a rewrite that does all it can in a kernel: `Refused` becomes the refusal."""
+
+    @refusing
+    @functools.wraps(edit)
+    def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
+        del target
+        return edit(Opened(text, model, kernel))
+
+    return apply

@@ -13,6 +13,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in, unqualified
 from warplens_tools.rewrite.common.fills import Fill
 from warplens_tools.rewrite.common.outputs import THREAD, Outputs
@@ -28,7 +29,6 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.zeros import zero_is_neutral
 
 #: Comparisons that may keep an index in its range; `i != j` does not.

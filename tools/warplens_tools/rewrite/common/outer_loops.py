@@ -8,11 +8,11 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.kernel_reader import ATOMIC
 from warplens_tools.rewrite.common.launches import Launch
 from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused
 
 #: Iterations of another loop that are too many to be repeated.
 _MANY = 8

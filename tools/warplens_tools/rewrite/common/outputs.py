@@ -16,6 +16,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
@@ -27,7 +28,6 @@ from warplens_tools.rewrite.common.reading import (
     statements,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.thread_forms import axis_letter, is_grids, places_thread
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -9,12 +9,11 @@ import re
 from collections.abc import Sequence
 
 from warplens_tools.cuda.syntax.types import integer_type, type_bytes
-from warplens_tools.rewrite.base import REORDERED, RewriteResult
+from warplens_tools.rewrite.base import REORDERED, Refused, RewriteResult
 from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.outputs import Axis
 from warplens_tools.rewrite.common.reading import WORD, View, assigned, field, renamed
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.row_folds import RowFolds, skips
 from warplens_tools.rewrite.common.sizes import host_text
 from warplens_tools.rewrite.common.style import Style, indented

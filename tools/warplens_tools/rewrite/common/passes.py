@@ -14,6 +14,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form, Monomial
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
 from warplens_tools.rewrite.common.reading import (
@@ -29,7 +30,6 @@ from warplens_tools.rewrite.common.reading import (
     unwrapped,
     without_comments,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 
 NOT_STRIDED = "no row is walked in several passes by the threads of a warp or a block"
 _TOGETHER = re.compile(r"__sync\w+|__shfl\w*|\bsync\s*\(|\basm\b")

@@ -16,9 +16,9 @@ from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.pointers import Pointer, PointerReader
 from warplens_tools.lazily import cached_property
-from warplens_tools.rewrite.base import Apply, RewriteResult, Target
+from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common import refusal
-from warplens_tools.rewrite.common.refusal import Refused, expanded_kernel
+from warplens_tools.rewrite.common.refusal import expanded_kernel
 from warplens_tools.text import SourceText, Span
 
 WORD = re.compile(r"[A-Za-z_]\w*")

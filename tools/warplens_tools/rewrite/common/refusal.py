@@ -12,14 +12,10 @@ from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.parse import parse
 from warplens_tools.cuda.syntax.tree import SourceTree
 from warplens_tools.cuda.values.kernel_tree import KernelTree, kernel_tree
-from warplens_tools.rewrite.base import Apply, RewriteResult, Target
+from warplens_tools.rewrite.base import Apply, Refused, RewriteResult, Target
 from warplens_tools.rewrite.common.normal_forms import plainly
 from warplens_tools.rewrite.common.texts import between
 from warplens_tools.text import SourceText
-
-
-class Refused(Exception):  # noqa: N818 - control flow inside the rewrites, not an error of the user's
-    """The rewrite does not apply; the message says why, for the user."""
 
 
 def refusing(edit: Callable[[SourceText, SourceModel, Kernel, Target], RewriteResult]) -> Apply:

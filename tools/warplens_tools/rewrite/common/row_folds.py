@@ -12,6 +12,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, holds, walk
 from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in, plainly_declared_in, unqualified
 from warplens_tools.rewrite.common.fold_values import check_integer_folds
 from warplens_tools.rewrite.common.operand_tiles import header_of
@@ -28,7 +29,6 @@ from warplens_tools.rewrite.common.reading import (
     unwrapped,
 )
 from warplens_tools.rewrite.common.reductions import IDEMPOTENT, NEUTRAL, Fold, folds
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.thread_forms import places_thread
 from warplens_tools.rewrite.common.windows import Shift, Shifter
 

@@ -8,10 +8,10 @@ import re
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, assigned, field, statements
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sizes import limit_of
 from warplens_tools.rewrite.common.thread_forms import axis_letter
 

@@ -11,6 +11,7 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.column_blocks import walks_columns
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.fold_values import check_integer_folds
@@ -20,7 +21,6 @@ from warplens_tools.rewrite.common.kernel_reader import JOINED
 from warplens_tools.rewrite.common.opened import Opened
 from warplens_tools.rewrite.common.reading import concrete_type, field, renamed, statements
 from warplens_tools.rewrite.common.reductions import Fold, folds
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.sharing import Sharer
 
 _FOLDED = frozenset({"+", "*", "max", "min"})

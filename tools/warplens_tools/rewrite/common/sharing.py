@@ -16,13 +16,13 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.values.bindings import value_node
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.fold_values import check_integer_folds
 from warplens_tools.rewrite.common.hazards import Barriers, Hazards
 from warplens_tools.rewrite.common.iterations import LoopReader, Work
 from warplens_tools.rewrite.common.kernel_reader import ATOMIC, JOINED
 from warplens_tools.rewrite.common.reductions import IDEMPOTENT, Fold
-from warplens_tools.rewrite.common.refusal import Refused
 
 _PRINTS = frozenset({"printf", "assert"})
 _NUMBER = r"0+(?:\.0*)?[fFuUlLhH]*|\.0+[fFhH]*"

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 
 from warplens_tools.cuda.values.bindings import is_set_once
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launch, Launches
 from warplens_tools.rewrite.common.reading import WORD, View, renamed, statements
-from warplens_tools.rewrite.common.refusal import Refused
 
 #: Variables made of variables made of parameters are followed this far.
 _DEEP = 3

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.insertion import start_with_pragmas
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import SourceText, TextEdit
 
 #: At one place: what ends a statement, begins one, is a condition before it, replaces.

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 from tree_sitter import Node
 
-from warplens_tools.rewrite.base import RewriteResult
+from warplens_tools.rewrite.base import Refused, RewriteResult
 from warplens_tools.rewrite.common.declared import Declared, unqualified
 from warplens_tools.rewrite.common.launches import Launches, rounded_up
 from warplens_tools.rewrite.common.outputs import THREAD, Axis, head_of, read_outputs
 from warplens_tools.rewrite.common.reading import View, assigned, substituted
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style, indented
 from warplens_tools.text import TextEdit
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import WORD, View
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.text import TextEdit
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+[A-Z]\w*[ \t]+\(?\d", re.MULTILINE)

@@ -7,11 +7,11 @@ import re
 
 from tree_sitter import Node
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.operand_tiles import Operand, Product
 from warplens_tools.rewrite.common.reading import WORD, View, field, operator_of, renamed, unwrapped
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import indented, zero
 from warplens_tools.rewrite.common.tile_sides import Shape, Side
 from warplens_tools.rewrite.common.tile_writer import TileWriter

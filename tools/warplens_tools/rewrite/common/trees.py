@@ -8,8 +8,8 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import View, squeezed
-from warplens_tools.rewrite.common.refusal import Refused
 
 _TYPES = frozenset({"float", "double", "int", "unsigned int", "unsigned", "long long", "unsigned long long"})
 

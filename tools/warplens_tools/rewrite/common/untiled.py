@@ -14,6 +14,7 @@ import re
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in
 from warplens_tools.rewrite.common.fills import Fill
 from warplens_tools.rewrite.common.joined_loops import JoinedLoops
@@ -30,7 +31,6 @@ from warplens_tools.rewrite.common.reading import (
     substituted,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 
 _THREAD = re.compile(r"threadIdx\s*\.\s*([xyz])")
 _ZERO = re.compile(r"(?:\(\w+\))?0*\.?0*[fFuUlL]*")

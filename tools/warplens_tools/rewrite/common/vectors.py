@@ -13,6 +13,7 @@ from warplens_tools.cuda.syntax.tree import LOOPS, walk
 from warplens_tools.cuda.syntax.types import type_bytes
 from warplens_tools.cuda.values import forms
 from warplens_tools.cuda.values.forms import Form
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.reading import (
     JUMPS,
@@ -22,7 +23,6 @@ from warplens_tools.rewrite.common.reading import (
     field,
     stores,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 
 #: The widest load and store, in bytes.
 WIDEST = 16

@@ -12,6 +12,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.model import ArrayDeclaration
 from warplens_tools.cuda.syntax.tree import holds, walk
 from warplens_tools.cuda.syntax.types import type_bytes
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.counting import LOOPS, Counting, counting
 from warplens_tools.rewrite.common.passes import is_unconditional
 from warplens_tools.rewrite.common.reading import (
@@ -24,7 +25,6 @@ from warplens_tools.rewrite.common.reading import (
     stores,
     unwrapped,
 )
-from warplens_tools.rewrite.common.refusal import Refused
 
 #: Registers that an array may take of the 255 that a thread has, and bodies that one unrolled nest may come to.
 _MOST, _BODIES, _FEW = 160, 640, 4

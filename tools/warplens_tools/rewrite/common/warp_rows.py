@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.launches import times
 from warplens_tools.rewrite.common.numbering import Numbering
 from warplens_tools.rewrite.common.opened import Opened
-from warplens_tools.rewrite.common.refusal import Refused
 
 _WARP = 32
 #: Fewer lanes than this read no whole sector, and leave little to join.

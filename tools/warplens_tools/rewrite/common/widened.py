@@ -9,9 +9,8 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.rewrite.base import Target
+from warplens_tools.rewrite.base import Refused, Target
 from warplens_tools.rewrite.common.reading import View
-from warplens_tools.rewrite.common.refusal import Refused
 from warplens_tools.rewrite.common.style import Style
 from warplens_tools.rewrite.common.vector_writer import VectorWriter
 from warplens_tools.rewrite.common.vectors import WIDEST, Array, Work, elements_of_vector

@@ -16,8 +16,8 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import LOOPS
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.loop_headers import Loop
+from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.reading import View
-from warplens_tools.rewrite.common.refusal import Refused
 
 #: How far constant shifts are looked for, and on how many draws of numbers two forms must agree.
 _FURTHEST, _DRAWS = 8, 24
