@@ -114,3 +114,13 @@ def test_a_program_of_the_suite_prints_what_it_prints_on_the_host(card: dict[str
         done = _run(_built(program.path, card), card, *program.small, order=order)
         assert done.returncode == 0, done.stderr
         assert agree(wanted, done.stdout, relative=1e-4, absolute=1e-5)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [n for n, p in SUITE.items() if p.expert.exists() and not p.has_cpp_expert])
+def test_an_experts_version_with_ptx_prints_what_the_program_does(card: dict[str, str], name: str) -> None:
+    program = SUITE[name]
+    wanted = HostProgram(program.path.read_text()).run(*program.small)
+    done = _run(_built(program.expert, card), card, *program.small)
+    assert done.returncode == 0, done.stderr
+    assert agree(wanted, done.stdout, relative=1e-3, absolute=1e-5)

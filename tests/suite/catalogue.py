@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
 import msgspec
 
 SUITE = Path(__file__).parent
+#: PTX, and intrinsics of several numbers in a word, which C++ does not have.
+_NOT_CPP = re.compile(r"\basm\b|\b__v[a-z]+[24]\(")
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -31,6 +34,11 @@ class Program(msgspec.Struct, frozen=True):
     def expert(self) -> Path:
         """The same program as somebody wrote it who knows the card; there may be none yet."""
         return Path(self.folder, "experts", f"{self.name}.cu")
+
+    @property
+    def has_cpp_expert(self) -> bool:
+        """Whether there is an expert's version that runs on the CPU as C++."""
+        return self.expert.exists() and not _NOT_CPP.search(self.expert.read_text(encoding="utf-8"))
 
 
 def programs(folder: Path = SUITE) -> tuple[Program, ...]:

@@ -38,11 +38,11 @@ def test_a_program_is_right_whatever_the_order_of_its_threads(name: str) -> None
     host.run(*program.small, order=3)
 
 
-def _with_expert() -> list[Program]:
-    return [program for program in PROGRAMS.values() if program.expert.exists()]
+def _with_cpp_expert() -> list[Program]:
+    return [program for program in PROGRAMS.values() if program.has_cpp_expert]
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("program", _with_expert(), ids=lambda program: program.name)
+@pytest.mark.parametrize("program", _with_cpp_expert(), ids=lambda program: program.name)
 def test_an_experts_version_says_the_same(program: Program) -> None:
     same_results(program.path.read_text(), program.expert.read_text(), *program.small, relative=1e-3)
