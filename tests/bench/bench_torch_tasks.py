@@ -2,14 +2,15 @@
 """The PyTorch tasks on the card of this machine, honest and cheating, forward and backward, as JSON.
 
     python tests/bench/bench_torch_tasks.py [--python PYTHON_WITH_TORCH] [--do-bench] [--jobs 3] [--builds DIR]
-        [--modules cuda|plain] [--tasks NAME,…] [--cheats] [--forward] [--json FILE]
+        [--modules cuda|plain] [--tasks NAME,…] [--cheats] [--only PATTERN] [--forward] [--json FILE]
 
 Every task with its honest `ModelNew` in inline CUDA, the defective tasks, and modules that cheat (`tests/torch_tasks/
 cheats.py`). Several are examined at once; whoever times has the card, and half its memory. `--do-bench` puts what
 `triton.testing.do_bench` says of the same modules beside our times. `--tasks` leaves it at these honest modules,
-against eager execution alone, and with `--cheats` at what is defective or cheats; `--forward` at their forward pass.
-`plain` modules, of four of the tasks, are compiled by nvcc in seconds: those of `cuda`, in PyTorch's own form, take a
-minute and more of all cores. Whatever is known is written at once.
+against eager execution alone, and with `--cheats` at what is defective or cheats; `--forward` at their forward pass,
+and `--only` at rows whose names match a pattern. `plain` modules, of four of the tasks, are compiled by nvcc in
+seconds: those of `cuda`, in PyTorch's own form, take a minute and more of all cores. Whatever is known is written at
+once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -194,6 +196,7 @@ def main() -> int:
     parser.add_argument("--modules", default="cuda", choices=["cuda", "plain"])
     parser.add_argument("--tasks", default="")
     parser.add_argument("--cheats", action="store_true")
+    parser.add_argument("--only", default="")
     parser.add_argument("--forward", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -222,7 +225,8 @@ def main() -> int:
             theirs.append(one)
             keep(do_bench_seconds=theirs)
         with ThreadPoolExecutor(options.jobs) as pool:
-            work = [pool.submit(examined, case, options) for case in cases(Path(folder), options)]
+            wanted = [case for case in cases(Path(folder), options) if re.search(options.only, case[0])]
+            work = [pool.submit(examined, case, options) for case in wanted]
             for done in as_completed(work):
                 rows.append(done.result())
                 right = sum(r["as_it_should"] for r in rows)
