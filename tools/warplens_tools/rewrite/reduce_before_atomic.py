@@ -60,8 +60,8 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import LOOPS, walk
-from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, Target
+from warplens_tools.rewrite.common.atomics import target_type
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import View, calls, field, has_barrier, refusing, squeezed
 from warplens_tools.rewrite.common.strided import Strided, block_threads, thread_number
@@ -184,7 +184,7 @@ def _read(view: View, name: str, call: Node) -> _Atomic:
         raise Refused(f"{name} is no reduction")
     if statement is None or statement.type != "expression_statement" or not view.is_plain_enough(statement):
         raise Refused("the old value is used")
-    written = _target_type(view, given[0])
+    written = target_type(view, given[0])
     if written not in _LONG:
         raise Refused("the type or place of the result is not known")
     if name != "atomicAdd" and (written not in _LARGEST):
@@ -192,19 +192,6 @@ def _read(view: View, name: str, call: Node) -> _Atomic:
     if _chosen(view, statement):
         raise Refused("single threads are chosen for the atomic already")
     return _Atomic(name, written, given[0], (statement,), (given[1],))
-
-
-def _target_type(view: View, node: Node) -> str:
-    """The type behind a pointer to global memory: `out`, `&out[1]`, `&total->count`; "" where it is not known."""
-    pointer = view.pointers.pointer(node)
-    if pointer is not None:
-        return pointer.element_type if pointer.space == "global" else ""
-    member = re.fullmatch(r"&\s*\(?\s*(\w+)\s*->\s*([\w.]+)\s*\)?", view.code(node))
-    owner = view.pointers.parameters.get(member[1]) if member else None
-    if member is None or owner is None:
-        return ""
-    found = layouts_of(view.tree).member(owner.element_type, member[2])
-    return found.type if found is not None and not found.pointer else ""
 
 
 def _chosen(view: View, statement: Node) -> bool:

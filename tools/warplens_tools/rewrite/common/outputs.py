@@ -18,10 +18,12 @@ from warplens_tools.cuda.model import LaunchSite
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import Declared, declared_in
+from warplens_tools.rewrite.common.kernel_reader import ATOMIC
 from warplens_tools.rewrite.common.launches import Launches
 from warplens_tools.rewrite.common.reading import (
     WORD,
     View,
+    calls,
     field,
     operator_of,
     squeezed,
@@ -132,7 +134,7 @@ def _head(view: View, site: LaunchSite | None) -> _Head:
     rest = statements(view.body)
     while rest:
         first = rest[0]
-        if first.type == "declaration":
+        if first.type == "declaration" and not _counts(view, first):
             head.declared += declared_in(view, first)
             rest = rest[1:]
             continue
@@ -155,6 +157,11 @@ def _head(view: View, site: LaunchSite | None) -> _Head:
     if not rest:
         raise Refused("the kernel does no work that is understood")
     return head
+
+
+def _counts(view: View, declaration: Node) -> bool:
+    """Whether what it declares is counted in memory: `int at = atomicAdd(count, 1);` is done once, where it stands."""
+    return any(ATOMIC.fullmatch(name.split("<")[0]) for name, _ in calls(declaration, view))
 
 
 def _strided(view: View, loop: Node, site: LaunchSite) -> list[Declared] | None:
