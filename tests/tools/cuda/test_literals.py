@@ -63,9 +63,21 @@ def test_double_uses(body: str) -> None:
     assert uses(body) == CASES[body]
 
 
-@pytest.mark.parametrize("parameters", ["double* a, const float* b", "int* a", "T* a", "half* a"])
+@pytest.mark.parametrize("parameters", ["double* a, const float* b", "int* a, double s"])
 def test_kernels_of_other_data_are_left_alone(parameters: str) -> None:
     assert uses("a[0] = x * 2.0;", parameters) == {}
+
+
+def test_what_a_template_is_made_for_may_be_double() -> None:
+    text = "template <typename T> __global__ void k(T* a) { float x = 1; a[0] = x * 2.0; }"
+    tree = parse_tree(SourceText(text))
+    assert double_uses(tree, model_of(tree, "k.cu").kernels[0]) == ()
+
+
+@pytest.mark.parametrize("parameters", ["int* a", "half* a", "unsigned char* a, int n"])
+def test_floats_of_the_threads_own_beside_other_data(parameters: str) -> None:
+    assert uses("if (x * x <= 4.0) a[0] = 1;", parameters) == {"4.0": "4.0f"}
+    assert uses("double d = x; if (x * x <= 4.0) a[0] = d;", parameters) == {}
 
 
 def test_vector_types_are_floats() -> None:

@@ -121,3 +121,30 @@ def test_only_sums_of_floats_may_change() -> None:
 def test_what_differs_from_window_to_window_is_left(old: str, new: str) -> None:
     assert old in ERODE
     assert rewritten(SLUG, ERODE.replace(old, new))[0].refused
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "__device__ uchar darker(uchar a, uchar b) { return a < b ? a : b; }",
+        "template <typename T> __device__ __forceinline__ T darker(const T& a, const T& b) { return (b > a) ? a : b; }",
+        "__device__ inline uchar darker(uchar one, uchar other) { return min(one, other); }",
+    ],
+)
+def test_a_function_of_the_file_that_folds_is_a_fold(helper: str) -> None:
+    called = ERODE.replace(
+        "if (v < darkest)\n                    darkest = v;", "darkest = darker(darkest, v);"
+    )
+    code = called.replace("__global__", f"{helper}\n__global__", 1)
+    after = holds(SLUG, program(code, BYTES), (70, 37, 3))
+    assert "darkest[o] = darker(darkest[o], darkestRows" in after
+
+
+@pytest.mark.parametrize("value", ["a < b ? a : a", "a - b", "a < b ? b : b", "a < 3 ? a : b"])
+def test_a_function_that_does_not_fold_is_none(value: str) -> None:
+    helper = f"__device__ uchar darker(uchar a, uchar b) {{ return {value}; }}\n__global__"
+    called = ERODE.replace(
+        "if (v < darkest)\n                    darkest = v;", "darkest = darker(darkest, v);"
+    )
+    result, _ = rewritten(SLUG, called.replace("__global__", helper, 1))
+    assert not result.edits

@@ -30,12 +30,12 @@ __global__ void gelu(float* out, const float* in, int n) {
 
 Constants such as `M_PI` and macros that hold a literal become `float(M_PI)`. Left alone: arithmetic
 with a variable declared `double` or a cast to it, since that is on purpose, and operands whose type
-the file does not tell.
+the file does not tell. Where the data are no floats, as in a fractal that counts, only loops of floats are changed.
 """
 
 from __future__ import annotations
 
-from warplens_tools.cuda.facts.double_uses import double_uses, is_float_kernel
+from warplens_tools.cuda.facts.double_uses import double_uses, has_float_data
 from warplens_tools.cuda.model import Kernel, SourceModel
 from warplens_tools.cuda.syntax.tree import parse_tree
 from warplens_tools.rewrite.base import Rewrite, RewriteResult, Target
@@ -47,11 +47,17 @@ CAVEAT = "double arithmetic becomes float: results may differ in the last digits
 def apply(text: SourceText, model: SourceModel, kernel: Kernel, target: Target) -> RewriteResult:
     """Give the double constants on `target.lines` (all when empty) the type of the kernel's data."""
     del model
-    if not is_float_kernel(kernel):
-        return RewriteResult(refused="the kernel's data is not float")
     uses = [
         u for u in double_uses(parse_tree(text), kernel) if not target.lines or u.span.line in target.lines
     ]
+    if not has_float_data(
+        kernel
+    ):  # what is rounded to integers once, outside of loops, stays as exact as it was
+        uses = [u for u in uses if u.repeated]
+        if not uses:
+            return RewriteResult(
+                refused="the kernel's data is not float, and no loop of floats computes in double"
+            )
     edits = tuple(TextEdit(use.span, use.replacement) for use in uses if use.replacement)
     if edits:
         return RewriteResult(edits, title="Compute in float", caveat=CAVEAT)

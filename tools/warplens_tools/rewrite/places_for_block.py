@@ -183,6 +183,7 @@ class _Writer:
         if " " in self.number:
             one = f"({self.number}) == 0"
         kind = unqualified(self.taken.type)
+        taken = f"{self.first} = atomicAdd({view.written(self.taken.counter)}, {self.count});"
         front = self._block(statements(view.body), deep=False)
         keeps = [f"{unqualified(d.type)} {d.stars}{d.name};" for d in self._kept]
         lines = [
@@ -195,7 +196,7 @@ class _Writer:
             *keeps,
             *front,
             "__syncthreads();",
-            f"if ({one} && {self.count} != 0) {self.first} = atomicAdd({view.written(self.taken.counter)}, {self.count});",
+            f"if ({one} && {self.count} != 0) {taken}",
             "__syncthreads();",
             f"if ({self.placed}) {{",
             indented("\n".join(self._behind())),

@@ -54,6 +54,7 @@ array that is only stored to under a condition.
 
 from __future__ import annotations
 
+from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, Target
 from warplens_tools.rewrite.common.declared import Declared
 from warplens_tools.rewrite.common.launches import rounded_up
@@ -70,6 +71,9 @@ from warplens_tools.rewrite.common.vectors import (
 )
 from warplens_tools.text import TextEdit
 
+#: Loops that end by what they compute.
+_BY_DATA = frozenset({"while_statement", "do_statement"})
+
 
 def _apply(view: View, target: Target) -> RewriteResult:
     if shares_memory(view):
@@ -79,6 +83,8 @@ def _apply(view: View, target: Target) -> RewriteResult:
     is_divided = any(not a.value for a in outputs.axes)
     if axis is None or not axis.limit or axis.offset or outputs.early or is_divided:
         raise Refused("no element of its own is handled by each thread")
+    if any(n.type in _BY_DATA for s in outputs.work for n in walk(s)):
+        raise Refused("data say how long an element takes: its loads are little of that")
     changed = {name for s in outputs.work for name, _ in assigned(s, view)}
     own = tuple(d for d in outputs.declared if axis.name in outputs.rests[d.name] or d.name in changed)
     work = Work(axis.name, axis.type, axis.limit, outputs.work, own, outputs.others)

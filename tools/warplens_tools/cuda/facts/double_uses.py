@@ -14,7 +14,7 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
-from warplens_tools.cuda.syntax.tree import SourceTree
+from warplens_tools.cuda.syntax.tree import LOOPS, SourceTree
 from warplens_tools.cuda.values.arithmetic_types import (
     OVERLOADED,
     Arithmetic,
@@ -29,6 +29,8 @@ from warplens_tools.text import Span
 
 #: Constants of <math.h> and CUDA's math_constants.h that are doubles.
 _CONSTANT = re.compile(r"M_[A-Z0-9_]+|CUDART_(?!\w+_F\b)[A-Z0-9_]+|DBL_(?:MAX|MIN|EPSILON)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_DOUBLES = frozenset({"double", "double2", "double3", "double4"})
 _MAKE_FLOAT = re.compile(r"make_float[1-4]")
 _ARITHMETIC = frozenset(
     {"binary_expression", "unary_expression", "parenthesized_expression", "conditional_expression"}
@@ -54,12 +56,22 @@ class DoubleUse(msgspec.Struct, frozen=True):
     span: Span
     #: What computes in float instead; "" where that cannot be said from the text.
     replacement: str = ""
+    #: It stands in a loop, beside floats.
+    repeated: bool = False
 
 
-def is_float_kernel(kernel: Kernel) -> bool:
+def has_float_data(kernel: Kernel) -> bool:
     """Whether the kernel's data is float: some pointer parameter to float or a float vector, none to double."""
     types = {written_type(p.element_type) for p in kernel.parameters if p.pointer}
     return "float" in types and "double" not in types
+
+
+def computes_in_float(kernel: Kernel, expanded: KernelTree) -> bool:
+    """Whether the kernel has float variables and no double ones, whatever its data are: a fractal in bytes."""
+    words = set(_WORD.findall(expanded.tree.code_of(expanded.function.body)))
+    types = {written_type(p.element_type if p.pointer else p.type) for p in kernel.parameters}
+    templated = any(p.pointer and p.element_type in kernel.template_parameters for p in kernel.parameters)
+    return "float" in words and not words & _DOUBLES and "double" not in types and not templated
 
 
 def double_uses(tree: SourceTree, kernel: Kernel) -> tuple[DoubleUse, ...]:
@@ -68,8 +80,8 @@ def double_uses(tree: SourceTree, kernel: Kernel) -> tuple[DoubleUse, ...]:
     Arithmetic that also has a declared `double` in it, or whose result goes into one, is on purpose and
     shows only as that declaration or cast.
     """
-    expanded = kernel_tree(tree, kernel) if is_float_kernel(kernel) else None
-    if expanded is None:
+    expanded = kernel_tree(tree, kernel)
+    if expanded is None or not (has_float_data(kernel) or computes_in_float(kernel, expanded)):
         return ()
     reader = _Reader(tree, expanded, kernel)
     captured = expanded.tree.captures(_PATTERN, expanded.function.body)
@@ -128,17 +140,15 @@ class _Reader:
         if not promotes or "declared" in leaves or sink == "double":
             return []
         sure = "unknown" not in leaves and sink is not None
+        again = "float" in leaves and _is_repeated(node)
         span = self.tree.span(node)
         written = self.file.text.slice(span)
         if written != self.tree.text_of(node):
             whole = re.fullmatch(r"[A-Za-z_]\w*", written) is not None
-            return [DoubleUse("macro", written, span, f"float({written})" if whole and sure else "")]
+            return [DoubleUse("macro", written, span, f"float({written})" if whole and sure else "", again)]
         replacement = f"{written}f" if kind == "number" else f"float({written})"
-        return [
-            DoubleUse(
-                "literal" if kind == "number" else "constant", written, span, replacement if sure else ""
-            )
-        ]
+        named: Kind = "literal" if kind == "number" else "constant"
+        return [DoubleUse(named, written, span, replacement if sure else "", again)]
 
     def _root(self, node: Node) -> Node:
         """The largest arithmetic expression around `node`; a comparison ends it."""
@@ -223,6 +233,16 @@ class _Reader:
     def _is_compound(self, node: Node) -> bool:
         operator = node.child_by_field_name("operator") if node.type == "assignment_expression" else None
         return operator is not None and operator.type != "="
+
+
+def _is_repeated(node: Node) -> bool:
+    """Whether a loop of the kernel is around a node."""
+    outer = node.parent
+    while outer is not None and outer.type != "function_definition":
+        if outer.type in LOOPS:
+            return True
+        outer = outer.parent
+    return False
 
 
 def _operands(node: Node) -> list[Node]:

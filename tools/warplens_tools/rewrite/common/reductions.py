@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 from tree_sitter import Node
 
+from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 
 #: Functions that fold their two arguments, by what they do.
@@ -23,6 +24,7 @@ FOLDING = {
 _FUSED = frozenset({"fmaf", "fma", "__fmaf_rn", "__fma_rn", "std::fma", "__hfma", "__hfma2", "__ffma_rn"})
 _COMPOUND = {"+=": "+", "-=": "+", "*=": "*", "|=": "|", "&=": "&", "^=": "^"}
 _BINARY = {"+": "+", "-": "+", "*": "*", "|": "|", "&": "&", "^": "^", "||": "||", "&&": "&&"}
+_COMMUTE = frozenset({"+", "*", "|", "&", "^"})
 _GREATER = {">": True, ">=": True, "<": False, "<=": False}
 #: Folding the same value twice changes nothing.
 IDEMPOTENT = frozenset({"max", "min", "|", "&", "||", "&&", "best"})
@@ -127,14 +129,62 @@ def _called(tree: SourceTree, place: str, mine: int, call: Node) -> Fold | None:
         return None
     name, given = tree.code_of(function).removeprefix("::"), listed.named_children
     plain = name.split("<")[0].strip()
+    operation = FOLDING.get(plain) or own_folds(tree).get(plain)
     if plain in _FUSED and len(given) == 3 and place_of(tree, given[2]) == place:
         return Fold(place, "+", (mine, name_in(given[2]).id), "__hadd2" if name == "__hfma2" else "")
-    if plain not in FOLDING or len(given) != 2:
+    if operation is None or len(given) != 2:
         return None
     for one in given:
         if place_of(tree, one) == place:
-            return Fold(place, FOLDING[plain], (mine, name_in(one).id), tree.code_of(function))
+            return Fold(place, operation, (mine, name_in(one).id), tree.code_of(function))
     return None
+
+
+def own_folds(tree: SourceTree) -> dict[str, str]:
+    """Functions of the file that fold their two arguments, and how: `return a > b ? a : b;`."""
+    file = tree.file
+    return file.remembered("own folds", lambda: _own_folds(file))
+
+
+def _own_folds(file: SourceTree) -> dict[str, str]:
+    found: dict[str, set[str]] = {}
+    for function in functions_of(file):
+        if function.is_device and not function.is_kernel:
+            found.setdefault(file.code_of(function.name_node), set()).add(_folded_by(file, function))
+    return {name: next(iter(ways)) for name, ways in found.items() if len(ways) == 1 and "" not in ways}
+
+
+def _folded_by(file: SourceTree, function: Function) -> str:
+    """The operation by which a function folds its two parameters; "" where it does anything else."""
+    listed = function.declarator.child_by_field_name("parameters")
+    given = [n.child_by_field_name("declarator") for n in listed.named_children] if listed is not None else []
+    names = [file.code_of(n).lstrip("& ") for n in given if n is not None and n.type != "pointer_declarator"]
+    inside = [n for n in function.body.named_children if n.type != "comment"]
+    value = inside[0].named_children[0] if len(inside) == 1 and inside[0].named_child_count == 1 else None
+    if len(given) != 2 or len(names) != 2 or value is None or inside[0].type != "return_statement":
+        return ""
+    value = _bare(value)
+    fields = ("left", "right")
+    if value.type == "conditional_expression":
+        test = _bare(value.named_children[0])
+        sides = [test.child_by_field_name(f) for f in fields]
+        kept = [file.code_of(_bare(n)) for n in value.named_children[1:]]
+        sign = test.child_by_field_name("operator")
+        compared = [file.code_of(_bare(n)) for n in sides if n is not None]
+        if sign is None or sign.type not in _GREATER or sorted(compared) != sorted(names):
+            return ""
+        if sorted(kept) != sorted(names):
+            return ""
+        return "max" if _GREATER[sign.type] == (compared == kept) else "min"
+    if value.type == "binary_expression":
+        sign = value.child_by_field_name("operator")
+        sides = [value.child_by_field_name(f) for f in fields]
+        plain = sorted(file.code_of(_bare(n)) for n in sides if n is not None) == sorted(names)
+        return sign.type if plain and sign is not None and sign.type in _COMMUTE else ""
+    called, listed = value.child_by_field_name("function"), value.child_by_field_name("arguments")
+    if called is None or listed is None or sorted(map(file.code_of, listed.named_children)) != sorted(names):
+        return ""
+    return FOLDING.get(file.code_of(called).split("<")[0].removeprefix("::"), "")
 
 
 def _conditional(tree: SourceTree, place: str, mine: int, right: Node) -> Fold | None:
