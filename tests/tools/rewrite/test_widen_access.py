@@ -17,6 +17,21 @@ __global__ void saxpy(const float* x, float* y, float a, int n) {
 void run(const float* x, float* y, int n) { saxpy<<<(n + 255) / 256, 256>>>(x, y, 2.0f, n); }
 """
 PROGRAMS = {
+    "what is made of a variable that is set again": (
+        """
+__global__ void rows(const float* x, float* y, int w, int h) {
+  int c = blockIdx.x * blockDim.x + threadIdx.x;
+  int r = blockIdx.y;
+  if (c >= w || r >= h) return;
+  int above = r - 1;
+  float part = r - above * 0.5f;
+  above = max(above, 0);
+  y[r * w + c] = x[r * w + c] * part + above;
+}
+""",
+        "  int n = atoi(argv[1]), o = atoi(argv[2]); Device<float> x(3 * n + 8), y(3 * n + 8, 3);\n"
+        "  rows<<<dim3((n + 63) / 64, 3), 64>>>(x + o, y + o, n, 3); y.show();",
+    ),
     "float, in place, data at an offset": (
         SAXPY,
         N + "  Device<float> x(n + 8), y(n + 8, 2); run(x + o, y + o, n); y.show();",

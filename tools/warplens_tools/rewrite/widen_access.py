@@ -86,7 +86,7 @@ def _apply(view: View, target: Target) -> RewriteResult:
     if any(n.type in _BY_DATA for s in outputs.work for n in walk(s)):
         raise Refused("data say how long an element takes: its loads are little of that")
     changed = {name for s in outputs.work for name, _ in assigned(s, view)}
-    own = tuple(d for d in outputs.declared if axis.name in outputs.rests[d.name] or d.name in changed)
+    own = _own(view, outputs, axis, changed)
     work = Work(axis.name, axis.type, axis.limit, outputs.work, own, outputs.others)
     arrays = read_arrays(view, work, target.names)
     style, count = Style(view), elements_of_vector(view, arrays)
@@ -101,6 +101,17 @@ def _apply(view: View, target: Target) -> RewriteResult:
     edit = TextEdit(view.text.span(view.start(view.body), view.end(view.body)), new)
     edits = (style.constants(), edit, *launches.edits())
     return RewriteResult(edits, title=f"Access {count} elements at a time", caveat=CAVEAT)
+
+
+def _own(view: View, outputs: Outputs, axis: Axis, changed: set[str]) -> tuple[Declared, ...]:
+    """The variables that each element has anew: those that the work changes, and what is made of them."""
+    own, names = list[Declared](), set[str]()
+    for one in outputs.declared:
+        made = view.names(one.value) if one.value is not None else frozenset()
+        if axis.name in outputs.rests[one.name] or one.name in changed or made & names:
+            own.append(one)
+            names.add(one.name)
+    return tuple(own)
 
 
 def _top(view: View, outputs: Outputs, axis: Axis, declared: list[Declared]) -> list[str]:
