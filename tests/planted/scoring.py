@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from tests.standard import LATER
+from tests.standard import standard_of
 
 from warplens.service.profile import ProfileOptions, profile_file
 from warplens.service.report import FileReport
@@ -37,7 +37,6 @@ GAINS = RECORDINGS / "gains.json"
 _EXPECT = re.compile(r"//\s*expect:\s*([\w-]+)")
 _CLASS = re.compile(r"//\s*class:\s*(\w+)")
 LINES_APART = 2
-SETTINGS = {"flags": list(LATER)}
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -140,19 +139,24 @@ def examine(names: Sequence[str], tier: Tier, arch: str) -> Score:
     """Check every program, twin and control at a tier that runs nothing."""
     programs, tuned = planted(names), controls(names)
     paths = [*programs, *map(twin_of, programs), *tuned]
-    report = Service(HERE, editor=SETTINGS).check(paths, CheckOptions(tier=tier, arch=arch or None))
+    report = _service(paths).check(paths, CheckOptions(tier=tier, arch=arch or None))
     return _scored(tier, arch, programs, tuned, {Path(file.path).name: file for file in report.files})
 
 
 def examine_recorded(names: Sequence[str], recordings: Mapping[str, Path], arch: str = "") -> Score:
     """Check every program, twin and control that has a recording, by file name, with what it counted."""
-    service, by_name = Service(HERE, editor=SETTINGS), dict[str, FileReport]()
     programs, tuned = planted(names), controls(names)
-    for path in (*programs, *map(twin_of, programs), *tuned):
+    paths = [*programs, *map(twin_of, programs), *tuned]
+    service, by_name = _service(paths), dict[str, FileReport]()
+    for path in paths:
         if path.name in recordings:
             options = ProfileOptions(reports=(recordings[path.name],), arch=arch or None)
             by_name[path.name] = profile_file(service, path, options).files[0]
     return _scored("counters", arch, programs, tuned, by_name)
+
+
+def _service(paths: Sequence[Path]) -> Service:
+    return Service(HERE, editor={"flags": list(standard_of(*(p.read_text("utf-8") for p in paths)))})
 
 
 def factors(score: Score) -> dict[str, float]:

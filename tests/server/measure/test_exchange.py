@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -24,9 +25,10 @@ from warplens_tools.errors import InputError
 from warplens_tools.text import SourceText
 
 ROOT = Path(__file__).parents[3]
-#: One step of a search in a process of its own, which kills itself at its `limit`-th step to disk.
-CHILD = """
-import contextlib, os, signal, sqlite3, sys
+#: Forks for every line of its input: one step of a search in a process of its own, which kills itself at its
+#: `limit`-th step to disk, and answers with its status. What all of them import is read once.
+STEPS = """
+import contextlib, json, os, signal, sqlite3, sys, traceback
 from pathlib import Path
 from tests.server.agent.doubles import ComputedJudge
 from warplens.measure import exchange
@@ -36,8 +38,7 @@ from warplens.service.service import Service
 from warplens_tools.text import SourceText
 import warplens.store.database as database, warplens.store.runs as runs, warplens.agent.journal as journal
 
-what, file, folder, log, limit = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5])
-steps = 0
+steps, limit, log = 0, 0, None
 def step():
     global steps
     steps += 1
@@ -68,14 +69,29 @@ class Logged(ComputedJudge):
             out.write("confirm\\n")
         return super().confirm(candidate, **fields)
 
-options = OptimizeOptions(candidates=8)
-service = Service(file.parent)
-if what == "evaluate":
-    answer(folder, judge=lambda *_: Logged(SourceText(file.read_text())))
-    standing = None
-else:
-    standing = (ask if what == "ask" else tell)(service, file, folder, options)
-print(steps, "result" if standing is not None and standing.result is not None else "waiting")
+def run(what, file, folder):
+    if what == "evaluate":
+        answer(folder, judge=lambda *_: Logged(SourceText(file.read_text())))
+        return None
+    return (ask if what == "ask" else tell)(Service(file.parent), file, folder, OptimizeOptions(candidates=8))
+
+for line in sys.stdin:
+    what, file, folder, log, limit = json.loads(line)
+    file, folder, log = Path(file), Path(folder), Path(log)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            standing = run(what, file, folder)
+            said = "result" if standing is not None and standing.result is not None else "waiting"
+        except BaseException:
+            said = traceback.format_exc()
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    said = os.fdopen(reading).read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([status, said]), flush=True)
 """
 
 
@@ -124,21 +140,34 @@ def test_a_search_by_files_ends_as_one_at_the_card(file: Path, tmp_path: Path) -
         ask(service, file, folder, options)
 
 
-def step(what: str, file: Path, folder: Path, log: Path, limit: int) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def steps(file: Path) -> Iterator[subprocess.Popen[str]]:  # noqa: ARG001 - sets the managed folder
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-c", CHILD, what, str(file), str(folder), str(log), str(limit)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", STEPS], stdin=pipe, stdout=pipe, text=True, env=environment
+    ) as process:
+        yield process
+
+
+def step(
+    steps: subprocess.Popen[str], what: str, file: Path, folder: Path, log: Path, limit: int
+) -> tuple[int, str]:
+    """Its exit status and what it says."""
+    assert steps.stdin is not None and steps.stdout is not None
+    print(
+        msgspec.json.encode([what, str(file), str(folder), str(log), limit]).decode(),
+        file=steps.stdin,
+        flush=True,
     )
+    status, said = msgspec.json.decode(steps.stdout.readline())
+    return status, said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_each_side_killed_loses_nothing_and_judges_nothing_twice(
-    file: Path, tmp_path: Path, seed: int
+    file: Path, steps: subprocess.Popen[str], tmp_path: Path, seed: int
 ) -> None:
     folder, log, draw = tmp_path / "asks", tmp_path / "log", random.Random(seed)
     killed = {"ask": 0, "evaluate": 0, "tell": 0}
@@ -147,12 +176,12 @@ def test_each_side_killed_loses_nothing_and_judges_nothing_twice(
         for what in killed:
             # each is killed in one of its first three turns, at one of its steps to disk
             limit = draw.randint(1, 6) if killed[what] == 0 and turn < 3 else 0
-            ran = step(what, file, folder, log, limit)
-            if ran.returncode == -signal.SIGKILL:
+            status, said = step(steps, what, file, folder, log, limit)
+            if status == -signal.SIGKILL:
                 killed[what] += 1
-                ran = step(what, file, folder, log, 0)
-            assert ran.returncode == 0, ran.stderr
-            done = done or (what != "evaluate" and ran.stdout.split()[1] == "result")
+                status, said = step(steps, what, file, folder, log, 0)
+            assert (status, said) in [(0, "waiting"), (0, "result")], said
+            done = done or said == "result"
         if done:
             break
     assert done and all(killed.values()), killed

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.standard import STANDARD
 
 from warplens.measure import confirm as confirm_room
 from warplens.measure import judge as judge_room
@@ -219,7 +220,7 @@ def variant(id: str, factor: int) -> Candidate:
 
 
 def judge() -> Judge:
-    return Judge(Workload(str(PROGRAM), str(PROGRAM)), settings=SETTINGS)
+    return Judge(Workload(str(PROGRAM), str(PROGRAM), flags=STANDARD), settings=SETTINGS)
 
 
 def test_a_batch_goes_on_after_every_fault(card: Card) -> None:
@@ -400,7 +401,7 @@ def test_host_code_is_judged_from_outside_where_the_settings_allow_it(
     candidates = [host, variant("device", 2), edit("a key", "int main", key + "int  main")]
     candidates.append(edit("signature", "int rows", "unsigned rows"))
     settings = msgspec.structs.replace(SETTINGS, host_edits=True)
-    with Judge(Workload(str(PROGRAM), str(PROGRAM)), settings=settings) as judging:
+    with Judge(Workload(str(PROGRAM), str(PROGRAM), flags=STANDARD), settings=settings) as judging:
         verdicts = judging.judge(candidates)
         assert [v.state for v in verdicts] == ["same", "faster", "refused", "same"]
         assert outside == ["host", "signature"]

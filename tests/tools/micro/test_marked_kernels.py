@@ -8,13 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.standard import LATER
+from tests.standard import standard_of
 
 from warplens.service.report import Report
 from warplens.service.service import CheckOptions, Service
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
-SETTINGS = {"flags": list(LATER)}
 _MARK = re.compile(r"(expect|hint):\s*([\w-]+)")
 
 
@@ -40,7 +39,8 @@ def findings(report: Report) -> list[tuple[int, str, str]]:
 @pytest.mark.parametrize("name", sorted(p.name for p in DATA.glob("*.cu")))
 def test_marks_and_findings_agree_and_say_on_what_they_rest_and_what_to_do(name: str) -> None:
     path = DATA / name
-    report = Service(DATA, editor=SETTINGS).check([path], CheckOptions(tier="binary", arch="sm_90"))
+    editor = {"flags": list(standard_of(path.read_text("utf-8")))}
+    report = Service(DATA, editor=editor).check([path], CheckOptions(tier="binary", arch="sm_90"))
     assert findings(report) == sorted(marks(path))
     for finding in report.files[0].findings:
         assert finding.evidence

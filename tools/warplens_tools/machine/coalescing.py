@@ -10,7 +10,6 @@ warp uses it while the sector is still in a cache: `reused_by` says which.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -18,14 +17,20 @@ import msgspec
 
 from warplens_tools.arch.gpu import SECTOR_BYTES, Limits
 from warplens_tools.cuda.facts.accesses import ArrayAccess
-from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.forms import Form, Symbol
 from warplens_tools.evidence import Tier
 from warplens_tools.kernel_code import KernelCode
 from warplens_tools.machine.address_evidence import is_of_few, pattern_of
 from warplens_tools.machine.apart import in_rows
 from warplens_tools.machine.footprint import Footprint, filled_sectors, footprint, stride_of
-from warplens_tools.machine.siblings import Place, Siblings, likeness, siblings_among, without_constant
+from warplens_tools.machine.siblings import (
+    Place,
+    Siblings,
+    likeness,
+    place_of,
+    siblings_among,
+    without_constant,
+)
 from warplens_tools.sass.addresses import AddressPattern
 from warplens_tools.sass.banks import warp_lanes, wavefronts
 
@@ -127,7 +132,7 @@ class _Coalescing:
         return tuple(self._in_source([msgspec.structs.replace(a, index=f) for a, f in told if f is not None]))
 
     def _in_source(self, accesses: Iterable[ArrayAccess]) -> list[WarpAccess]:
-        places = [p for a in accesses if (p := self._place(a)) is not None]
+        places = [p for a in accesses if (p := place_of(self.code, a)) is not None]
         lanes, groups = _Lanes(self.code), siblings_among(places)
         return [w for p in places if (w := lanes.warp_access(p, groups[likeness(p)])) is not None]
 
@@ -165,43 +170,6 @@ class _Coalescing:
             lines_used=(access.span.line,),
             tier="binary",
         )
-
-    def _place(self, access: ArrayAccess) -> Place | None:
-        tree, element = self.code.tree, self.code.element_bytes(access.element_type)
-        if access.index is None or element is None:
-            return None
-        line = access.span.line
-        if access.member:
-            place = layouts_of(tree).place(access.element_type, access.member)
-            return Place(access, element, (place,), (line,)) if place is not None else None
-        uses = self._member_uses(access) if access.element_type in layouts_of(tree).records else {}
-        places = [self._used_bytes(access.element_type, m) for m in uses]
-        known = [p for p in places if p is not None]
-        if not uses or len(known) < len(places):
-            return Place(access, element, ((0, element),), (line,))
-        lines = {line, *(n for found in uses.values() for n in found)}
-        return Place(access, element, tuple(sorted(known)), tuple(sorted(lines)))
-
-    def _used_bytes(self, record: str, path: str) -> tuple[int, int] | None:
-        """Offset and size of `.a.b` in a record that a name is bound to: of a member that is an array, all of it."""
-        found = layouts_of(self.code.tree).member(record, path.removeprefix("."))
-        return (found.offset, found.size) if found is not None else None
-
-    def _member_uses(self, access: ArrayAccess) -> dict[str, list[int]]:
-        """Members that the kernel uses of `Particle p = particles[i];`, with their lines: it loads no others.
-
-        Empty where the whole record is used, or it is bound to no name.
-        """
-        text, column = self.code.text, access.span.column - 1
-        bound = re.search(r"[\s&](\w+)\s*[={(]\s*\Z", text.line_text(access.span.line)[:column])
-        if bound is None or not access.reads:
-            return {}
-        use = re.compile(rf"\b{bound[1]}\b((?:\s*\.\s*\w+)*)")
-        found: dict[str, list[int]] = {}
-        for line in range(access.span.line, self.code.kernel.body.end_line + 1):
-            for hit in use.finditer(text.line_text(line), column if line == access.span.line else 0):
-                found.setdefault("".join(hit[1].split()), []).append(line)
-        return {} if "" in found else found
 
 
 def _passes(limits: Limits, pattern: AddressPattern) -> int:

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from warplens_tools.arch.gpu import SECTOR_BYTES
 from warplens_tools.cuda.facts.accesses import ArrayAccess
+from warplens_tools.cuda.values.constants import layouts_of
 from warplens_tools.cuda.values.forms import Form, Monomial
+from warplens_tools.kernel_code import KernelCode
 from warplens_tools.lazily import cached_property
 from warplens_tools.machine.footprint import merged
 
@@ -21,6 +24,47 @@ class Place(msgspec.Struct, frozen=True):
     element: int
     ranges: tuple[tuple[int, int], ...]
     lines: tuple[int, ...]
+
+
+def place_of(code: KernelCode, access: ArrayAccess) -> Place | None:
+    """The access with the bytes of an element that it takes; None where its index or its element is not known."""
+    tree, element = code.tree, code.element_bytes(access.element_type)
+    if access.index is None or element is None:
+        return None
+    line = access.span.line
+    if access.member:
+        place = layouts_of(tree).place(access.element_type, access.member)
+        return Place(access, element, (place,), (line,)) if place is not None else None
+    uses = _member_uses(code, access) if access.element_type in layouts_of(tree).records else {}
+    places = [_used_bytes(code, access.element_type, m) for m in uses]
+    known = [p for p in places if p is not None]
+    if not uses or len(known) < len(places):
+        return Place(access, element, ((0, element),), (line,))
+    lines = {line, *(n for found in uses.values() for n in found)}
+    return Place(access, element, tuple(sorted(known)), tuple(sorted(lines)))
+
+
+def _used_bytes(code: KernelCode, record: str, path: str) -> tuple[int, int] | None:
+    """Offset and size of `.a.b` in a record that a name is bound to: of a member that is an array, all of it."""
+    found = layouts_of(code.tree).member(record, path.removeprefix("."))
+    return (found.offset, found.size) if found is not None else None
+
+
+def _member_uses(code: KernelCode, access: ArrayAccess) -> dict[str, list[int]]:
+    """Members that the kernel uses of `Particle p = particles[i];`, with their lines: it loads no others.
+
+    Empty where the whole record is used, or it is bound to no name.
+    """
+    text, column = code.text, access.span.column - 1
+    bound = re.search(r"[\s&](\w+)\s*[={(]\s*\Z", text.line_text(access.span.line)[:column])
+    if bound is None or not access.reads:
+        return {}
+    use = re.compile(rf"\b{bound[1]}\b((?:\s*\.\s*\w+)*)")
+    found: dict[str, list[int]] = {}
+    for line in range(access.span.line, code.kernel.body.end_line + 1):
+        for hit in use.finditer(text.line_text(line), column if line == access.span.line else 0):
+            found.setdefault("".join(hit[1].split()), []).append(line)
+    return {} if "" in found else found
 
 
 class Siblings:

@@ -59,72 +59,37 @@ loops that carry anything else from one element to the next, go down, or are lef
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult, along_one_axis
-from warplens_tools.rewrite.common.groups import WarpGroup, part_mask
-from warplens_tools.rewrite.common.numbering import Numbering
+from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult, along_one_axis
 from warplens_tools.rewrite.common.opened import Opened, opening
-from warplens_tools.rewrite.common.scans import Scan, ScanWriter, guard_stores, read_row_scan, share_beside
-from warplens_tools.rewrite.common.warp_rows import WarpRows, number_by_warps
+from warplens_tools.rewrite.common.row_scans import RowScanWriter
+
+_TITLE = "Scan each row by a warp"
 
 
 @opening
 def apply(found: Opened) -> RewriteResult:
     """Let 32 lanes scan what one thread walks."""
-    scan = read_row_scan(found)
-    numbering = Numbering(found.reader, "x", found.launches.block_value(0))
-    numbering.check_whole()
-    rows = number_by_warps(found, numbering)
-    writer = _Writer(found, scan, rows)
-    writer.put(writer.lines())
-    guard_stores(found, scan, f"{rows.lane} == 0")
-    group = WarpGroup(found.style, rows.width, rows.lane)
-    share_beside(found, scan, group).define_helpers(rows.definition)
-    edits = found.all_edits()
-    return RewriteResult(edits, title="Scan each row by a warp", caveat="" if scan.is_exact else REORDERED)
+    writer = _Writer(found)
+    return writer.result(_TITLE, writer.rows.width, writer.lines())
 
 
-class _Writer(ScanWriter):
-    def __init__(self, found: Opened, scan: Scan, rows: WarpRows) -> None:
-        super().__init__(found, scan)
-        self.rows = rows
-        fresh = found.edits.fresh_here
-        self.first, self.value, self.mask = fresh("first"), fresh("value"), fresh("lanes")
-        self.before, self.offset = fresh("before"), fresh("offset")
-
+class _Writer(RowScanWriter):
     def lines(self) -> list[str]:
-        """The loop, in the place of the old one."""
-        scan, width, index = self.scan, self.rows.width, self.scan.loop.variable
+        """What the lanes do for an element each."""
+        scan, index = self.scan, self.scan.loop.variable
         inside = f"if ({index} {self.sign} {self.limit}) {{"
-        head = f"for ({self.index_type} {self.first} = {self.begin}; {self.first} {self.sign} {self.limit}; "
-        lines = [
+        stores = [self.stored(n, self._upto(self.before)) for n in scan.before]
+        stores += [self.stored(n, self._upto(self.value)) for n in scan.behind]
+        return [
             f"{self.index_type} {index} = {self.first} + {self.rows.lane};",
             f"{scan.type} {self.value} = {self.neutral()};",
             inside,
             *self.indented([*self.declared(), f"{self.value} = {scan.value};"]),
             "}",
-            *self._steps(),
-        ]
-        stores = [self.stored(n, self._upto(self.before)) for n in scan.before]
-        stores += [self.stored(n, self._upto(self.value)) for n in scan.behind]
-        if scan.before:
-            lines += self._exclusive()
-        lines += [inside, *self.indented([*self.declared(), *stores]), "}"]
-        last = f"__shfl_sync({self.mask}, {self.value}, {width} - 1, {width})"
-        lines.append(f"{scan.fold.place} = {self.joined(scan.fold.place, last)};")
-        mask = f"const unsigned {self.mask} = {part_mask(width)};"
-        return [mask, head + f"{self.first} += {width}) {{", *self.indented(lines), "}"]
-
-    def _steps(self) -> list[str]:
-        offset, value = self.offset, self.value
-        other = f"__shfl_up_sync({self.mask}, {value}, {offset}, {self.rows.width})"
-        return [
-            f"for (int {offset} = 1; {offset} < {self.rows.width}; {offset} *= 2) {{",
-            *self.indented(
-                [
-                    f"const {self.scan.type} {self.before} = {other};",
-                    f"if ({self.rows.lane} >= {offset}) {value} = {self.joined(self.before, value)};",
-                ]
-            ),
+            *self.steps(self.before),
+            *(self._exclusive() if scan.before else ()),
+            inside,
+            *self.indented([*self.declared(), *stores]),
             "}",
         ]
 
@@ -143,7 +108,7 @@ class _Writer(ScanWriter):
 
 REWRITE = Rewrite(
     slug="scan-row",
-    title="Scan each row by a warp",
+    title=_TITLE,
     apply=apply,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small"),
     likely=along_one_axis,

@@ -70,13 +70,11 @@ Left alone: what [scan-row](scan-row.md) leaves alone.
 
 from __future__ import annotations
 
-from warplens_tools.rewrite.base import REORDERED, Rewrite, RewriteResult, along_one_axis
-from warplens_tools.rewrite.common.groups import WarpGroup, part_mask
-from warplens_tools.rewrite.common.numbering import Numbering
+from warplens_tools.rewrite.base import Rewrite, RewriteResult, along_one_axis
 from warplens_tools.rewrite.common.opened import Opened, opening
-from warplens_tools.rewrite.common.scans import Scan, ScanWriter, guard_stores, read_row_scan, share_beside
-from warplens_tools.rewrite.common.warp_rows import WarpRows, number_by_warps
+from warplens_tools.rewrite.common.row_scans import RowScanWriter
 
+_TITLE = "Scan each row by a warp, several elements a lane"
 #: A 16-byte line's worth of floats for each lane.
 _ITEMS = 4
 
@@ -84,52 +82,33 @@ _ITEMS = 4
 @opening
 def apply(found: Opened) -> RewriteResult:
     """Let 32 lanes with several elements each scan what one thread walks."""
-    scan = read_row_scan(found)
-    numbering = Numbering(found.reader, "x", found.launches.block_value(0))
-    numbering.check_whole()
-    rows = number_by_warps(found, numbering)
-    items, definition = found.constant(_ITEMS, "items", "per", "lane")
-    writer = _Writer(found, scan, rows, items)
-    writer.put(writer.lines())
-    guard_stores(found, scan, f"{rows.lane} == 0")
-    group = WarpGroup(found.style, rows.width, rows.lane)
-    share_beside(found, scan, group).define_helpers(rows.definition, definition)
-    edits = found.all_edits()
-    caveat = "" if scan.is_exact else REORDERED
-    return RewriteResult(edits, title="Scan each row by a warp, several elements a lane", caveat=caveat)
+    writer = _Writer(found)
+    return writer.result(_TITLE, f"{writer.rows.width} * {writer.items}", writer.lines(), writer.definition)
 
 
-class _Writer(ScanWriter):
-    def __init__(self, found: Opened, scan: Scan, rows: WarpRows, items: str) -> None:
-        super().__init__(found, scan)
-        self.rows, self.items = rows, items
+class _Writer(RowScanWriter):
+    def __init__(self, found: Opened) -> None:
+        super().__init__(found)
+        self.items, self.definition = found.constant(_ITEMS, "items", "per", "lane")
         fresh = found.edits.fresh_here
-        self.first, self.values, self.value = fresh("first"), fresh("values"), fresh("value")
-        self.mask, self.item, self.upto = fresh("lanes"), fresh("item"), fresh("upto")
-        self.before, self.other, self.offset = fresh("before"), fresh("other"), fresh("offset")
+        self.values, self.item = fresh("values"), fresh("item")
+        self.upto, self.other = fresh("upto"), fresh("other")
 
     def lines(self) -> list[str]:
-        """The loop, in the place of the old one."""
-        width, kind = self.rows.width, self.scan.type
-        head = f"for ({self.index_type} {self.first} = {self.begin}; {self.first} {self.sign} {self.limit}; "
-        last = f"__shfl_sync({self.mask}, {self.value}, {width} - 1, {width})"
-        body = [
+        """What the lanes do for some elements each."""
+        kind, carry, lane = self.scan.type, self.scan.fold.place, self.rows.lane
+        shifted = f"__shfl_up_sync({self.mask}, {self.value}, 1, {self.rows.width})"
+        return [
             f"{kind} {self.values}[{self.items}];",
             f"{kind} {self.value} = {self.neutral()};",
             *self._each(
                 [*self.declared(), f"{self.value} = {self.folded(self.value)};"],
                 f"{self.values}[{self.item}] = {self.value};",
             ),
-            *self._steps(),
+            *self.steps(self.other),
+            f"{kind} {self.before} = {shifted};",
+            f"{self.before} = {lane} == 0 ? {carry} : {self.joined(carry, self.before)};",
             *self._each(self._stores()),
-            f"{self.scan.fold.place} = {self.joined(self.scan.fold.place, last)};",
-        ]
-        mask = f"const unsigned {self.mask} = {part_mask(width)};"
-        return [
-            mask,
-            head + f"{self.first} += {width} * {self.items}) {{",
-            *self.indented(body),
-            "}",
         ]
 
     def _each(self, inside: list[str], *behind: str) -> list[str]:
@@ -144,23 +123,6 @@ class _Writer(ScanWriter):
         ]
         head = f"for (int {self.item} = 0; {self.item} < {self.items}; ++{self.item}) {{"
         return ["#pragma unroll", head, *self.indented(lines), "}"]
-
-    def _steps(self) -> list[str]:
-        offset, value, width, kind = self.offset, self.value, self.rows.width, self.scan.type
-        carry, lane = self.scan.fold.place, self.rows.lane
-        step = f"if ({lane} >= {offset}) {value} = {self.joined(self.other, value)};"
-        return [
-            f"for (int {offset} = 1; {offset} < {width}; {offset} *= 2) {{",
-            *self.indented(
-                [
-                    f"const {kind} {self.other} = __shfl_up_sync({self.mask}, {value}, {offset}, {width});",
-                    step,
-                ]
-            ),
-            "}",
-            f"{kind} {self.before} = __shfl_up_sync({self.mask}, {value}, 1, {width});",
-            f"{self.before} = {lane} == 0 ? {carry} : {self.joined(carry, self.before)};",
-        ]
 
     def _stores(self) -> list[str]:
         before = f"{self.item} == 0 ? {self.before} : "
@@ -177,7 +139,7 @@ class _Writer(ScanWriter):
 
 REWRITE = Rewrite(
     slug="scan-row-parts",
-    title="Scan each row by a warp, several elements a lane",
+    title=_TITLE,
     apply=apply,
     answers=("uncoalesced-global-read", "uncoalesced-global-write", "grid-too-small"),
     likely=along_one_axis,

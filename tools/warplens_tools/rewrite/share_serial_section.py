@@ -62,7 +62,7 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.cuda.values.bindings import changes
+from warplens_tools.cuda.values.writes import changes
 from warplens_tools.rewrite.base import REORDERED, Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.group_edits import GroupEdits
 from warplens_tools.rewrite.common.groups import BlockGroup

@@ -41,7 +41,7 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import holds, walk
-from warplens_tools.cuda.values.bindings import changes
+from warplens_tools.cuda.values.writes import changes
 from warplens_tools.rewrite.base import Refused, Rewrite, RewriteResult
 from warplens_tools.rewrite.common.counting import LOOPS
 from warplens_tools.rewrite.common.opened import Opened, opening

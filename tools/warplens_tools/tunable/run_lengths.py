@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.functions import plain_name
-from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once, value_node
+from warplens_tools.cuda.values.bindings import Binding, value_node
+from warplens_tools.cuda.values.writes import changes, is_set_once
 from warplens_tools.tunable.source import NAME, File
 
 #: How far variables are followed.

@@ -13,11 +13,12 @@ from warplens_tools.arch.gpu import Limits
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.syntax.lexical import to_ascii, without_comments
 from warplens_tools.cuda.syntax.tree import parse_tree, walk
-from warplens_tools.cuda.values.bindings import Binding, is_set_once, value_node
+from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import constants_of
 from warplens_tools.cuda.values.form_reader import FormReader
 from warplens_tools.cuda.values.forms import Form
 from warplens_tools.cuda.values.kernel_tree import kernel_tree
+from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.lazily import cached_property
 from warplens_tools.text import SourceText, Span
 from warplens_tools.tunable.parameter import Place, place

@@ -389,7 +389,7 @@ class Visits:
             if isinstance(record, Failed):
                 return InputError(f"the launch cannot be visited: {record.reason}")
             if isinstance(record, Never):
-                return _never(record)
+                return record.why()
         if run.completed is None:
             return TimeLimitError(
                 "the program did not come to the launch within its time",
@@ -397,14 +397,3 @@ class Visits:
             )
         words = (run.completed.stderr.strip() or "no message").splitlines()[-1]
         return InputError(f"the program ended with {run.completed.status} before the launch: {words}")
-
-
-def _never(record: Never) -> InputError:
-    if record.captured:
-        return InputError("every launch of that shape went into a graph, and none was reached there")
-    if record.seen:
-        return InputError(
-            "the program launched the kernel with other shapes than before",
-            remedy="make its launches the same in every run, for example by a fixed seed",
-        )
-    return InputError("the program did not launch the kernel this time")

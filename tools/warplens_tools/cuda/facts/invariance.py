@@ -9,8 +9,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
 from warplens_tools.cuda.values.arithmetic_types import written_before
-from warplens_tools.cuda.values.bindings import Binding, changes
+from warplens_tools.cuda.values.bindings import Binding
 from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.cuda.values.writes import changes
 
 #: What may differ although no name in it does: memory is written by others, functions have state.
 _UNTOLD = frozenset({

@@ -21,8 +21,9 @@ from warplens_tools.cuda.syntax.expression import evaluate
 from warplens_tools.cuda.syntax.functions import Function, functions_of
 from warplens_tools.cuda.syntax.lexical import matching, split_arguments
 from warplens_tools.cuda.syntax.tree import SourceTree
-from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings, is_set_once
+from warplens_tools.cuda.values.bindings import Binding, Scopes, find_bindings
 from warplens_tools.cuda.values.layouts import Layouts
+from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.lazily import cached_property
 
 Dim3 = tuple[int | None, int | None, int | None]

@@ -19,7 +19,7 @@ from tree_sitter import Node
 from warplens_tools.cuda.syntax.tree import walk
 from warplens_tools.cuda.syntax.types import integer_type
 from warplens_tools.cuda.values import forms
-from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once, value_node
+from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import UNKNOWN_DIM3, Dim3, constants_of, layouts_of
 from warplens_tools.cuda.values.cooperative_groups import builtin_path, rank_or_size
 from warplens_tools.cuda.values.forms import Form, Symbol
@@ -33,6 +33,7 @@ from warplens_tools.cuda.values.loop_headers import (
     iterations,
     stepping_loop,
 )
+from warplens_tools.cuda.values.writes import changes, is_set_once
 from warplens_tools.lazily import cached_property
 
 _BUILTINS = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "block size", "gridDim": "grid size"}

@@ -13,8 +13,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.lexical import name_before
 from warplens_tools.cuda.syntax.tree import SourceTree
-from warplens_tools.cuda.values.bindings import Binding, changes
+from warplens_tools.cuda.values.bindings import Binding
 from warplens_tools.cuda.values.forms import Form
+from warplens_tools.cuda.values.writes import changes
 from warplens_tools.text import Span
 
 _LOOPS = frozenset({"while_statement", "for_statement", "do_statement"})

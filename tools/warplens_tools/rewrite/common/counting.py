@@ -9,9 +9,9 @@ import msgspec
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.cuda.values.bindings import changes
 from warplens_tools.cuda.values.kernel_tree import KernelTree
 from warplens_tools.cuda.values.loop_headers import condition_of, initialised
+from warplens_tools.cuda.values.writes import changes
 
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _UPWARD, _DOWNWARD = ("<", "<=", "!="), (">", ">=")

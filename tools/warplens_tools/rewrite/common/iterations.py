@@ -10,8 +10,8 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel
 from warplens_tools.cuda.syntax.tree import SourceTree, walk
-from warplens_tools.cuda.values.bindings import changes
 from warplens_tools.cuda.values.kernel_tree import KernelTree
+from warplens_tools.cuda.values.writes import changes
 from warplens_tools.rewrite.common.counting import LOOPS, Counting
 from warplens_tools.rewrite.common.kernel_reader import KernelReader, Store
 from warplens_tools.rewrite.common.lengths import Length, length_of

@@ -16,8 +16,9 @@ from tree_sitter import Node
 
 from warplens_tools.cuda.model import Kernel, LaunchSite, SourceModel
 from warplens_tools.cuda.syntax.tree import SourceTree, parse_tree, walk
-from warplens_tools.cuda.values.bindings import Binding, changes, is_set_once, value_node
+from warplens_tools.cuda.values.bindings import Binding, value_node
 from warplens_tools.cuda.values.constants import constants_of
+from warplens_tools.cuda.values.writes import changes, is_set_once
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.text import SourceText, Span, TextEdit
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from warplens_tools.cuda.syntax.tree import walk
-from warplens_tools.cuda.values.bindings import is_set_once
+from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.kernel_reader import KernelReader
 

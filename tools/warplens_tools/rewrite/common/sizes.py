@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from warplens_tools.cuda.values.bindings import is_set_once
+from warplens_tools.cuda.values.writes import is_set_once
 from warplens_tools.rewrite.base import Refused
 from warplens_tools.rewrite.common.declared import declared_in
 from warplens_tools.rewrite.common.launches import Launch, Launches

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from warplens_tools.decode import from_json
+from warplens_tools.errors import InputError
 from warplens_tools.run.probe.job import Extent
 
 
@@ -238,6 +239,17 @@ class Never(_Record, frozen=True, tag="never"):
     seen: int
     captured: int
     matching: int
+
+    def why(self) -> InputError:
+        """What the user is told of it."""
+        if self.captured:
+            return InputError("every launch of that shape went into a graph, and none was reached there")
+        if self.seen:
+            return InputError(
+                "the program launched the kernel with other shapes than before",
+                remedy="make its launches the same in every run, for example by a fixed seed",
+            )
+        return InputError("the program did not launch the kernel this time")
 
 
 class Closed(_Record, frozen=True, tag="closed"):
